@@ -1,0 +1,213 @@
+"""What the processes say: one line a record, with agreed keys and without secrets.
+
+    2026-01-02T03:04:05.678Z info draftsman.loops.worker claimed job=D-142 run=2 queue=default
+
+`setup` configures the standard library's logging once a process; everybody else just calls
+`logging.getLogger(__name__)` and gives `extra=keys(job=…)`. An exception is `error="Type: text"`;
+its traceback appears at level debug only. A log that cannot be written never stops the work.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import logging
+import os
+import re
+import sys
+import time
+import traceback
+from typing import TYPE_CHECKING, TextIO, TypedDict, Unpack
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from draftsman.settings import LogSettings
+
+OWN = ("draftsman", "draftsman_tui", "draftsman_bots")
+"""Loggers that follow the configured level; libraries speak from warning on."""
+
+
+class Keys(TypedDict, total=False):
+    """The agreed keys, in the order in which a line shows them."""
+
+    job: object
+    run: object
+    question: object
+    type: object
+    queue: object
+    worker: object
+    agent: object
+    sweep: object
+    actor: object
+    pid: object
+    count: object
+    seconds: object
+
+
+def keys(**values: Unpack[Keys]) -> Keys:
+    """Return the `extra` of a log call; None values are left out of the line."""
+    return values
+
+
+HIDDEN = "***"
+_NAMES = r"(?:password|passwd|pwd|secret|token|api[_-]?key|consumer_key|(?<=[?&])key)"
+_VALUE = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[^\s"'&,;]{1,512})"""
+# Every repetition is bounded: a hostile line of a megabyte must not cost quadratic time.
+_SECRETS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@'\"]{0,128}:)[^\s'\"]{1,512}(?=@)",
+        rf"({_NAMES}(?:[\"']\s{{0,3}}:|\s{{0,3}}=)\s{{0,3}}){_VALUE}",
+        r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z]{1,20}\s{1,3})?)[^\s\"',]{1,4096}",
+        r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
+        r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",
+        r"(\bsk-)[\w-]{16,512}",
+        r"(\bAT(?:TA|ATT))[\w=-]{16,512}",
+        r"(\bhooks\.slack\.com/)[\w/-]{1,512}",
+        r"(/tokens/)[^/\s?'\"]{8,512}",
+    )
+)
+
+
+def redact(text: str) -> str:
+    """Return `text` with what looks like a secret replaced by `***`.
+
+    Passwords in URLs and connection strings, values of keys named after secrets, Authorization
+    headers, and the token shapes of Slack, Trello, Git hosts and model providers.
+    """
+    for pattern in _SECRETS:
+        text = pattern.sub(rf"\g<1>{HIDDEN}", text)
+    return text
+
+
+def setup(settings: LogSettings, stream: TextIO | None = None) -> None:
+    """Send this process's log to `stream` (default stderr) and to the configured file.
+
+    Calling it again replaces what an earlier call set up. Never raises for a bad file.
+    """
+    level = getattr(logging, settings.level.upper())
+    screen = _Screen(stream or sys.stderr)
+    screen.setFormatter(_Line(tracebacks=level <= logging.DEBUG, colour=_wants_colour(screen)))
+    handlers: list[logging.Handler] = [screen]
+    if settings.file is not None:
+        handlers.append(_File(settings.file, screen))
+        handlers[-1].setFormatter(_Line(tracebacks=level <= logging.DEBUG))
+    root = logging.getLogger()
+    for old in [handler for handler in root.handlers if isinstance(handler, _Screen | _File)]:
+        root.removeHandler(old)
+    for handler in handlers:
+        root.addHandler(handler)
+    root.setLevel(max(level, logging.WARNING))
+    for name in OWN:
+        logging.getLogger(name).setLevel(level)
+
+
+class _Screen(logging.StreamHandler[TextIO]):
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging's name
+        """Stay silent: a closed or full stderr leaves no place to complain to."""
+
+
+class _File(logging.Handler):
+    """Appends to a file, opened for each line: it may be rotated, and comes back by itself."""
+
+    def __init__(self, path: Path, screen: logging.Handler) -> None:
+        super().__init__()
+        self._path = path
+        self._screen = screen
+        self._broken = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._append(self.format(record) + "\n")
+            self._broken = False
+        except (OSError, ValueError) as error:
+            self._complain(error)
+
+    def _append(self, line: str) -> None:
+        data = line.encode("utf-8", "backslashreplace")
+        # Without O_NONBLOCK a named pipe that nobody reads would stop the process.
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        file = os.open(self._path, flags, 0o600)
+        try:
+            if os.write(file, data) < len(data):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        finally:
+            os.close(file)
+
+    def _complain(self, error: OSError | ValueError) -> None:
+        """Say once an outage that the file misses lines."""
+        if self._broken:
+            return
+        self._broken = True
+        reason = error.strerror if isinstance(error, OSError) else error
+        text = f"log file {self._path} cannot be written: {reason}; the log goes on here only"
+        record = logging.makeLogRecord({"name": __name__, "levelname": "WARNING", "msg": text})
+        self._screen.handle(record)
+
+
+_COLOURS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
+_STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
+_ORDER = {key: place for place, key in enumerate(Keys.__annotations__)}
+# Line breaks would split a record; escape sequences would let a ticket drive the terminal.
+_CONTROLS = {
+    code: ascii(chr(code))[1:-1]
+    for code in (*range(32), *range(127, 160), 0x2028, 0x2029, *range(0x202A, 0x202F))
+}
+
+
+class _Line(logging.Formatter):
+    def __init__(self, *, tracebacks: bool, colour: bool = False) -> None:
+        super().__init__()
+        self._tracebacks = tracebacks
+        self._colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        parts = [_time(record), self._level(record), record.name, _clean(_message(record))]
+        parts += [f"{key}={_quote(_clean(str(value)))}" for key, value in _extras(record)]
+        error = record.exc_info[1] if record.exc_info else None
+        if error is not None:
+            parts.append(f"error={_quote(_clean(f'{type(error).__name__}: {error}'))}")
+        line = " ".join(parts)
+        if error is None or not self._tracebacks:
+            return line
+        trace = "".join(traceback.format_exception(error)).splitlines()
+        return "\n  ".join([line, *map(_clean, trace)])
+
+    def _level(self, record: logging.LogRecord) -> str:
+        name = record.levelname.lower()
+        if not self._colour:
+            return name
+        return f"\x1b[{_COLOURS.get(record.levelname, '0')}m{name}\x1b[0m"
+
+
+def _time(record: logging.LogRecord) -> str:
+    seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+    return f"{seconds}.{int(record.msecs):03d}Z"
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except Exception:  # a wrong format string is no reason to lose the line
+        return f"{record.msg} {record.args!r}"
+
+
+def _extras(record: logging.LogRecord) -> list[tuple[str, object]]:
+    given = vars(record).items()
+    extras = [(key, value) for key, value in given if key not in _STANDARD and value is not None]
+    return sorted(extras, key=lambda pair: (_ORDER.get(pair[0], len(_ORDER)), pair[0]))
+
+
+def _clean(text: str) -> str:
+    return redact(text).translate(_CONTROLS)
+
+
+def _quote(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False) if not text or re.search(r'[\s"=]', text) else text
+
+
+def _wants_colour(screen: logging.StreamHandler[TextIO]) -> bool:
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return screen.stream.isatty()

@@ -1,0 +1,248 @@
+"""Where a setting comes from, and the one line that a wrong one gets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from draftsman import settings
+from draftsman.errors import ConfigError
+from draftsman.settings import Settings, load
+
+Write = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give the test a home of its own, and neither variables nor a file of the system's."""
+    for name in [name for name in os.environ if name.upper().startswith("DRAFTSMAN_")]:
+        monkeypatch.delenv(name)
+    for name in [name for name in os.environ if name.startswith("XDG_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setattr(settings, "user_config_dir", lambda *_args, **_keys: str(tmp_path / "own"))
+    monkeypatch.setattr(settings, "SYSTEM_CONFIG", tmp_path / "etc" / "draftsman.toml")
+    return tmp_path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Return what writes a configuration and gives its path."""
+
+    def write(text: str, name: str = "given.toml") -> Path:
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def _refusal(config: Path | None = None) -> str:
+    with pytest.raises(ConfigError) as caught:
+        load(config)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message.replace(str(config), "FILE")
+
+
+class TestWhereASettingComesFrom:
+    def test_defaults_stand_alone(self) -> None:
+        assert load() == Settings()
+        assert load().worker.slots == 10
+
+    def test_the_file_wins_over_a_default(self, write: Write) -> None:
+        assert load(write("[worker]\nslots = 3\n")).worker.slots == 3
+
+    def test_a_variable_wins_over_the_file_key_by_key(
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DRAFTSMAN_WORKER__SLOTS", "7")
+        worker = load(write("[worker]\nslots = 3\nprefetch = 2\n")).worker
+        assert (worker.slots, worker.prefetch) == (7, 2)
+
+    def test_a_list_in_a_variable_is_json(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DRAFTSMAN_WORKER__QUEUES", '["a", "b"]')
+        assert load().worker.queues == ("a", "b")
+
+    def test_an_empty_variable_is_unset(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "")
+        assert load().database_url is None
+
+    def test_the_named_file_wins_over_the_variable_the_users_and_the_systems(
+        self, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        places = ["etc/draftsman.toml", "own/draftsman.toml", "variable.toml", "given.toml"]
+        for slots, place in enumerate(places, start=1):
+            (home / place).parent.mkdir(exist_ok=True)
+            (home / place).write_text(f"[worker]\nslots = {slots}\n")
+            if place == "variable.toml":
+                monkeypatch.setenv("DRAFTSMAN_CONFIG", str(home / place))
+            given = home / place if place == "given.toml" else None
+            assert load(given).worker.slots == slots
+
+    def test_the_current_directory_brings_nothing(
+        self, home: Path, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        repository = home / "cloned"
+        for folder in (repository, repository / "config", repository / ".config" / "draftsman"):
+            folder.mkdir(parents=True)
+            (folder / "draftsman.toml").write_text('[handlers]\n"x" = "evil:run"\n')
+        (repository / ".env").write_text("DRAFTSMAN_WORKER__SLOTS=3\n")
+        monkeypatch.chdir(repository)
+        assert load() == Settings()
+
+    def test_a_home_that_may_not_be_entered_brings_nothing(self, home: Path) -> None:
+        """As when root's home is kept by `sudo -u somebody`."""
+        closed = home / "closed"
+        (closed / ".config" / "draftsman").mkdir(parents=True)
+        closed.chmod(0)
+        script = (
+            "import os\n"
+            "from draftsman.settings import load\n"
+            "load()\n"
+            "if os.geteuid() == 0: os.setuid(65534)\n"
+            "print(load().worker.slots)\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            env={**os.environ, "HOME": str(closed), "XDG_CONFIG_HOME": str(closed / ".config")},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        closed.chmod(0o700)
+        assert done.stdout == "10\n", done.stderr
+
+    def test_a_tilde_is_the_users_home(self, home: Path, write: Write) -> None:
+        loaded = load(write('data_dir = "~/data"\n[log]\nfile = "~/draftsman.log"\n'))
+        assert (loaded.data_dir, loaded.log.file) == (home / "data", home / "draftsman.log")
+
+    def test_tidy_is_there_beside_agents_of_ones_own(self, write: Write) -> None:
+        agents = load(write('[agents.mine]\ncommand = ["mine"]\n')).agents
+        assert set(agents) == {"tidy", "mine"}
+
+    def test_tidy_can_be_replaced(self, write: Write) -> None:
+        agents = load(write('[agents.tidy]\ncommand = ["mine"]\n')).agents
+        assert agents["tidy"].command == ("mine",)
+
+    @pytest.mark.parametrize("written", ["0", "0.0"])
+    def test_a_question_that_never_expires_is_written_as_zero(
+        self, written: str, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert load(write(f"[questions]\nexpires_in = {written}\n")).questions.expires_in is None
+        monkeypatch.setenv("DRAFTSMAN_QUESTIONS__EXPIRES_IN", "0")
+        assert load().questions.expires_in is None
+
+
+class TestWhatARefusalSays:
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("slotz = 3", ["FILE: unknown key 'slotz'; allowed here: ", "database_url", "worker"]),
+            ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
+            ("[people.anna]\nrolez = []", ["'people.anna.rolez'", "login, roles, slack, trello"]),
+            ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
+            ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "greater than or equal to 1"]),
+            ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "valid integer"]),
+            ("worker = 3", ["worker is 3", "dictionary"]),
+            ("[log]\nlevel = 'loud'", ["log.level is 'loud'", "'debug', 'info', 'warning'"]),
+            ("[people.anna]\nroles = ['boss']", ["people.anna.roles.0 is 'boss'", "'approver'"]),
+            ("[agents.mine]", ["agents.mine.command", "required"]),
+            ("[worker]\nheartbeat = 200", ["worker: heartbeat must be less than half of lease"]),
+            ("[groups]\nops = ['anna']", ["groups.ops names 'anna', who is not in people"]),
+            ("[types.x]\ntimeout = inf", ["types.x.timeout is inf", "finite"]),
+            ("[sweeps]\nreap_after = nan", ["sweeps.reap_after is nan", "finite"]),
+            (
+                "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
+                ["people.a and people.b share slack 'U1'"],
+            ),
+            ("x =", ["FILE: not valid TOML"]),
+        ],
+    )
+    def test_a_wrong_file(self, text: str, said: list[str], write: Write) -> None:
+        message = _refusal(write(text))
+        assert message.startswith("FILE: ")
+        assert [part for part in said if part not in message] == []
+
+    @pytest.mark.parametrize(
+        ("variable", "value", "said"),
+        [
+            ("DRAFTSMAN_WORKER__SLOTS", "many", ["worker.slots is 'many'", "valid integer"]),
+            ("draftsman_worker__slots", "many", ["worker.slots is 'many'", "valid integer"]),
+            ("DRAFTSMAN_WORKER", '{"slots": 0}', ["worker.slots is 0", "greater than"]),
+            ("DRAFTSMAN_WORKER__SLOTZ", "4", ["unknown key 'worker.slotz'", "slots"]),
+            ("DRAFTSMAN_WORKER__QUEUES", "a,b", ["JSON", '["default"]']),
+            ("DRAFTSMAN_LOG", "debug", ["JSON"]),
+        ],
+    )
+    def test_a_wrong_variable_is_named_and_not_the_file(
+        self,
+        variable: str,
+        value: str,
+        said: list[str],
+        write: Write,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setenv(variable, value)
+        message = _refusal(write(""))
+        assert message.startswith(f"{variable}: ")
+        assert [part for part in said if part not in message] == []
+
+    @pytest.mark.parametrize(
+        ("name", "reason"), [("missing.toml", "No such file"), ("", "Is a directory")]
+    )
+    def test_a_file_that_cannot_be_read(self, home: Path, name: str, reason: str) -> None:
+        assert _refusal(home / name) == f"FILE: {reason}" + (
+            " or directory; give --config a readable file"
+            if name
+            else "; give --config a readable file"
+        )
+
+    def test_a_file_that_is_no_text(self, home: Path) -> None:
+        (home / "binary.toml").write_bytes(b"\xff\xfe\x00")
+        assert _refusal(home / "binary.toml").startswith("FILE: not valid TOML")
+
+    def test_a_long_value_is_cut(self, write: Write) -> None:
+        assert len(_refusal(write(f"[worker]\nslots = '{'x' * 5000}'"))) < 300
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "database_url = ['postgresql://anna:s3cr3t@db/x']",
+            "listen_url = ['s3cr3t']",
+            "[agents.mine]\ncommand = ['x']\nenv = {TOKEN = ['s3cr3t']}",
+        ],
+    )
+    def test_a_secret_is_not_repeated(self, text: str, write: Write) -> None:
+        assert "s3cr3t" not in _refusal(write(text))
+
+    def test_a_configuration_error_ends_a_command_with_2(self) -> None:
+        assert ConfigError.exit_code == 2
+
+
+def test_nothing_shows_the_password_of_the_database(write: Write) -> None:
+    loaded = load(write("database_url = 'postgresql://anna:s3cr3t@db/x'"))
+    assert "s3cr3t" not in f"{loaded} {loaded!r} {loaded.model_dump()} {loaded.model_dump_json()}"
+    assert loaded.database_url is not None
+    assert "s3cr3t" in loaded.database_url.get_secret_value()
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        load().worker.slots = 3  # type: ignore[misc]
+
+
+def test_root_keeps_its_data_with_the_system_and_a_user_at_home(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    assert load().data_dir == Path("/var/lib/draftsman")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert load().data_dir.is_relative_to(home)

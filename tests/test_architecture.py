@@ -1,0 +1,167 @@
+"""What holds for every file: who imports whom, where SQL stands, and how large a file may be."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("core", "tui", "bots")
+LINES = 400
+HEAVY = {"textual", "slack_bolt", "slack_sdk", "trello", "psycopg", "psycopg_pool"}
+"""What a command line that only talks about itself has no time to load."""
+SQL = re.compile(
+    r"""^\s*(?:SELECT|INSERT|UPDATE|DELETE|MERGE|WITH|CREATE|ALTER|DROP|TRUNCATE|GRANT|REVOKE|LISTEN
+        |UNLISTEN|NOTIFY|SET|RESET|SHOW|COPY|CALL|LOCK|VACUUM|ANALYZE|EXPLAIN|BEGIN|COMMIT|ROLLBACK)
+        (?:\s+["\w*(]|\s*;|$)
+    | (?i:\bselect\s.+\sfrom\s+[\w"]+\.[\w"]+ | \bselect\s+[\w.]+\( | \binsert\s+into\s+\w
+        | \bdelete\s+from\s+\w+\.\w | \bupdate\s+[\w.]+\s+set\s+\w+\s*=)""",
+    re.VERBOSE | re.DOTALL,
+)
+REGISTRY = re.compile(
+    r"""registry\s*[=:]\s*["']?https?://|"resolved":\s*"https?://|https?://\S*/simple(?:[/\s"']|$)
+    | (?<![\w-])--(?:extra-)?index-u[r]l|(?<![\w-])--find-l[i]nks
+    | py[p]i\.org|pythonh[o]sted|npm[j]s\.|deb[i]an\.org""",
+    re.VERBOSE,
+)
+
+
+@cache
+def _ours() -> tuple[Path, ...]:
+    """Return what is tracked or about to be: files that git neither ignores nor lost."""
+    # A checkout may belong to somebody else than who tests it.
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z"]
+    wanted = ["--cached", "--others", "--exclude-standard"]
+    done = subprocess.run([*command, *wanted], cwd=ROOT, capture_output=True, text=True, check=True)
+    paths = (ROOT / name for name in done.stdout.split("\0") if name)
+    return tuple(sorted(path for path in paths if path.is_file()))
+
+
+def _modules(*folders: str) -> list[Path]:
+    """Return our Python modules in these top-level folders."""
+    ours = (path for path in _ours() if path.suffix == ".py")
+    return [path for path in ours if path.relative_to(ROOT).parts[0] in folders]
+
+
+def _name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def _python(script: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", script]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def _tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each string literal, pieces of f-strings too, docstrings not."""
+    documentation = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=str(text)) if id(node) not in documentation:
+                yield node.lineno, text
+
+
+def _in_order(tree: ast.Module) -> bool:
+    """Whether a docstring comes first, and the future import next if any code follows."""
+    if not ast.get_docstring(tree):
+        return False
+    match tree.body[1:]:
+        case []:
+            return True
+        case [ast.ImportFrom(module="__future__", names=[ast.alias(name="annotations")]), *_]:
+            return True
+        case _:
+            return False
+
+
+def test_every_layer_imports_only_what_it_may() -> None:
+    done = _python(
+        "import sys, importlinter.cli as c; sys.exit(c.lint_imports(no_cache=True, no_logo=True))"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_help_loads_no_front_end_and_no_database_driver() -> None:
+    script = (
+        "import sys\n"
+        "from draftsman_tui.cli.main import main\n"
+        "sys.argv = ['draftsman', '--help']\n"
+        "try: main()\n"
+        "except SystemExit as stop: assert not stop.code, stop.code\n"
+        "print('LOADED', *sys.modules)\n"
+    )
+    done = _python(script)
+    assert done.returncode == 0, done.stderr
+    shown, loaded = done.stdout.split("LOADED ")
+    assert "Usage" in shown
+    assert HEAVY & set(loaded.split()) == set()
+
+
+def test_sql_stands_in_sql_files() -> None:
+    found = [
+        f"{_name(path)}:{line}: {text.strip()[:60]!r}"
+        for path in _modules(*SOURCES)
+        for line, text in _texts(_tree(path))
+        if SQL.search(text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("text", "is_sql"),
+    [
+        ("SELECT 1", True),
+        ("select id, type from draftsman.jobs", True),
+        ("\n  WITH picked AS (SELECT 1)", True),
+        ("LISTEN draftsman", True),
+        ("insert into jobs values (1)", True),
+        ("update draftsman.jobs set status = %s", True),
+        ("BEGIN", True),
+        ("select set_config('a', 'b', false)", True),
+        ("Select one of them", False),
+        ("choose from the list, or select all from the menu", False),
+        ("update the repository and set it aside", False),
+        ("with a deadline", False),
+        ("SETTINGS", False),
+    ],
+)
+def test_sql_is_told_from_english(text: str, is_sql: bool) -> None:
+    assert bool(SQL.search(text)) is is_sql
+
+
+def test_no_file_is_over_400_lines() -> None:
+    ours = [path for path in _ours() if path.suffix in {".py", ".sql", ".sh", ".tcss", ".toml"}]
+    sizes = {_name(path): len(path.read_text(encoding="utf-8").splitlines()) for path in ours}
+    assert {name: size for name, size in sizes.items() if size > LINES} == {}
+
+
+def test_every_module_says_what_it_is_and_defers_annotations() -> None:
+    modules = _modules(*SOURCES, "tests", "bench")
+    assert [_name(path) for path in modules if not _in_order(_tree(path))] == []
+
+
+def test_nothing_tracked_names_a_package_registry() -> None:
+    named = []
+    for path in _ours():
+        text = path.read_bytes().decode("utf-8", "replace")
+        named += [f"{_name(path)}: {found[0]}" for found in REGISTRY.finditer(text)]
+    assert named == []
+
+
+def test_the_lock_is_the_one_that_make_lock_writes() -> None:
+    assert not (ROOT / "uv.lock").exists()
+    text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = re.findall(r"^[a-z0-9-]+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+    assert len(pins) == len(re.findall(r"^\S+==", text, re.MULTILINE)) > 0

@@ -1,0 +1,125 @@
+"""The built wheel holds all that a run needs, and works wherever it is installed.
+
+The environment it is installed into is fresh, but borrows the libraries of the running one: what
+is proved is our wheel, without a network.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = ("core/draftsman", "tui/draftsman_tui", "bots/draftsman_bots")
+
+
+def _run(command: Sequence[str | Path], cwd: Path) -> str:
+    """Run in a bare environment, so that nothing of the checkout helps; return stdout."""
+    kept = {"PATH": os.defpath, "HOME": str(cwd), "LC_ALL": "C.UTF-8"}
+    done = subprocess.run(command, cwd=cwd, env=kept, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        folder,
+    ]
+    _run([*build, ROOT], folder)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the `bin` of an environment with our wheel and, by a path file, the libraries."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, symlinks=True)
+    python = folder / "bin" / "python"
+    install: list[str | Path] = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        python,
+        "install",
+        "--quiet",
+    ]
+    _run([*install, "--no-deps", "--no-index", wheel], folder)
+    site = _run([python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"], folder)
+    libraries = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    (Path(site.strip()) / "libraries.pth").write_text("\n".join(sorted(libraries)))
+    return folder / "bin"
+
+
+@pytest.fixture(params=["an empty folder", "a project with a core and a config of its own"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param != "an empty folder":
+        for name in ("core", "config", "tui", "bots", "migrations", "tests"):
+            (tmp_path / name).mkdir()
+            (tmp_path / name / "__init__.py").write_text(f"raise ImportError('their {name}')\n")
+        (tmp_path / "pyproject.toml").write_text("[project]\nname = 'theirs'\n")
+    return tmp_path
+
+
+def test_the_wheel_holds_every_file_of_the_packages(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    expected = {
+        str(file.relative_to((ROOT / package).parent))
+        for package in PACKAGES
+        for file in (ROOT / package).rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    assert expected - inside == set()
+    assert any(name.startswith("draftsman/store/queries/") for name in inside)
+
+
+def test_the_wheel_holds_migrations_and_configuration_inside_the_package(wheel: Path) -> None:
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    for folder in ("migrations", "config"):
+        files = [file for file in (ROOT / folder).rglob("*") if file.is_file()]
+        assert files
+        assert {f"draftsman/{file.relative_to(ROOT)}" for file in files} - inside == set()
+
+
+def test_the_wheel_puts_nothing_else_into_an_environment(wheel: Path) -> None:
+    inside = {name.split("/")[0] for name in zipfile.ZipFile(wheel).namelist()}
+    assert {name for name in inside if not name.endswith(".dist-info")} == {
+        "draftsman",
+        "draftsman_tui",
+        "draftsman_bots",
+    }
+
+
+def test_the_installed_package_finds_its_own_files(environment: Path, place: Path) -> None:
+    script = (
+        "from draftsman import resources as r\n"
+        "print(r.__file__, *(name for name, _ in r.migrations()), len(r.config_example()) > 1000)"
+    )
+    file, *names, has_example = _run([environment / "python", "-c", script], place).split()
+    assert Path(file).is_relative_to(environment.parent)
+    assert names == sorted(file.stem for file in (ROOT / "migrations").glob("*.sql"))
+    assert has_example == "True"
+
+
+def test_the_installed_command_says_its_version(environment: Path, place: Path) -> None:
+    assert "0.1.0" in _run([environment / "draftsman", "--version"], place)
+
+
+def test_the_installed_demo_can_be_asked_what_it_does(environment: Path, place: Path) -> None:
+    assert "--answer" in _run([environment / "draftsman", "demo", "--help"], place)

@@ -1,0 +1,1 @@
+"""Empty on purpose: importing it must load neither Textual nor any command."""
