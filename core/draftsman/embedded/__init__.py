@@ -1,0 +1,194 @@
+"""The PostgreSQL that draftsman starts itself where no URL is given.
+
+    ensure ── lock ── answers? ── yes ─────────────────────────── touch the lock ── watcher ── URL
+                         └─ no ── initdb on first need ── pg_ctl start ──┘
+
+A thin supervisor over `initdb` and `pg_ctl`. The server is detached: it outlives who started it,
+serves every process of its user, and stops `idle_stop` seconds after its last connection (`watch`).
+Everything here blocks; call it through `asyncio.to_thread` once a loop runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, NoReturn
+
+from draftsman.embedded import cluster, process, watch, wheel
+from draftsman.embedded.place import MAJOR, Place, locate, prepare
+from draftsman.errors import EmbeddedServerError
+
+__all__ = ["EmbeddedServer", "ServerStatus", "StopMode"]
+
+StopMode = Literal["smart", "fast", "immediate"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """What is known about the server; `version` is None and `connections` 0 unless it answers.
+
+    `data_dir` and `socket_dir` are the server's own, below the `data_dir` of the settings.
+    """
+
+    running: bool
+    pid: int | None
+    version: str | None
+    major: int
+    connections: int
+    data_dir: Path
+    socket_dir: Path
+
+
+class EmbeddedServer:
+    """The server of one data directory, shared by all processes of its user."""
+
+    def __init__(self, data_dir: Path, idle_stop: float) -> None:
+        """Take `settings.data_dir` and `settings.embedded.idle_stop` (seconds; 0 is never)."""
+        self._data_dir = data_dir.expanduser().resolve()
+        self._idle_stop = idle_stop
+
+    def ensure(self) -> str:
+        """Return the URL of the database `draftsman` on a server that answers.
+
+        Creates the data on first need, starts the server when it is down or was killed, waits for
+        another process that is doing so. It then stays for `idle_stop` seconds at least. Raises
+        EmbeddedServerError.
+        """
+        return self._ensure()
+
+    def revive(self) -> bool:
+        """Start a server that was killed, and return True; one that was stopped stays stopped.
+
+        A server that stops takes its pid file away; one that is killed leaves it behind.
+        """
+        place = self._locate()
+        if not place.pid_file.exists() or process.postmaster(place) is not None:
+            return False
+        self._ensure()
+        return True
+
+    def stop(self, mode: StopMode = "fast") -> bool:
+        """Stop the server; return False when it was not running. `mode` is that of `pg_ctl`."""
+        place = self._locate()
+        if not place.cluster.exists():
+            return False
+        with self._explained(), process.locked(place.lock):
+            if process.postmaster(place) is None:
+                return False
+            cluster.pg_ctl(place, "stop", "-m", mode)
+        return True
+
+    def status(self) -> ServerStatus:
+        """Return what is known about the server; change and start nothing."""
+        place = self._locate()
+        pid = process.postmaster(place)
+        version, connections = cluster.activity(place) if pid else (None, 0)
+        return ServerStatus(
+            running=pid is not None,
+            pid=pid,
+            version=version,
+            major=MAJOR,
+            connections=connections,
+            data_dir=place.data,
+            socket_dir=place.socket_dir,
+        )
+
+    def url(self) -> str:
+        """Return the URL that `ensure` returns, whether or not the server runs."""
+        return self._locate().url()
+
+    def binary(self, name: str) -> Path:
+        """Return the path of a client program, like psql, pg_dump or pgbench."""
+        return wheel.program(name)
+
+    def psql(self, args: tuple[str, ...] = ()) -> NoReturn:
+        """Become psql on the database; `args` are added to its command line."""
+        psql = str(self.binary("psql"))
+        command = [psql, f"--dbname={self.ensure()}", *args]
+        os.execv(psql, command)  # noqa: S606 (the terminal and its signals are psql's now)
+
+    def dump(self, path: Path) -> None:
+        """Write the database to a file that `restore` of this or a later major version reads."""
+        url, part = self.ensure(), path.with_name(f"{path.name}.part").absolute()
+        try:
+            process.run([self.binary("pg_dump"), "--format=custom", f"--file={part}", url])
+            part.replace(path)
+        except OSError as error:
+            raise EmbeddedServerError(f"{path} cannot be written: {error.strerror}") from None
+        finally:
+            with contextlib.suppress(OSError):
+                part.unlink()
+
+    def restore(self, path: Path) -> None:
+        """Replace the database by what `dump` wrote: all of it, or nothing when that fails."""
+        pg_restore, source = self.binary("pg_restore"), path.absolute()
+        process.run([pg_restore, "--list", source])  # a dump at all, before anything is made for it
+        options = ("--clean", "--if-exists", "--no-owner", "--single-transaction")
+        url = self._ensure(beside_other_major=True)
+        process.run([pg_restore, *options, f"--dbname={url}", source])
+
+    def _locate(self) -> Place:
+        with self._explained():
+            return locate(self._data_dir)
+
+    def _ensure(self, *, beside_other_major: bool = False) -> str:
+        with self._explained():
+            place = prepare(self._data_dir)
+            with process.locked(place.lock) as lock:
+                if not cluster.answers(place):
+                    if not beside_other_major:
+                        cluster.refuse_other_major(self._data_dir, place)
+                    cluster.start(place)
+                os.utime(lock)  # tells the watcher that somebody is about to connect
+                self._watch(place)
+        return place.url()
+
+    def _watch(self, place: Place) -> None:
+        """Start the watcher unless there is one: it inherits a lock and holds it all its life."""
+        if self._idle_stop == 0:
+            return
+        with process.opened(place.watch_lock) as guard:
+            if process.try_lock(guard):
+                order = json.dumps(self._order(place, guard))
+                # It forks before it watches: this returns at once, and leaves us no child.
+                subprocess.run(
+                    [sys.executable, "-I", "-S", "-B", watch.__file__, order],
+                    pass_fds=[guard],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    start_new_session=True,
+                    check=False,
+                )
+
+    def _order(self, place: Place, guard: int) -> watch.Order:
+        psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), place.url("postgres"))
+        pg_ctl = str(wheel.server_program("pg_ctl", place))
+        return {
+            "idle_stop": self._idle_stop,
+            "pid_file": str(place.pid_file),
+            "lock": str(place.lock),
+            "guard": guard,
+            "ask": psql,
+            "stop": (pg_ctl, "stop", "-D", str(place.cluster), "-m", "fast"),
+            "switch": place.account.switch,
+            "env": process.ENVIRONMENT,
+        }
+
+    @contextlib.contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise EmbeddedServerError(
+                f"the embedded PostgreSQL cannot use {self._data_dir}: {error.filename}:"
+                f" {error.strerror}; give it a directory that you can write to, with 100 MB free"
+                " (DRAFTSMAN_DATA_DIR)"
+            ) from None

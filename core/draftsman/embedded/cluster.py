@@ -1,0 +1,148 @@
+"""Making and starting one cluster; whoever starts or stops it holds its lock."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psycopg
+from psycopg import pq
+
+from draftsman.embedded import config, process, wheel
+from draftsman.embedded.place import MAJOR, Place, hand_over
+from draftsman.errors import EmbeddedServerError
+
+START_TIMEOUT = 60
+"""Seconds for the server to answer, crash recovery included."""
+PING_TIMEOUT = 5
+"""Seconds for one question whether it answers."""
+LOG_DAYS = 6
+"""Days after which a weekday's log is last week's."""
+ACTIVITY = Path(__file__).with_name("activity.sql")
+CREATE = Path(__file__).with_name("create.sql")
+
+
+def answers(place: Place) -> bool:
+    """Do as pg_isready does: no password, no database, no free connection slot needed."""
+    question = f"{place.url()}&connect_timeout={PING_TIMEOUT}"
+    return pq.PGconn.ping(question.encode()) == pq.Ping.OK
+
+
+def activity(place: Place) -> tuple[str | None, int]:
+    """Return the server's version and its clients; None and 0 when it does not answer."""
+    try:
+        with psycopg.connect(place.url("postgres"), connect_timeout=PING_TIMEOUT) as connection:
+            row = connection.execute(ACTIVITY.read_bytes()).fetchone()
+            return connection.info.parameter_status("server_version"), row[0] if row else 0
+    except psycopg.Error:
+        return None, 0
+
+
+def refuse_other_major(data_dir: Path, place: Place) -> None:
+    """Raise EmbeddedServerError where the only data is of another major version."""
+    own = place.data / "PG_VERSION"
+    for file in [own] if own.exists() else data_dir.glob("postgres*/data/PG_VERSION"):
+        if (major := file.read_text().strip()) != str(MAJOR):
+            raise EmbeddedServerError(
+                f"{file.parent} is of PostgreSQL {major} and this draftsman brings {MAJOR}:"
+                " run `draftsman db dump FILE` with the version that wrote it,"
+                " then `draftsman db restore FILE` with this one"
+            )
+
+
+def start(place: Place) -> None:
+    """Return when the server answers, whatever was in its way. Raises EmbeddedServerError."""
+    with process.opened(place.server_lock) as lock:
+        if not _lock_or_answer(place, lock):
+            return
+        if not place.data.exists():
+            _create(place, lock)
+        _tidy(place)
+        config.write(place)
+        _launch(place, lock)
+
+
+def pg_ctl(place: Place, verb: str, *options: str, inherit: Sequence[int] = ()) -> None:
+    """Run `pg_ctl` and wait until it is done. Raises EmbeddedServerError."""
+    arguments = (verb, "-D", str(place.cluster), "-w", "-t", str(START_TIMEOUT), *options)
+    process.run([wheel.server_program("pg_ctl", place), *arguments], place.account, inherit=inherit)
+
+
+def _lock_or_answer(place: Place, lock: int) -> bool:
+    """Return True once no process works on the data any more, or False when the server answers.
+
+    Two servers on the same data would destroy it. A process id proves nothing, but a lock does that
+    every process inherited: of a server that is starting, recovering, stopping or was killed, and
+    of an initdb whose starter was killed.
+    """
+    deadline = time.monotonic() + START_TIMEOUT
+    while not process.try_lock(lock):
+        if answers(place):
+            return False
+        if time.monotonic() > deadline:
+            raise EmbeddedServerError(
+                f"the embedded PostgreSQL in {place.cluster} neither answers nor ends:"
+                " run `draftsman db stop`, or end its processes, then try again"
+            )
+        if process.postmaster(place) is None:
+            process.quit_orphans(place)
+        elif not place.socket.exists() and process.is_ready(place):
+            pg_ctl(place, "stop", "-m", "fast")  # somebody removed it: nobody can reach the server
+        time.sleep(0.05)
+    return True
+
+
+def _create(place: Place, lock: int) -> None:
+    """Make data with the database in it; it gets its name when it is complete."""
+    new = place.cluster / "data.new"
+    if new.exists():  # from somebody who was killed here
+        shutil.rmtree(new)
+    hand_over(new, place.account)
+    try:
+        _fill(new, place, lock)
+    except EmbeddedServerError as error:
+        shutil.rmtree(new)
+        raise EmbeddedServerError(
+            f"no database can be made in {place.cluster}: {error};"
+            f" it takes 100 MB, and {place.account.name} must be able to write there"
+        ) from None
+    new.rename(place.data)
+
+
+def _fill(new: Path, place: Place, lock: int) -> None:
+    # The built-in C.UTF-8 is the same on every machine, whatever locales that has.
+    locale = ("-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
+    initdb = ("-D", str(new), "-U", "draftsman", "-A", "peer", *locale)
+    process.run([wheel.server_program("initdb", place), *initdb], place.account, inherit=[lock])
+    single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
+    postgres, create = wheel.server_program("postgres", place), CREATE.read_text()
+    process.run([postgres, *single], place.account, text=create, inherit=[lock])
+
+
+def _tidy(place: Place) -> None:
+    """Make the server's folders, and remove what the last one left there.
+
+    Its pid may be a stranger's by now, whom a new server would take for it. The start's own log is
+    only of interest when that fails, and no rotation empties a day on which the server was down.
+    """
+    for folder in (place.log, place.cluster / "run"):
+        hand_over(folder, place.account)
+    socket_lock = place.socket.with_name(f"{place.socket.name}.lock")
+    for left in (place.pid_file, socket_lock, place.log / "start.log"):
+        left.unlink(missing_ok=True)
+    for log in place.log.glob("server-*.log"):
+        if log.stat().st_mtime < time.time() - LOG_DAYS * 86_400:
+            log.unlink()
+
+
+def _launch(place: Place, lock: int) -> None:
+    log = place.log / "start.log"
+    try:
+        pg_ctl(place, "start", "-l", str(log), inherit=[lock])
+    except EmbeddedServerError as error:
+        reason = process.last_words(place) if log.exists() else error
+        raise EmbeddedServerError(
+            f"the embedded PostgreSQL did not start: {reason} (its log is in {place.log})"
+        ) from None

