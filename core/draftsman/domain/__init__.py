@@ -1,0 +1,1 @@
+"""Nouns of draftsman: values and pure decisions, without I/O."""

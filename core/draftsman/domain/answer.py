@@ -1,0 +1,139 @@
+"""Answers: what a person said, and what it means for the question. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
+from draftsman.domain.text import clean_fields
+from draftsman.errors import UsageError
+
+
+class Response(BaseModel):
+    """What a channel hands in: a choice or free text, or a decision; exactly one of them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    source_event_id: str = Field(min_length=1, max_length=300)
+    """The channel's own id of the click, message or call: the same one counts once."""
+    text: str | None = Field(None, max_length=20_000)
+    decision: bool | None = None
+    """True approves, False denies."""
+    reason: str | None = Field(None, max_length=3000)
+    token: str | None = Field(None, max_length=200)
+    """A single-use approval token; it stands for its approver."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A response read against its question: the choice that it names, or free text."""
+
+    value: str | None
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What became of a response.
+
+    `resolved` is False for a vote that opened nothing yet. `duplicate` marks a source event that
+    had been handed in before; the verdict is then the first one's.
+    """
+
+    job: int
+    question: int
+    accepted: bool
+    resolved: bool
+    reason: str | None = None
+    duplicate: bool = False
+    resolution: dict[str, Any] | None = None
+    job_status: str | None = None
+    votes: int = 0
+    quorum: int = 1
+
+    @property
+    def name(self) -> str:
+        """What people call the question."""
+        return f"D-{self.job}/{self.question}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One row of `job_answers`."""
+
+    id: int
+    job: int
+    question: int
+    kind: str
+    source: str
+    source_event_id: str
+    responder_id: str
+    responder_display_name: str | None
+    voter: str
+    payload: dict[str, Any]
+    accepted: bool
+    reason: str | None
+    created_at: datetime
+
+
+def read(question: Question, response: Response) -> Reading:
+    """Return what the response means to an `input` question.
+
+    A choice is named by its value, its label or its number, in this order and whatever the case: a
+    button sends the value. Raises UsageError with the choices when it names none and free text is
+    not allowed.
+    """
+    text = (response.text or "").strip()
+    if not text:
+        raise UsageError(f"{question.name}: an empty answer; {_allowed(question)}")
+    values = [str(choice["value"]) for choice in question.choices]
+    labels = [str(choice["label"]) for choice in question.choices]
+    for names in (values, labels, [str(number) for number in range(1, len(values) + 1)]):
+        for value, name in zip(values, names, strict=True):
+            if name.casefold() == text.casefold():
+                return Reading(value, None)
+    if question.freeform_allowed:
+        return Reading(None, text)
+    raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
+
+
+def fits(question: Question, response: Response) -> None:
+    """Raise UsageError unless the response is of the question's kind.
+
+    Free text never decides a gate: only an explicit approve or deny does.
+    """
+    if question.kind is QuestionKind.APPROVAL and response.decision is None:
+        raise UsageError(f"{question.name} is an approval; use: draftsman approve|deny")
+    if question.kind is QuestionKind.INPUT and response.decision is not None:
+        raise UsageError(f"{question.name} is a question, not an approval; use: draftsman answer")
+
+
+def tally(question: Question, approvals: Sequence[str], denier: str | None) -> Resolution | None:
+    """Return how the gate ends with these votes, or None while it stays open."""
+    if denier is not None:
+        return Resolution("denied", "person", by=(denier,))
+    if len(approvals) >= question.quorum:
+        return Resolution("approved", "person", by=tuple(approvals))
+    return None
+
+
+def fails_job(question: Question, resolution: Resolution) -> bool:
+    """Return whether this end of the question ends the job as failed."""
+    return resolution.outcome == "denied" and question.on_deny is OnDeny.FAIL
+
+
+def _allowed(question: Question) -> str:
+    choices = ", ".join(f"{n} {value}" for n, value in enumerate(question.labels(), 1))
+    if not choices:
+        return "write your answer"
+    return f"choose: {choices}" + ("; or write your own" if question.freeform_allowed else "")

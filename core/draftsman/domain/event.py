@@ -1,0 +1,29 @@
+"""Events: the append-only trail of what happened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One row of the trail."""
+
+    job: int
+    id: int
+    run: int | None
+    kind: str
+    from_status: str | None
+    to_status: str | None
+    actor: str
+    payload: dict[str, Any]
+    created_at: datetime
+    epoch: int
+    txid: int
+
+    @property
+    def cursor(self) -> tuple[int, int, int]:
+        """Its place in the feed."""
+        return self.epoch, self.txid, self.id

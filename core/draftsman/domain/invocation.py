@@ -1,0 +1,115 @@
+"""Invocations: requests from outside, each of which makes exactly one job."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from draftsman.domain.job import Mode, OnLost
+from draftsman.domain.text import REQUEST_LIMIT, bounded, clean_fields, digest, first_line
+
+LAST_YEAR = 2200
+
+
+class Invocation(BaseModel):
+    """What is asked, checked and cleaned. Free text is cut only by its limits, never changed."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    type: str = Field("run_agent", pattern=r"\A[A-Za-z][A-Za-z0-9_.:-]{0,99}\z")
+    key: str | None = Field(None, min_length=1, max_length=500)
+    """The idempotency key, scoped to the type; None makes a new job each time."""
+    subject_key: str | None = Field(None, min_length=1, max_length=500)
+    """What the work is about: a live job with the same subject is joined, not doubled."""
+    queue: str = Field("default", pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}\z")
+    priority: int = Field(0, ge=-1000, le=1000)
+    """Higher runs first."""
+    mode: Mode = Mode.FIX
+    source_type: str = Field("plain_text_intake", pattern="^(trello_ticket|plain_text_intake)$")
+    external_event_id: str | None = Field(None, max_length=500)
+    agent: str | None = Field(None, max_length=100)
+    repo: str | None = Field(None, min_length=1, max_length=4000)
+    """Path or URL of a git repository."""
+    ref: str | None = Field(None, min_length=1, max_length=250)
+    """Branch, tag or commit to start from; None: the repository's HEAD."""
+    title: str | None = Field(None, max_length=500)
+    text: str | None = Field(None, max_length=200_000)
+    url: str | None = Field(None, max_length=2000)
+    payload: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
+    skills: tuple[str, ...] = Field((), max_length=100)
+    tags: tuple[str, ...] = Field((), max_length=100)
+    run_at: AwareDatetime | None = None
+    delay: float | None = Field(None, gt=0, le=86_400 * 366)
+    """Seconds from now, by the database's clock; instead of `run_at`."""
+    max_attempts: int | None = Field(None, ge=0, le=100)
+    max_retries: int | None = Field(None, ge=0, le=100)
+    on_lost: OnLost | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+    @field_validator("payload", "overrides")
+    @classmethod
+    def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
+        bounded(value, REQUEST_LIMIT, "the payload")
+        return value
+
+    @model_validator(mode="after")
+    def _holds_together(self) -> Self:
+        if self.key is not None and self.key.startswith(("retry:", "auto:")):
+            raise ValueError("a key may not start with 'retry:' or 'auto:', which draftsman makes")
+        if self.run_at is not None and self.run_at.year > LAST_YEAR:
+            raise ValueError(f"a job cannot be planned after the year {LAST_YEAR}")
+        if self.run_at is not None and self.delay is not None:
+            raise ValueError("give run_at or delay, not both")
+        return self
+
+    @property
+    def digest(self) -> str:
+        """What makes two requests the same: never event ids, never times."""
+        return digest(
+            {
+                "type": self.type,
+                "mode": self.mode,
+                "repo": [self.repo, self.ref],
+                "agent": self.agent,
+                "request": [_normal(self.title), _normal(self.text), self.payload],
+                "overrides": self.overrides,
+                "skills": sorted(self.skills),
+            }
+        )
+
+    @property
+    def stored_payload(self) -> dict[str, Any]:
+        """The payload with the place of the repository, which has no column of its own."""
+        if self.repo is None:
+            return self.payload
+        return {**self.payload, "repo": {"source": self.repo, "ref": self.ref}}
+
+    @property
+    def headline(self) -> str | None:
+        """The title, or the first line of the text."""
+        return self.title or (first_line(self.text) if self.text else None)
+
+
+def repo_name(source: str) -> tuple[str | None, str]:
+    """Return (owner, name) from a URL; a local path has no owner."""
+    path = source
+    if "://" in source:
+        path = source.split("://", 1)[1].partition("/")[2].partition("?")[0]
+    elif ":" in source and not source.startswith(("/", ".")):
+        path = source.split(":", 1)[1]
+    else:
+        return None, source.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git") or "repo"
+    parts = [part for part in path.removesuffix(".git").split("/") if part]
+    if not parts:
+        return None, "repo"
+    return (parts[-2] if len(parts) > 1 else None), parts[-1]
+
+
+def _normal(text: str | None) -> str:
+    return " ".join((text or "").split())

@@ -1,0 +1,109 @@
+"""Who may do what. Pure: the services call it inside their transactions, front ends before."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.domain.text import clean
+from draftsman.errors import NotPermitted
+
+ROLES = frozenset({"invoker", "responder", "approver", "operator"})
+
+
+class Verb(StrEnum):
+    """What an actor may want; the value is how a refusal names it."""
+
+    SUBMIT = "submit"
+    ANSWER = "answer"
+    APPROVE = "approve"
+    CANCEL = "cancel"
+    RETRY = "retry"
+    EXTEND = "extend"
+    SWEEP = "sweep"
+
+
+_ROLE = {
+    Verb.SUBMIT: "invoker",
+    Verb.ANSWER: "responder",
+    Verb.APPROVE: "approver",
+    Verb.CANCEL: "operator",
+    Verb.RETRY: "operator",
+    Verb.EXTEND: "operator",
+    Verb.SWEEP: "operator",
+}
+_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND})
+"""What the invoker of a job may do to it without the role."""
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """One human and the ids that lead to them."""
+
+    name: str
+    roles: frozenset[str]
+    ids: Mapping[Source, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """People and groups as configured. Without people, nobody may do anything."""
+
+    people: Mapping[str, Person] = field(default_factory=dict)
+    groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    self_approval: bool = False
+
+    def resolve(self, actor: Actor) -> Actor:
+        """Return the actor with the person, the roles that the configuration gives it."""
+        actor = replace(actor, id=clean(actor.id), display_name=clean(actor.display_name))
+        if actor.owner:
+            return replace(actor, person=actor.person or actor.id, roles=ROLES)
+        for person in self.people.values():
+            if person.ids.get(actor.channel) == actor.id:
+                return replace(actor, person=person.name, roles=person.roles)
+        return actor
+
+    def check(self, actor: Actor, verb: Verb, *, invoker: str | None = None) -> None:
+        """Raise NotPermitted unless the actor may. `invoker` is the job's own invoker, if any."""
+        if actor.owner or _ROLE[verb] in actor.roles:
+            return
+        if verb in _OWN and invoker is not None and invoker in (actor.voter, actor.name):
+            return
+        raise NotPermitted(self._refusal(actor, verb))
+
+    def approvers(self, names: Sequence[str]) -> frozenset[str]:
+        """Return the people that a list of people and groups stands for; nobody for no list."""
+        people: set[str] = set()
+        for name in names:
+            people.update(self.groups.get(name, (name,)))
+        return frozenset(people)
+
+    def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless the actor may decide a gate with these approvers.
+
+        A gate fails closed: without approvers nobody but the owner of an embedded database may.
+        """
+        if actor.owner:
+            return
+        self.check(actor, Verb.APPROVE)
+        if actor.person is None:
+            raise NotPermitted(f"{actor.display_name} is not mapped to a person; ask an operator")
+        self.check_approver(actor.person, names, invoker=invoker)
+
+    def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless this person, however they come, may decide the gate."""
+        allowed = self.approvers(names)
+        if person not in allowed:
+            who = ", ".join(sorted(allowed)) or "nobody: the gate names no approvers"
+            raise NotPermitted(f"{person} may not decide this; who may: {who}")
+        if person == invoker and not self.self_approval:
+            raise NotPermitted(f"{person} asked for this job and may not approve it")
+
+    def _refusal(self, actor: Actor, verb: Verb) -> str:
+        role = _ROLE[verb]
+        who = sorted(name for name, person in self.people.items() if role in person.roles)
+        tail = f"who may: {', '.join(who)}" if who else "no people are configured: add [people]"
+        return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"

@@ -1,0 +1,92 @@
+"""Limits and delays per job type (seed 002), and the decision after a failure. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.domain.classify import ErrorClass
+from draftsman.domain.job import OnLost, Status
+
+MAX_EXPONENT: Final = 10
+"""The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
+LONGEST_WAIT: Final = 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """What a job of a type may spend. Delays and the timeout are in seconds."""
+
+    max_attempts: int = 3
+    max_retries: int = 3
+    base_delay: float = 2.0
+    max_delay: float = 120.0
+    multiplier: float = 2.0
+    timeout: float = 3600.0
+    on_lost: OnLost = OnLost.RETRY
+
+
+BUILT_IN: Final[dict[str, RetryPolicy]] = {
+    "run_agent": RetryPolicy(3, 5, 5.0, 300.0, 3.0, 3600.0, OnLost.RESUME),
+}
+"""Seed 002's table, for the types that exist; others get the defaults of RetryPolicy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Next:
+    """Where a failed run's job goes, and after how many seconds it is tried again."""
+
+    status: Status
+    delay: float | None = None
+    spend_attempt: bool = False
+    spend_retry: bool = False
+
+
+def infra_delay(failures: int) -> float:
+    """Return the seconds before the next try after so many infrastructure failures."""
+    return math.exp(min(MAX_EXPONENT, max(1, failures)))
+
+
+def app_delay(
+    policy: RetryPolicy, failures: int, jitter: Callable[[], float] = random.random
+) -> float:
+    """Return the seconds before the next try: full jitter below a growing, capped limit.
+
+    The exponent is clamped before the power, so that no count overflows.
+    """
+    ceiling = math.log(max(policy.max_delay / policy.base_delay, 1.0))
+    growth = math.log(policy.multiplier) if policy.multiplier > 1 else 0.0
+    exponent = min(max(0, failures - 1) * growth, ceiling)
+    return min(policy.max_delay, policy.base_delay * math.exp(exponent)) * jitter()
+
+
+def after_failure(
+    error: ErrorClass,
+    policy: RetryPolicy,
+    *,
+    attempts: int,
+    max_attempts: int,
+    retry_count: int,
+    max_retries: int,
+    retry_after: float | None = None,
+    jitter: Callable[[], float] = random.random,
+) -> Next:
+    """Decide what follows a failure. The counts are those before it.
+
+    What the other side wants to wait, `retry_after`, counts up to a day.
+    """
+    wanted = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
+    if error is ErrorClass.TRANSIENT_APP:
+        if retry_count >= max_retries:
+            return Next(Status.DEAD_LETTER)
+        delay = max(app_delay(policy, retry_count + 1, jitter), wanted)
+        return Next(Status.RETRYING, delay, spend_retry=True)
+    if error is ErrorClass.TRANSIENT_INFRA:
+        if attempts >= max_attempts:
+            return Next(Status.DEAD_LETTER)
+        delay = max(infra_delay(attempts + 1), wanted)
+        return Next(Status.RETRYING, delay, spend_attempt=True)
+    return Next(Status.FAILED)

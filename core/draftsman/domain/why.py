@@ -1,0 +1,142 @@
+"""Why a job is where it is: one primary reason, and what happens next. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.question import Question, QuestionKind
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What decides where a job goes next, read in one snapshot.
+
+    `silent` and `due_in` are in seconds; `ahead` is counted up to 1,000.
+    """
+
+    number: int
+    status: Status
+    queue: str
+    type: str
+    run_at: datetime | None
+    next_retry_at: datetime | None
+    last_error: str | None
+    attempts: int
+    max_attempts: int
+    retry_count: int
+    max_retries: int
+    worker_id: UUID | None
+    cancel_requested_at: datetime | None
+    claimable: bool
+    ahead: int
+    workers: int
+    able: int
+    slots: int
+    worker: str | None
+    silent: float | None
+    due_in: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """`reason` is a stable word, `text` the sentence, `then` what a person can do or expect."""
+
+    status: Status
+    reason: str
+    text: str
+    then: str
+
+
+def explain(facts: Facts, question: Question | None) -> Why:
+    """Return the one reason that keeps the job where it is."""
+    reason, text, then = _reason(facts, question)
+    return Why(facts.status, reason, text, then)
+
+
+def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
+    if facts.status in TERMINAL:
+        error = f": {facts.last_error}" if facts.last_error else ""
+        then = "nothing follows; draftsman retry runs it anew"
+        return "ended", f"it is {facts.status}{error}", then
+    if question is not None:
+        return _asked(question)
+    if facts.claimable:
+        return _queued(facts)
+    if facts.status in (Status.SCHEDULED, Status.RETRYING):
+        return _due(facts)
+    return _held(facts)
+
+
+def _asked(question: Question) -> tuple[str, str, str]:
+    gate = question.kind is QuestionKind.APPROVAL
+    who = f" by {', '.join(question.approvers)}" if question.approvers else ""
+    until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
+    verb = "approve or deny" if gate else "answer"
+    wants = "a decision" if gate else "an answer"
+    text = f"{question.name} waits for {wants}{who}: {question.text}"
+    command = f"draftsman {'approve' if gate else 'answer'} {question.name}"
+    return "question", text, f"{verb} it with: {command}{until}"
+
+
+def _queued(facts: Facts) -> tuple[str, str, str]:
+    if not facts.workers:
+        return (
+            "no_worker",
+            f"no live worker serves the queue {facts.queue!r}",
+            "start one: draftsman up"
+            if facts.queue == "default"
+            else f"start one: draftsman worker --queue {facts.queue}",
+        )
+    if not facts.able:
+        return (
+            "unknown_type",
+            f"no live worker knows the type {facts.type!r}",
+            "a worker will claim it and fail it; add the type to [handlers] first",
+        )
+    if facts.ahead:
+        more = "at least " if facts.ahead >= 1000 else ""
+        return (
+            "behind",
+            f"{more}{facts.ahead} jobs are before it in {facts.queue!r}",
+            f"{facts.slots} slots work on the queue",
+        )
+    return "next", f"it is first in {facts.queue!r}", "the next free slot takes it"
+
+
+def _due(facts: Facts) -> tuple[str, str, str]:
+    seconds = max(0.0, facts.due_in or 0.0)
+    when = f"in {_span(seconds)}" if seconds else "now; the leader promotes it"
+    if not facts.workers:
+        when += "; but no live worker serves its queue: draftsman up"
+    if facts.status is Status.SCHEDULED:
+        return "scheduled", "it waits for its time", f"due {when}"
+    spent = (
+        f"attempt {facts.attempts} of {facts.max_attempts},"
+        f" retry {facts.retry_count} of {facts.max_retries}"
+    )
+    return "backoff", f"it failed ({spent}): {facts.last_error}", f"tried again {when}"
+
+
+def _held(facts: Facts) -> tuple[str, str, str]:
+    worker = facts.worker or f"worker {facts.worker_id}"
+    if facts.status is Status.CLAIMED:
+        return "claimed", f"{worker} claimed it ahead", "it starts in that worker's next free slot"
+    if facts.cancel_requested_at is not None:
+        return "canceling", f"{worker} was told to stop it", "it ends as canceled"
+    silent = f"; last heartbeat {_span(facts.silent)} ago" if facts.silent is not None else ""
+    return (
+        "running",
+        f"{worker} is running it{silent}",
+        f"follow it: draftsman logs -f D-{facts.number}",
+    )
+
+
+def _span(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h"

@@ -1,0 +1,244 @@
+"""Connections, transactions, and what PostgreSQL's errors mean here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from typing import Any, Final, LiteralString, TypeVar
+
+import psycopg
+from psycopg import AsyncConnection, errors
+from psycopg.rows import class_row, scalar_row, tuple_row
+from psycopg.types.enum import EnumInfo, register_enum
+from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
+
+from draftsman.domain.classify import ErrorClass
+from draftsman.domain.job import Mode, OnLost, Source, Status
+from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
+from draftsman.domain.run import RunStatus
+from draftsman.errors import (
+    DatabaseUnreachable,
+    DraftsmanError,
+    LostRace,
+    Refused,
+    SchemaOutdated,
+)
+from draftsman.settings import DatabaseSettings
+from draftsman.store.queries import load
+
+_Q = load("schema")
+T = TypeVar("T")
+Connection = AsyncConnection[Any]
+Params = Mapping[str, Any]
+
+RETRIES: Final = 3
+"""How often an arrow runs again after a deadlock or a serialization failure."""
+RECONNECT: Final = 2.0
+"""Seconds of trying to reconnect unasked: then the next one who needs a connection tries at once,
+instead of waiting for a back-off that grows to a minute."""
+_ENUMS: Final[dict[str, type[StrEnum]]] = {
+    "job_status": Status,
+    "job_mode": Mode,
+    "channel": Source,
+    "run_status": RunStatus,
+    "on_lost": OnLost,
+    "error_class": ErrorClass,
+    "question_kind": QuestionKind,
+    "question_status": QuestionStatus,
+    "on_expire": OnExpire,
+    "on_deny": OnDeny,
+}
+_BEHIND = (
+    errors.UndefinedTable,
+    errors.UndefinedColumn,
+    errors.UndefinedFunction,
+    errors.InvalidSchemaName,
+)
+logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
+
+
+class Database:
+    """A pool of autocommit connections to one database."""
+
+    def __init__(self, url: str, settings: DatabaseSettings, *, read_only: bool = False) -> None:
+        self.url = url
+        self._settings = settings
+        self._read_only = read_only
+        self._enums: list[tuple[EnumInfo, type[StrEnum]]] = []
+        self._pool: AsyncConnectionPool[Connection] | None = None
+
+    async def open(self) -> None:
+        """Connect; raises DatabaseUnreachable or SchemaOutdated at once, in one line."""
+        with translated():
+            async with await self._connect(self.url) as conn:
+                await self._learn_enums(conn)
+        self._pool = AsyncConnectionPool(
+            self.url,
+            min_size=1,
+            max_size=self._settings.pool_size,
+            timeout=self._settings.connect_timeout,
+            kwargs={"autocommit": True, "application_name": "draftsman"},
+            configure=self._configure,
+            check=AsyncConnectionPool.check_connection,
+            reconnect_timeout=RECONNECT,
+            open=False,
+        )
+        await self._pool.open()
+
+    async def close(self) -> None:
+        """Give the connections back; safe to call twice."""
+        if self._pool is not None:
+            await self._pool.close()
+
+    @asynccontextmanager
+    async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
+        """Lend a connection on which each statement is its own transaction.
+
+        Raises DatabaseUnreachable when there is none within `wait` seconds (None: as configured).
+        """
+        if self._pool is None:
+            raise DatabaseUnreachable("the database is not open")
+        with translated():
+            async with self._pool.connection(timeout=wait) as conn:
+                yield conn
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """Lend a connection inside one transaction."""
+        async with self.connection() as conn, conn.transaction():
+            yield conn
+
+    async def arrow(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        """Run `work` in one transaction, again after a deadlock or a serialization failure."""
+        return await again(lambda: self._once(work))
+
+    async def dedicated(self, url: str | None = None) -> Connection:
+        """Open a connection outside the pool, for LISTEN and session locks; the caller closes."""
+        with translated():
+            conn = await self._connect(url or self.url)
+            try:
+                await self._configure(conn)
+            except BaseException:
+                await conn.close()
+                raise
+        return conn
+
+    async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
+        async with self.transaction() as conn:
+            return await work(conn)
+
+    async def _connect(self, url: str) -> Connection:
+        return await AsyncConnection.connect(
+            url,
+            autocommit=True,
+            connect_timeout=max(2, round(self._settings.connect_timeout)),
+            application_name="draftsman",
+        )
+
+    async def _learn_enums(self, conn: Connection) -> None:
+        for name, kind in _ENUMS.items():
+            info = await EnumInfo.fetch(conn, f"draftsman.{name}")
+            if info is None:
+                raise SchemaOutdated(
+                    "the database has no draftsman schema, or an old one; run: draftsman migrate"
+                )
+            self._enums.append((info, kind))
+
+    async def _configure(self, conn: Connection) -> None:
+        for info, kind in self._enums:
+            register_enum(info, conn, kind, mapping={m: m.value for m in kind if m != "VALID"})
+        timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
+        await conn.execute(_Q["statement_timeout"], {"timeout": timeout})
+        if self._read_only:
+            await conn.execute(_Q["read_only"])
+
+
+class translated:
+    """Turn PostgreSQL's errors into ours; deadlocks pass, `again` handles them."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
+        if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+            return
+        if isinstance(error, psycopg.Error | PoolTimeout | PoolClosed):
+            raise meaning(error) from error
+
+
+def meaning(error: Exception) -> DraftsmanError:
+    """Return the error of ours that a database error stands for."""
+    text = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
+        return LostRace(text)
+    if isinstance(error, _BEHIND):
+        return SchemaOutdated(f"{text}; run: draftsman migrate")
+    if isinstance(error, errors.ReadOnlySqlTransaction):
+        return Refused("this session is read-only")
+    if isinstance(error, errors.QueryCanceled):
+        return DatabaseUnreachable(f"the database took too long: {text}")
+    if isinstance(error, errors.InsufficientPrivilege):
+        return Refused(f"the database role may not do that: {text}")
+    if isinstance(error, psycopg.OperationalError | PoolTimeout | PoolClosed):
+        return DatabaseUnreachable(f"the database cannot be reached: {text}")
+    if isinstance(error, psycopg.InterfaceError):
+        return DatabaseUnreachable(f"the connection to the database is gone: {text}")
+    return DraftsmanError(f"the database refused: {text}")
+
+
+async def again(work: Callable[[], Awaitable[T]]) -> T:
+    """Await `work`, up to three times more after a deadlock or a serialization failure.
+
+    Raises LostRace after the last one.
+    """
+    for attempt in range(RETRIES):
+        try:
+            return await work()
+        except (errors.DeadlockDetected, errors.SerializationFailure):
+            await asyncio.sleep(0.01 * 2**attempt)
+    try:
+        return await work()
+    except (errors.DeadlockDetected, errors.SerializationFailure) as error:
+        raise LostRace("other work kept getting in the way; try again") from error
+
+
+async def fetch_all(
+    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+) -> list[T]:
+    """Return every row as `row`, built by column names."""
+    async with conn.cursor(row_factory=class_row(row)) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
+
+
+async def fetch_one(
+    conn: Connection, query: LiteralString, params: Params | None, row: type[T]
+) -> T | None:
+    """Return the first row as `row`, or None."""
+    async with conn.cursor(row_factory=class_row(row)) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchone()
+
+
+async def scalar(conn: Connection, query: LiteralString, params: Params | None = None) -> Any:
+    """Return the first column of the first row, or None where there is no row."""
+    async with conn.cursor(row_factory=scalar_row) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchone()
+
+
+async def rows(
+    conn: Connection, query: LiteralString, params: Params | None = None
+) -> Sequence[tuple[Any, ...]]:
+    """Return every row as a tuple."""
+    async with conn.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
+
+
+async def execute(conn: Connection, query: LiteralString, params: Params | None = None) -> int:
+    """Run the statement; return how many rows it touched."""
+    return (await conn.execute(query, params)).rowcount

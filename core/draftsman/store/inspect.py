@@ -1,0 +1,135 @@
+"""Rows that people look at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from draftsman.domain.event import Event
+from draftsman.domain.job import Job, Mode, Status
+from draftsman.domain.run import Run
+from draftsman.domain.why import Facts
+from draftsman.store.db import Connection, fetch_all, fetch_one, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("inspect")
+_INVARIANTS = load("invariants")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A job in a list."""
+
+    number: int
+    id: UUID
+    type: str
+    queue: str
+    status: Status
+    mode: Mode
+    source: str
+    agent: str | None
+    repo_owner: str | None
+    repo_name: str | None
+    ticket_title: str | None
+    invoker_id: str
+    tags: list[str]
+    attempts: int
+    retry_count: int
+    run_count: int
+    next_retry_at: datetime | None
+    run_at: datetime | None
+    last_error: str | None
+    created_at: datetime
+    started_at: datetime | None
+    finished_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What the server says of itself; `clock` is its Unix time in seconds."""
+
+    version: str
+    clock: float
+    fsync: str
+    synchronous_commit: str
+    local: bool
+    role: str
+
+
+async def get(conn: Connection, number: int) -> Job | None:
+    """Return one job."""
+    return await fetch_one(conn, _Q["get"], {"number": number}, Job)
+
+
+async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
+    """Return the numbers of at most two jobs whose ids are in the range."""
+    return [row[0] for row in await rows(conn, _Q["find"], {"lowest": lowest, "highest": highest})]
+
+
+async def page(conn: Connection, filters: dict[str, Any]) -> list[Line]:
+    """Return jobs, newest first."""
+    return await fetch_all(conn, _Q["page"], filters, Line)
+
+
+async def runs(conn: Connection, job: int) -> list[Run]:
+    """Return the runs of a job in their order."""
+    return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
+
+
+async def trail(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
+    """Return one job's events after an id."""
+    params = {"job": job, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["trail"], params, Event)
+
+
+async def feed(conn: Connection, cursor: tuple[int, int, int], limit: int) -> list[Event]:
+    """Return everybody's events after a cursor, in the order of commit-safe transaction ids."""
+    params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
+    return await fetch_all(conn, _Q["feed"], params, Event)
+
+
+async def feed_end(conn: Connection) -> tuple[int, int, int]:
+    """Return the cursor behind which only new events come."""
+    epoch, txid = (await rows(conn, _Q["feed_end"]))[0]
+    return epoch, txid, 0
+
+
+async def status(conn: Connection, job: int) -> Status | None:
+    """Return a job's status."""
+    return await scalar(conn, _Q["status"], {"job": job})  # type: ignore[no-any-return]
+
+
+async def why(conn: Connection, job: int, lease: float) -> Facts | None:
+    """Return what decides where the job goes next."""
+    return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, Facts)
+
+
+async def counts(conn: Connection) -> dict[str, int]:
+    """Return how many jobs have each status."""
+    return {row[0]: row[1] for row in await rows(conn, _Q["counts"])}
+
+
+async def open_counts(conn: Connection) -> tuple[int, int, datetime | None]:
+    """Return how many questions are open, how many expire within an hour, and the next expiry."""
+    found = (await rows(conn, _Q["open_counts"]))[0]
+    return found[0], found[1], found[2]
+
+
+async def answer_times(conn: Connection) -> tuple[int, float | None]:
+    """Return the last day's answers and the median seconds they took."""
+    found = (await rows(conn, _Q["answer_times"]))[0]
+    return found[0], found[1]
+
+
+async def health(conn: Connection) -> Health:
+    """Return what the server says of itself."""
+    return (await fetch_all(conn, _Q["health"], None, Health))[0]
+
+
+async def invariants(conn: Connection) -> dict[str, Sequence[tuple[Any, ...]]]:
+    """Return, for each invariant, the (job, how) rows that break it, at most a hundred."""
+    async with conn.transaction():
+        return {name: (await rows(conn, query))[:100] for name, query in _INVARIANTS.items()}

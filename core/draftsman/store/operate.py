@@ -1,0 +1,64 @@
+"""Rows that people change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.job import Status
+from draftsman.store.db import Connection, execute, fetch_one, rows
+from draftsman.store.queries import load
+
+_Q = load("operate")
+
+
+@dataclass(frozen=True, slots=True)
+class LockedJob:
+    """A job under its lock."""
+
+    number: int
+    status: Status
+    invoker_id: str
+    worker_id: UUID | None
+    run_count: int
+    canceling: bool
+
+
+async def lock(conn: Connection, job: int) -> LockedJob | None:
+    """Lock one job."""
+    return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
+
+
+async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:
+    """Ask a running job to stop; False when it was asked before."""
+    detail = json.dumps({"reason": reason} if reason else {})
+    params = {"job": job, "by": by, "reason": reason, "detail": detail}
+    return await execute(conn, _Q["request_cancel"], params) > 0
+
+
+async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
+    """End a job that the caller has locked and that is not finished."""
+    resolution = {"outcome": "canceled", "via": "person", "by": [by]}
+    params = {"job": job, "by": by, "reason": reason, "resolution": Jsonb(resolution)}
+    await execute(conn, _Q["cancel_now"], params)
+
+
+async def request(conn: Connection, job: int) -> tuple[dict[str, Any], int] | None:
+    """Return every column of the job as JSON, and the first job of its chain."""
+    found = await rows(conn, _Q["request"], {"job": job})
+    return (found[0][0], found[0][1]) if found else None
+
+
+async def inherit(conn: Connection, old: int, new: int) -> bool:
+    """Copy the newest checkpoint and work bundle; False when there is none."""
+    return await execute(conn, _Q["inherit"], {"old": old, "new": new}) > 0
+
+
+async def late_answer(conn: Connection, job: int) -> tuple[str, str] | None:
+    """Return a question's key and the answer that came too late for it."""
+    found = await rows(conn, _Q["late_answer"], {"job": job})
+    return (found[0][0], found[0][1]) if found else None

@@ -1,0 +1,150 @@
+"""Rows of checkpoints, steps, events, artifacts and logs of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.run import Lease
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("progress")
+
+KEPT_CHECKPOINTS = 5
+"""The latest ones that stay."""
+CHUNK = 1024 * 1024
+"""Bytes of an artifact's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of `job_steps`."""
+
+    key: str
+    status: str
+    invocation_id: str
+    result: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One row of `artifacts`; `size` in bytes."""
+
+    id: int
+    job: int
+    run: int
+    name: str
+    kind: str
+    size: int
+    sha256: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A piece of a run's log."""
+
+    run: int
+    seq: int
+    text: str
+
+
+async def checkpoint(
+    conn: Connection, lease: Lease, data: dict[str, Any], bundle: int | None
+) -> bool:
+    """Save it and drop the oldest; False when the run had lost its job."""
+    params = {**_lease(lease), "data": Jsonb(data), "bundle": bundle, "keep": KEPT_CHECKPOINTS}
+    return await scalar(conn, _Q["checkpoint"], params) is not None
+
+
+async def last_checkpoint(conn: Connection, job: int) -> tuple[dict[str, Any], int | None] | None:
+    """Return the newest data and the id of its bundle."""
+    found = await rows(conn, _Q["last_checkpoint"], {"job": job})
+    return (found[0][0], found[0][1]) if found else None
+
+
+async def begin_step(
+    conn: Connection, lease: Lease, key: str, invocation: str
+) -> tuple[bool, Step | None]:
+    """Note that the effect is about to happen.
+
+    Return whether the run still owns its job, and the step as it was before this call.
+    """
+    params = {**_lease(lease), "key": key, "invocation": invocation}
+    owned, status, known, result = (await rows(conn, _Q["begin_step"], params))[0]
+    return owned, Step(key, status, known, result) if status else None
+
+
+async def finish_step(conn: Connection, lease: Lease, key: str, result: Any) -> bool:
+    """Record the effect's first result; False when the run had lost its job."""
+    params = {**_lease(lease), "key": key, "result": Jsonb(result)}
+    return await scalar(conn, _Q["finish_step"], params) is not None
+
+
+async def steps(conn: Connection, job: int) -> list[Step]:
+    """Return every step of the job, oldest first."""
+    return await fetch_all(conn, _Q["steps"], {"job": job}, Step)
+
+
+async def event(conn: Connection, lease: Lease, kind: str, payload: dict[str, Any]) -> bool:
+    """Append to the trail; False when the run had lost its job."""
+    params = {**_lease(lease), "kind": kind, "payload": Jsonb(payload)}
+    return await execute(conn, _Q["event"], params) > 0
+
+
+async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: bytes) -> int | None:
+    """Store a file of the run, in place of one of the same name; None without the lease."""
+    size, sha256 = len(data), hashlib.sha256(data).hexdigest()
+    params = {**_lease(lease), "name": name, "kind": kind, "size": size, "sha256": sha256}
+    made = await scalar(conn, _Q["artifact"], params)
+    if made is None:
+        return None
+    await execute(conn, _Q["clear_chunks"], {"artifact": made})
+    for seq, start in enumerate(range(0, size, CHUNK)):
+        piece = {"artifact": made, "seq": seq, "data": data[start : start + CHUNK]}
+        await execute(conn, _Q["chunk"], piece)
+    return int(made)
+
+
+async def log(conn: Connection, lease: Lease, seq: int, text: str) -> bool:
+    """Append a chunk to the run's log; False when the run had lost its job."""
+    params = {**_lease(lease), "seq": seq, "text": text}
+    return await scalar(conn, _Q["log"], params) is not None
+
+
+async def artifacts(conn: Connection, job: int) -> list[Artifact]:
+    """Return what the runs of a job left, work bundles excluded."""
+    return await fetch_all(conn, _Q["artifacts"], {"job": job}, Artifact)
+
+
+async def find_artifact(conn: Connection, job: int, name: str) -> Artifact | None:
+    """Return the newest artifact of that name."""
+    return await fetch_one(conn, _Q["find_artifact"], {"job": job, "name": name}, Artifact)
+
+
+async def content(conn: Connection, artifact: int) -> bytes:
+    """Return an artifact's bytes."""
+    return b"".join(row[0] for row in await rows(conn, _Q["chunks"], {"artifact": artifact}))
+
+
+async def logs(
+    conn: Connection, job: int, after: tuple[int, int], limit: int
+) -> Sequence[LogChunk]:
+    """Return the chunks that follow (run, seq)."""
+    params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
+    return await fetch_all(conn, _Q["logs"], params, LogChunk)
+
+
+async def now(conn: Connection) -> datetime:
+    """Return the database's clock."""
+    return await scalar(conn, _Q["now"])  # type: ignore[no-any-return]
+
+
+def _lease(lease: Lease) -> dict[str, Any]:
+    return {"job": lease.job, "token": lease.token}

@@ -1,0 +1,186 @@
+-- Jobs come into the hands of a worker, and leave them.
+
+-- The worker's whole loop in one statement: settle what is done, claim for the slots that are
+-- free. A queue that is named first is served first; unknown types are only claimed, not started.
+-- A settled job that another transaction holds is left for the next call.
+-- name: exchange
+WITH done AS (
+    SELECT d.job, d.token, d.result
+      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
+        AS d (job, token, result)
+), mine AS MATERIALIZED (
+    SELECT j.number, j.lease_token, d.result, j.cancel_requested_at IS NOT NULL AS canceled
+      FROM done d
+      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
+       AND j.status = 'running'
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), ended AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'completed'
+                    END::draftsman.job_status,
+           result = CASE WHEN NOT m.canceled THEN m.result END,
+           worker_id = NULL, lease_token = NULL, version = j.version + 1,
+           finished_at = draftsman.now(), updated_at = draftsman.now()
+      FROM mine m
+     WHERE j.number = m.number AND j.lease_token = m.lease_token
+    RETURNING j.number, j.run_count, m.lease_token, m.canceled, m.result
+), closed AS (
+    UPDATE draftsman.job_runs r
+       SET status = CASE WHEN e.canceled THEN 'canceled' ELSE 'completed'
+                    END::draftsman.run_status,
+           result = CASE WHEN e.canceled THEN e.result END, finished_at = draftsman.now()
+      FROM ended e
+     WHERE r.job = e.number AND r.ordinal = e.run_count AND r.status = 'running'
+), pick AS MATERIALIZED (
+    SELECT c.number, c.type, row_number() OVER () AS place
+      FROM (SELECT q.number, q.type
+              FROM unnest(%(queues)s::text[]) WITH ORDINALITY AS w (queue, rank)
+             CROSS JOIN LATERAL (
+                   SELECT number, type
+                     FROM draftsman.claimable
+                    WHERE queue = w.queue AND type <> ALL (%(skip)s::text[])
+                    ORDER BY priority DESC, position, created_at, number
+                    LIMIT %(free)s + %(ahead)s
+                      FOR NO KEY UPDATE SKIP LOCKED) q
+             LIMIT %(free)s + %(ahead)s) c
+), taken AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN s.start THEN 'running' ELSE 'claimed' END::draftsman.job_status,
+           claimed_from = CASE WHEN NOT s.start THEN j.status END,
+           worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
+           version = j.version + CASE WHEN s.start THEN 2 ELSE 1 END,
+           run_count = j.run_count + CASE WHEN s.start THEN 1 ELSE 0 END,
+           claimed_at = draftsman.now(), updated_at = draftsman.now(),
+           started_at = CASE WHEN s.start THEN coalesce(j.started_at, draftsman.now())
+                        ELSE j.started_at END
+      FROM pick p
+     CROSS JOIN LATERAL (
+           SELECT p.place <= %(free)s AND p.type = ANY (%(types)s::text[]) AS start) s
+     WHERE j.number = p.number AND j.status IN ('queued', 'resumed')
+    RETURNING j.*
+), opened AS (
+    INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot)
+    SELECT number, run_count, worker_id, lease_token, overrides
+      FROM taken
+     WHERE status = 'running'
+)
+SELECT number, NULL AS id, NULL AS type,
+       CASE WHEN canceled THEN 'canceled' ELSE 'completed' END::draftsman.job_status AS status,
+       lease_token AS token, run_count AS run, NULL AS queue, NULL AS mode, NULL AS source,
+       NULL AS invoker_id, NULL AS repo_owner, NULL AS repo_name, NULL AS ticket_title,
+       NULL AS ticket_text, NULL AS payload, NULL AS overrides, NULL AS requested_skills,
+       NULL AS tags, NULL AS agent, NULL AS retry_of, NULL AS attempts, NULL AS max_attempts,
+       NULL AS retry_count, NULL AS max_retries, NULL AS created_at
+  FROM ended
+ UNION ALL
+SELECT number, id, type, status, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0
+       END, queue, mode, source, invoker_id, repo_owner, repo_name, ticket_title, ticket_text,
+       payload, overrides, requested_skills, tags, agent, retry_of, attempts, max_attempts,
+       retry_count, max_retries, created_at
+  FROM taken
+
+-- Prefetched jobs get a slot. One that was canceled meanwhile does not come back.
+-- name: start
+WITH mine AS MATERIALIZED (
+    SELECT j.number
+      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
+      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
+       AND j.status = 'claimed'
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j
+), taken AS (
+    UPDATE draftsman.jobs j
+       SET status = 'running', claimed_from = NULL, version = j.version + 1,
+           run_count = j.run_count + 1, updated_at = draftsman.now(),
+           started_at = coalesce(j.started_at, draftsman.now())
+      FROM mine m
+     WHERE j.number = m.number AND j.status = 'claimed'
+    RETURNING j.*
+), opened AS (
+    INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot)
+    SELECT number, run_count, worker_id, lease_token, overrides
+      FROM taken
+)
+SELECT number, id, type, status, lease_token AS token, run_count AS run, queue, mode, source,
+       invoker_id, repo_owner, repo_name, ticket_title, ticket_text, payload, overrides,
+       requested_skills, tags, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
+       created_at
+  FROM taken
+
+-- Claimed, never started: back to where they came from, spending nothing.
+-- name: give_back
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.detail', %(detail)s, true)
+), mine AS MATERIALIZED (
+    SELECT j.number
+      FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[]) AS d (job, token)
+      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
+       AND j.status = 'claimed'
+     CROSS JOIN context
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = j.claimed_from, claimed_from = NULL, worker_id = NULL, lease_token = NULL,
+           version = j.version + 1, updated_at = draftsman.now()
+      FROM mine m
+     WHERE j.number = m.number AND j.status = 'claimed'
+    RETURNING j.number, j.queue
+)
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
+
+-- Live workers that know the type, and every type that a live worker knows.
+-- name: known_types
+SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
+       coalesce(array_agg(DISTINCT t.type ORDER BY t.type), '{}') AS types
+  FROM draftsman.workers w
+ CROSS JOIN LATERAL unnest(w.types) AS t (type)
+ WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
+
+-- Seconds that a job ran before this run.
+-- name: ran_before
+SELECT coalesce(sum(extract(epoch FROM finished_at - started_at)), 0)::float8
+  FROM draftsman.job_runs
+ WHERE job = %(job)s AND ordinal < %(run)s
+
+-- name: open_runs
+SELECT j.number, j.id, r.ordinal
+  FROM draftsman.jobs j
+  LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
+ WHERE j.number = ANY (%(jobs)s::bigint[])
+
+-- What this worker holds in the database and does not know of, because a reply was lost on its way:
+-- nothing of it ever ran here, so it goes back and spends nothing.
+-- name: return_unknown
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.detail', '{"reason": "the claim was not heard of"}', true)
+), mine AS MATERIALIZED (
+    SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
+           j.cancel_requested_at IS NOT NULL AS canceled
+      FROM draftsman.jobs j
+     CROSS JOIN context
+     WHERE j.status IN ('claimed', 'running') AND j.worker_id = %(worker)s
+       AND j.lease_token <> ALL (%(tokens)s::bigint[])
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), closed AS (
+    UPDATE draftsman.job_runs r
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'interrupted'
+                    END::draftsman.run_status,
+           finished_at = draftsman.now()
+      FROM mine m
+     WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN m.canceled THEN 'canceled'
+                         WHEN m.status = 'claimed' THEN m.claimed_from::text
+                         ELSE 'resumed' END::draftsman.job_status,
+           finished_at = CASE WHEN m.canceled THEN draftsman.now() END,
+           queued_at = draftsman.now(), claimed_from = NULL, worker_id = NULL, lease_token = NULL,
+           version = j.version + 1, updated_at = draftsman.now()
+      FROM mine m
+     WHERE j.number = m.number AND j.lease_token = m.lease_token
+    RETURNING j.number, j.queue
+)
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved

@@ -1,0 +1,101 @@
+-- What must always hold. Each query returns the jobs that break it, and how.
+
+-- name: terminal_has_finished
+SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
+  FROM draftsman.jobs
+ WHERE (finished_at IS NOT NULL)
+       <> (status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+
+-- name: running_has_one_open_run
+SELECT j.number, j.status || ' with ' || count(r.job) || ' open runs'
+  FROM draftsman.jobs j
+  LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.status = 'running'
+ WHERE j.status IN ('scheduled', 'queued', 'claimed', 'running', 'waiting_for_input',
+                    'waiting_for_approval', 'resumed', 'retrying')
+ GROUP BY j.number
+HAVING count(r.job) <> CASE WHEN j.status = 'running' THEN 1 ELSE 0 END
+
+-- name: open_run_belongs_to_running_job
+SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
+  FROM draftsman.job_runs r
+  JOIN draftsman.jobs j ON j.number = r.job
+ WHERE r.status = 'running' AND (j.status <> 'running' OR j.lease_token <> r.lease_token
+                                 OR j.run_count <> r.ordinal)
+
+-- name: waiting_has_one_open_question
+SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
+  FROM draftsman.jobs j
+  LEFT JOIN draftsman.job_questions q ON q.job = j.number AND q.status = 'open'
+ WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
+ GROUP BY j.number
+HAVING count(q.job) <> 1
+
+-- name: open_question_belongs_to_waiting_job
+SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
+  FROM draftsman.job_questions q
+  JOIN draftsman.jobs j ON j.number = q.job
+ WHERE q.status = 'open'
+   AND j.status <> CASE q.kind WHEN 'input' THEN 'waiting_for_input'
+                   ELSE 'waiting_for_approval' END::draftsman.job_status
+
+-- name: answered_has_an_accepted_answer
+SELECT q.job, 'question ' || q.ordinal || ' was answered by nobody'
+  FROM draftsman.job_questions q
+ WHERE q.status = 'answered' AND q.resolution ->> 'via' = 'person'
+   AND NOT EXISTS (SELECT FROM draftsman.job_answers a
+                    WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted)
+
+-- name: accepted_answer_resolved_its_question
+SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect'
+  FROM draftsman.job_answers a
+  JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
+ WHERE a.accepted AND a.kind = 'input' AND q.status NOT IN ('answered', 'superseded')
+
+-- name: budgets_hold
+SELECT number, 'attempts ' || attempts || '/' || max_attempts
+               || ', retries ' || retry_count || '/' || max_retries
+  FROM draftsman.jobs
+ WHERE attempts NOT BETWEEN 0 AND max_attempts OR retry_count NOT BETWEEN 0 AND max_retries
+
+-- name: run_count_is_the_newest_run
+SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
+  FROM draftsman.jobs j
+  LEFT JOIN draftsman.job_runs r ON r.job = j.number
+ GROUP BY j.number
+HAVING j.run_count <> coalesce(max(r.ordinal), 0)
+
+-- name: version_counts_the_events
+SELECT j.number, 'version ' || j.version || ', ' || count(e.job) || ' status events'
+  FROM draftsman.jobs j
+  LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
+ GROUP BY j.number
+HAVING j.version <> count(e.job)
+
+-- name: last_event_is_the_status
+SELECT j.number, 'the job is ' || j.status || ', its trail ends with ' || e.to_status
+  FROM draftsman.jobs j
+ CROSS JOIN LATERAL (
+       SELECT to_status FROM draftsman.job_events
+        WHERE job = j.number AND to_status IS NOT NULL
+        ORDER BY id DESC LIMIT 1) e
+ WHERE e.to_status <> j.status
+
+-- name: trail_is_a_path
+SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coalesce(before, 'none')
+  FROM (SELECT job, id, from_status,
+               lag(to_status::text) OVER (PARTITION BY job ORDER BY id) AS before
+          FROM draftsman.job_events
+         WHERE to_status IS NOT NULL) t
+ WHERE from_status IS NOT NULL AND from_status::text IS DISTINCT FROM before
+
+-- name: events_belong_to_jobs
+SELECT e.job, 'event ' || e.id || ' has no job'
+  FROM draftsman.job_events e
+ WHERE NOT EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = e.job)
+
+-- name: retries_have_one_successor
+SELECT retry_of, count(*) || ' retries'
+  FROM draftsman.jobs
+ WHERE retry_of IS NOT NULL
+ GROUP BY retry_of
+HAVING count(*) > 1

@@ -1,0 +1,136 @@
+-- What a run saves on its way. Each statement locks the job by the run's lease first: a predicate
+-- alone would let an insert commit after the next claim. A job that somebody wants canceled takes
+-- no more progress, so that its run learns it with the next write; only its log goes on.
+
+-- name: checkpoint
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), made AS (
+    INSERT INTO draftsman.job_checkpoints (job, run, data, bundle)
+    SELECT number, run_count, %(data)s, %(bundle)s FROM mine
+    RETURNING id, job
+), pruned AS (
+    DELETE FROM draftsman.job_checkpoints c
+     USING mine m
+     WHERE c.job = m.number
+       AND c.id <= (SELECT id FROM draftsman.job_checkpoints WHERE job = m.number
+                     ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
+)
+SELECT id FROM made
+
+-- name: last_checkpoint
+SELECT data, bundle FROM draftsman.job_checkpoints
+ WHERE job = %(job)s
+ ORDER BY id DESC
+ LIMIT 1
+
+-- The step as it was before this call, or nothing when this call made it.
+-- name: begin_step
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), made AS (
+    INSERT INTO draftsman.job_steps (job, key, invocation_id, run)
+    SELECT number, %(key)s, %(invocation)s, run_count FROM mine
+        ON CONFLICT (job, key) DO NOTHING
+    RETURNING invocation_id
+)
+SELECT m.number IS NOT NULL, s.status::text, s.invocation_id, s.result
+  FROM (SELECT 1) one
+  LEFT JOIN mine m ON true
+  LEFT JOIN draftsman.job_steps s ON s.job = m.number AND s.key = %(key)s
+
+-- name: finish_step
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), written AS (
+    UPDATE draftsman.job_steps s
+       SET status = 'done', result = %(result)s, run = m.run_count,
+           finished_at = draftsman.now()
+      FROM mine m
+     WHERE s.job = m.number AND s.key = %(key)s AND s.status = 'pending'
+)
+SELECT number FROM mine
+
+-- name: steps
+SELECT key, status::text, invocation_id, result FROM draftsman.job_steps
+ WHERE job = %(job)s
+ ORDER BY created_at, key
+
+-- name: event
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count, worker_id FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+)
+INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
+SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM mine
+
+-- name: artifact
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+)
+INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
+SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s FROM mine
+    ON CONFLICT (job, run, name) DO UPDATE
+       SET kind = excluded.kind, size = excluded.size, sha256 = excluded.sha256,
+           created_at = draftsman.now()
+RETURNING id
+
+-- name: clear_chunks
+DELETE FROM draftsman.artifact_chunks WHERE artifact = %(artifact)s
+
+-- name: chunk
+INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
+VALUES (%(artifact)s, %(seq)s, %(data)s)
+
+-- name: log
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), written AS (
+    INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
+    SELECT number, run_count, %(seq)s, %(text)s FROM mine
+        ON CONFLICT DO NOTHING
+)
+SELECT number FROM mine
+
+-- name: artifacts
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND kind <> 'bundle'
+ ORDER BY run, id
+
+-- The newest of that name.
+-- name: find_artifact
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND name = %(name)s
+ ORDER BY run DESC
+ LIMIT 1
+
+-- name: chunks
+SELECT data FROM draftsman.artifact_chunks
+ WHERE artifact = %(artifact)s
+ ORDER BY seq
+
+-- Chunks after (run, seq); a run of 0 starts at the beginning.
+-- name: logs
+SELECT run, seq, text FROM draftsman.run_log_chunks
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+ ORDER BY run, seq
+ LIMIT %(limit)s
+
+-- name: now
+SELECT draftsman.now()

@@ -1,0 +1,169 @@
+-- Questions are asked, answered, expired, extended.
+
+-- The run asks and parks: question, waiting job, paused run, in one statement. When somebody
+-- canceled the job meanwhile, it settles as canceled instead. Asking a key again with another
+-- text or action supersedes what was there: old answers never carry over.
+-- name: ask
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.detail', %(detail)s, true)
+), mine AS MATERIALIZED (
+    SELECT j.number, j.run_count, j.cancel_requested_at IS NOT NULL AS canceled
+      FROM draftsman.jobs j
+     CROSS JOIN context
+     WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
+       FOR NO KEY UPDATE OF j
+), superseded AS (
+    UPDATE draftsman.job_questions q
+       SET status = 'superseded', resolution = '{"outcome": "superseded", "via": "system"}'
+      FROM mine m
+     WHERE q.job = m.number AND q.key = %(key)s AND q.status IN ('answered', 'expired')
+), paused AS (
+    UPDATE draftsman.job_runs r
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'paused' END::draftsman.run_status,
+           finished_at = draftsman.now()
+      FROM mine m
+     WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
+), asked AS (
+    INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
+           freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
+           digest, action, expires_at)
+    SELECT m.number,
+           1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
+                          WHERE job = m.number), 0),
+           m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
+           %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
+           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
+      FROM mine m
+     WHERE NOT m.canceled
+    RETURNING job, ordinal
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN m.canceled THEN 'canceled'
+                         WHEN %(kind)s = 'approval' THEN 'waiting_for_approval'
+                         ELSE 'waiting_for_input' END::draftsman.job_status,
+           finished_at = CASE WHEN m.canceled THEN draftsman.now() END,
+           worker_id = NULL, lease_token = NULL, version = j.version + 1,
+           updated_at = draftsman.now()
+      FROM mine m
+     WHERE j.number = m.number
+    RETURNING j.number
+)
+SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
+
+-- The question of this key that still counts.
+-- name: of_key
+SELECT * FROM draftsman.job_questions
+ WHERE job = %(job)s AND key = %(key)s AND status IN ('answered', 'expired', 'open')
+ ORDER BY ordinal DESC
+ LIMIT 1
+
+-- name: get
+SELECT * FROM draftsman.job_questions WHERE job = %(job)s AND ordinal = %(ordinal)s
+
+-- name: of_job
+SELECT * FROM draftsman.job_questions WHERE job = %(job)s ORDER BY ordinal
+
+-- Open questions, those that expire soonest first.
+-- name: open
+SELECT q.* FROM draftsman.job_questions q
+ WHERE q.status = 'open' AND (%(job)s::bigint IS NULL OR q.job = %(job)s)
+ ORDER BY q.expires_at NULLS LAST, q.job
+ LIMIT %(limit)s
+
+-- name: answers
+SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
+       responder_display_name, voter, payload, accepted, reason, created_at
+  FROM draftsman.job_answers
+ WHERE job = %(job)s AND (%(ordinal)s::int IS NULL OR question = %(ordinal)s)
+ ORDER BY id
+
+-- The lock of an answer: the job before its question.
+-- name: lock_job
+SELECT j.status, j.invoker_id, j.queue FROM draftsman.jobs j
+ WHERE j.number = %(job)s
+   FOR NO KEY UPDATE
+
+-- name: lock
+SELECT q.*, q.expires_at <= draftsman.now() AS due FROM draftsman.job_questions q
+ WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s
+   FOR NO KEY UPDATE
+
+-- name: earlier
+SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
+       responder_display_name, voter, payload, accepted, reason, created_at
+  FROM draftsman.job_answers
+ WHERE job = %(job)s AND question = %(ordinal)s AND source_event_id = %(event)s
+
+-- name: record
+INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
+       responder_display_name, voter, payload, accepted, reason)
+VALUES (%(job)s, %(ordinal)s, %(kind)s, %(source)s, %(event)s, %(responder)s, %(name)s, %(voter)s,
+        %(payload)s, %(accepted)s, %(reason)s)
+
+-- name: votes
+SELECT voter FROM draftsman.job_answers
+ WHERE job = %(job)s AND question = %(ordinal)s AND accepted
+ ORDER BY id
+
+-- A resolution closes the question and moves the job, whose lock is held.
+-- name: resolve
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', %(detail)s, true)
+), closed AS (
+    UPDATE draftsman.job_questions q
+       SET status = %(status)s, resolution = %(resolution)s,
+           answered_at = CASE WHEN %(status)s = 'answered' THEN draftsman.now() END
+      FROM context
+     WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
+    RETURNING q.job
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT job, %(kind)s, %(actor)s, %(detail)s::jsonb FROM closed
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = %(job_status)s, version = j.version + 1, updated_at = draftsman.now(),
+           last_error = coalesce(%(error)s, j.last_error),
+           error_class = CASE WHEN %(error)s::text IS NULL THEN j.error_class
+                         ELSE 'PERMANENT' END::draftsman.error_class,
+           queued_at = CASE WHEN %(job_status)s = 'resumed' THEN draftsman.now()
+                       ELSE j.queued_at END,
+           finished_at = CASE WHEN %(job_status)s <> 'resumed' THEN draftsman.now() END
+      FROM closed c
+     WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
+    RETURNING j.number, j.status, j.queue
+)
+SELECT m.status,
+       CASE WHEN m.status = 'resumed' THEN pg_notify('draftsman_jobs', m.queue)::text END AS told
+  FROM moved m
+
+-- name: note
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
+
+-- name: extend
+UPDATE draftsman.job_questions q
+   SET expires_at = CASE WHEN %(seconds)s::float8 IS NULL THEN NULL
+       ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => %(seconds)s) END
+ WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
+   AND coalesce(q.expires_at > draftsman.now(), true)
+RETURNING q.expires_at, q.expires_at IS NULL
+
+-- Tokens are kept as hashes; an approver's newest replaces the older one.
+-- name: mint_token
+INSERT INTO draftsman.approval_tokens (token_hash, job, question, approver)
+SELECT %(hash)s, q.job, q.ordinal, %(approver)s
+  FROM draftsman.job_questions q
+ WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open' AND q.kind = 'approval'
+    ON CONFLICT (job, question, approver) DO UPDATE
+       SET token_hash = excluded.token_hash, created_at = draftsman.now()
+     WHERE approval_tokens.used_at IS NULL
+RETURNING approver
+
+-- name: find_token
+SELECT job, question, approver, used_at IS NOT NULL FROM draftsman.approval_tokens
+ WHERE token_hash = %(hash)s
+
+-- name: use_token
+UPDATE draftsman.approval_tokens SET used_at = draftsman.now()
+ WHERE token_hash = %(hash)s AND used_at IS NULL

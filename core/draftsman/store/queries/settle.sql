@@ -1,0 +1,96 @@
+-- A run ends. Every statement locks the job by its lease: nothing locked, nothing written.
+
+-- One outcome. A job that somebody canceled settles as canceled, whatever the outcome was.
+-- name: settle
+WITH context AS MATERIALIZED (
+    SELECT set_config('draftsman.detail', %(detail)s, true)
+), mine AS MATERIALIZED (
+    SELECT j.number, j.run_count,
+           CASE WHEN j.cancel_requested_at IS NOT NULL THEN 'canceled' ELSE %(status)s
+           END::draftsman.job_status AS status,
+           j.cancel_requested_at IS NOT NULL AS canceled
+      FROM draftsman.jobs j
+     CROSS JOIN context
+     WHERE j.number = %(job)s AND j.lease_token = %(token)s AND j.status = 'running'
+       AND (NOT %(only_canceled)s OR j.cancel_requested_at IS NOT NULL)
+       FOR NO KEY UPDATE OF j
+), closed AS (
+    UPDATE draftsman.job_runs r
+       SET status = CASE WHEN m.canceled THEN 'canceled' ELSE %(run_status)s
+                    END::draftsman.run_status,
+           finished_at = draftsman.now(), exit_code = %(exit_code)s, error = %(error)s,
+           error_class = %(error_class)s::draftsman.error_class,
+           result = CASE WHEN m.canceled THEN %(result)s::jsonb END
+      FROM mine m
+     WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'
+), ended AS (
+    UPDATE draftsman.jobs j
+       SET status = m.status,
+           result = CASE WHEN m.status = 'completed' THEN %(result)s::jsonb END,
+           last_error = coalesce(%(error)s, j.last_error),
+           error_class = coalesce(%(error_class)s::draftsman.error_class, j.error_class),
+           attempts = j.attempts + CASE WHEN m.canceled THEN 0 ELSE %(attempt)s END,
+           retry_count = j.retry_count + CASE WHEN m.canceled THEN 0 ELSE %(retry)s END,
+           next_retry_at = CASE WHEN m.status = 'retrying'
+                           THEN draftsman.now() + make_interval(secs => %(delay)s) END,
+           run_at = CASE WHEN m.status = 'scheduled'
+                    THEN coalesce(%(until)s, draftsman.now() + make_interval(secs => %(delay)s))
+                    ELSE j.run_at END,
+           cancel_requested_at = CASE WHEN m.status = 'canceled'
+                                 THEN coalesce(j.cancel_requested_at, draftsman.now()) END,
+           cancel_requested_by = CASE WHEN m.status = 'canceled'
+                                 THEN coalesce(j.cancel_requested_by, 'worker:' || j.worker_id) END,
+           cancel_reason = coalesce(j.cancel_reason, CASE WHEN m.status = 'canceled'
+                                                     THEN %(reason)s END),
+           finished_at = CASE WHEN m.status IN ('completed', 'failed', 'dead_letter', 'canceled')
+                         THEN draftsman.now() END,
+           queued_at = CASE WHEN m.status = 'resumed' THEN draftsman.now() ELSE j.queued_at END,
+           worker_id = NULL, lease_token = NULL, version = j.version + 1,
+           updated_at = draftsman.now()
+      FROM mine m
+     WHERE j.number = m.number
+    RETURNING j.number, j.status, j.queue, j.next_retry_at
+)
+SELECT e.status,
+       CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS told
+  FROM ended e
+
+-- Which of these runs are still ours, and which of them people want stopped; the heartbeat of the
+-- runs and of the worker. A run that another transaction holds is ours and beats the next time.
+-- name: heartbeat
+WITH alive AS (
+    UPDATE draftsman.workers SET heartbeat_at = draftsman.now(), draining = %(draining)s
+     WHERE id = %(worker)s
+    RETURNING id
+), held AS (
+    SELECT * FROM unnest(%(jobs)s::bigint[], %(runs)s::int[], %(tokens)s::bigint[])
+        AS h (job, run, token)
+), beat AS MATERIALIZED (
+    SELECT r.job, r.ordinal
+      FROM held h
+      JOIN draftsman.job_runs r ON r.job = h.job AND r.ordinal = h.run
+       AND r.lease_token = h.token AND r.status = 'running'
+     ORDER BY r.job
+       FOR NO KEY UPDATE OF r SKIP LOCKED
+), written AS (
+    UPDATE draftsman.job_runs r SET heartbeat_at = draftsman.now()
+      FROM beat b
+     WHERE r.job = b.job AND r.ordinal = b.ordinal AND r.status = 'running'
+)
+SELECT h.token, coalesce(j.lease_token = h.token, false) AS owned,
+       j.cancel_requested_at IS NOT NULL AS canceled,
+       EXISTS (SELECT FROM alive) AS registered
+  FROM held h
+  LEFT JOIN draftsman.jobs j ON j.number = h.job
+ UNION ALL
+SELECT 0, true, false, EXISTS (SELECT FROM alive)
+
+-- name: usage
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+)
+UPDATE draftsman.job_runs r SET usage = %(usage)s
+  FROM mine m
+ WHERE r.job = m.number AND r.ordinal = m.run_count AND r.status = 'running'

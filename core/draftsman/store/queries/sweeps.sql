@@ -1,0 +1,197 @@
+-- Maintenance. Each statement carries the leader's lease (a NULL term: run by hand), is bounded,
+-- and harms nothing when two leaders run it: candidates unlocked, jobs locked, condition repeated.
+
+-- name: expire
+WITH candidates AS (
+    SELECT q.job FROM draftsman.job_questions q
+     WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY q.expires_at
+     LIMIT %(limit)s
+), context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', 'system', true)
+), locked AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+      JOIN candidates c ON c.job = j.number
+     CROSS JOIN context
+     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), closed AS (
+    UPDATE draftsman.job_questions q
+       SET status = CASE WHEN q.on_expire = 'default' THEN 'answered' ELSE 'expired'
+                    END::draftsman.question_status,
+           answered_at = CASE WHEN q.on_expire = 'default' THEN draftsman.now() END,
+           resolution = CASE q.on_expire
+               WHEN 'default' THEN jsonb_build_object('outcome', 'answered', 'via', 'policy',
+                                                      'value', q.default_value)
+               WHEN 'continue' THEN jsonb_build_object('outcome', 'expired', 'via', 'policy')
+               ELSE jsonb_build_object('outcome', 'expired', 'via', 'system') END
+      FROM locked l
+     WHERE q.job = l.number AND q.status = 'open' AND q.expires_at <= draftsman.now()
+    RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT job, 'question_expired', 'system',
+           jsonb_build_object('question', ordinal, 'key', key) || resolution
+      FROM closed
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN c.on_expire = 'expire' THEN 'expired' ELSE 'resumed'
+                    END::draftsman.job_status,
+           finished_at = CASE WHEN c.on_expire = 'expire' THEN draftsman.now() END,
+           queued_at = CASE WHEN c.on_expire = 'expire' THEN j.queued_at ELSE draftsman.now() END,
+           version = j.version + 1, updated_at = draftsman.now()
+      FROM closed c
+     WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
+    RETURNING j.number, j.status, j.queue
+)
+SELECT number, CASE WHEN status = 'resumed' THEN pg_notify('draftsman_jobs', queue)::text END
+  FROM moved
+
+-- name: promote
+WITH due AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+     WHERE j.status IN ('scheduled', 'retrying')
+       AND coalesce(j.next_retry_at, j.run_at) <= draftsman.now()
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY coalesce(j.next_retry_at, j.run_at)
+     LIMIT %(limit)s
+       FOR NO KEY UPDATE SKIP LOCKED
+), context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', 'system', true)
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = CASE WHEN j.status = 'scheduled' AND j.run_count > 0 THEN 'resumed'
+                    ELSE 'queued' END::draftsman.job_status,
+           next_retry_at = NULL, queued_at = draftsman.now(), version = j.version + 1,
+           updated_at = draftsman.now()
+      FROM due d
+     CROSS JOIN context
+     WHERE j.number = d.number AND j.status IN ('scheduled', 'retrying')
+    RETURNING j.number, j.queue
+)
+SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
+
+-- Seconds until the earliest due job or expiring question; NULL when there is none.
+-- name: next_due
+SELECT extract(epoch FROM least(
+           (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.jobs
+             WHERE status IN ('scheduled', 'retrying')),
+           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'))
+       - draftsman.now())::float8
+
+-- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A
+-- claimed job goes back and spends nothing; a running one spends an attempt and follows on_lost.
+-- name: rescue
+WITH gone AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+      LEFT JOIN draftsman.job_runs r ON r.job = j.number AND r.ordinal = j.run_count
+       AND r.status = 'running'
+      LEFT JOIN draftsman.workers w ON w.id = j.worker_id
+     WHERE j.status IN ('claimed', 'running')
+       AND (j.worker_id = ANY (%(dead)s::uuid[])
+            OR coalesce(CASE WHEN j.status = 'running' THEN r.heartbeat_at
+                        ELSE greatest(w.heartbeat_at, j.claimed_at) END, j.updated_at)
+               < draftsman.now() - make_interval(secs => %(lease)s))
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY j.updated_at
+     LIMIT %(limit)s
+), context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', 'system', true),
+           set_config('draftsman.detail', '{"lost": true}', true)
+), locked AS MATERIALIZED (
+    SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
+           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled
+      FROM draftsman.jobs j
+      JOIN gone g ON g.number = j.number
+     CROSS JOIN context
+     WHERE j.status IN ('claimed', 'running')
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), closed AS (
+    UPDATE draftsman.job_runs r
+       SET status = CASE WHEN l.canceled THEN 'canceled' ELSE 'interrupted'
+                    END::draftsman.run_status,
+           finished_at = draftsman.now(), error = 'the worker was lost',
+           error_class = 'TRANSIENT_INFRA'
+      FROM locked l
+     WHERE r.job = l.number AND r.ordinal = l.run_count AND r.status = 'running'
+       AND (r.worker_id = ANY (%(dead)s::uuid[])
+            OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
+    RETURNING r.job
+), moved AS (
+    UPDATE draftsman.jobs j
+       SET status = t.status,
+           attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
+                                         AND l.attempts < l.max_attempts THEN 1 ELSE 0 END,
+           last_error = CASE WHEN l.status = 'running' THEN 'the worker was lost'
+                        ELSE j.last_error END,
+           error_class = CASE WHEN l.status = 'running' THEN 'TRANSIENT_INFRA'
+                         ELSE j.error_class END,
+           next_retry_at = CASE WHEN t.status = 'retrying' THEN draftsman.now()
+                           + make_interval(secs => exp(least(10, l.attempts + 1))) END,
+           queued_at = CASE WHEN t.status IN ('queued', 'resumed') THEN draftsman.now()
+                       ELSE j.queued_at END,
+           finished_at = CASE WHEN t.status IN ('failed', 'dead_letter', 'canceled')
+                         THEN draftsman.now() END,
+           claimed_from = NULL, worker_id = NULL, lease_token = NULL, version = j.version + 1,
+           updated_at = draftsman.now()
+      FROM locked l
+      LEFT JOIN closed c ON c.job = l.number
+     CROSS JOIN LATERAL (SELECT (CASE
+           WHEN l.canceled THEN 'canceled'
+           WHEN l.status = 'claimed' THEN l.claimed_from::text
+           WHEN l.attempts >= l.max_attempts THEN 'dead_letter'
+           WHEN l.on_lost = 'retry' THEN 'retrying'
+           WHEN l.on_lost = 'resume' THEN 'resumed'
+           ELSE 'failed' END)::draftsman.job_status AS status) t
+     WHERE j.number = l.number AND j.lease_token = l.lease_token
+       AND (l.status = 'claimed' OR c.job IS NOT NULL)
+    RETURNING j.number, j.status, j.queue, j.on_lost
+)
+SELECT number, status, on_lost,
+       CASE WHEN status IN ('queued', 'resumed')
+            THEN pg_notify('draftsman_jobs', queue)::text END AS told
+  FROM moved
+
+-- Workers whose session lock is free, since when; their own host looks at the process instead.
+-- name: watch_locks
+UPDATE draftsman.workers w
+   SET unlocked_at = CASE WHEN s.connected THEN NULL
+                     ELSE coalesce(w.unlocked_at, draftsman.now()) END
+  FROM (SELECT x.id, EXISTS (
+               SELECT FROM pg_locks l
+                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = x.lock_id
+                  AND l.database = (SELECT oid FROM pg_database
+                                     WHERE datname = current_database())) AS connected
+          FROM draftsman.workers x) s
+ WHERE s.id = w.id AND s.connected <> (w.unlocked_at IS NULL)
+
+-- name: unlocked
+SELECT id FROM draftsman.workers
+ WHERE unlocked_at < draftsman.now() - make_interval(secs => %(seconds)s)
+   AND heartbeat_at < draftsman.now() - make_interval(secs => %(seconds)s)
+
+-- name: reap
+DELETE FROM draftsman.workers w
+ WHERE (w.id = ANY (%(dead)s::uuid[])
+        OR w.heartbeat_at < draftsman.now() - make_interval(secs => %(after)s))
+   AND NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+
+-- Partitions of the trail, for this month and so many after it; returns how many were made.
+-- name: partitions
+SELECT draftsman.make_event_partitions(%(ahead)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())

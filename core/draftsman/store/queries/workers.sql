@@ -1,0 +1,53 @@
+-- Workers, and the leader among them.
+
+-- name: register
+INSERT INTO draftsman.workers (id, lock_id, host, host_id, pid, pid_started, version, types,
+       queues, slots)
+VALUES (%(id)s, coalesce(%(lock_id)s::int, nextval('draftsman.workers_lock_id_seq')), %(host)s, %(host_id)s, %(pid)s, %(pid_started)s, %(version)s, %(types)s,
+        %(queues)s, %(slots)s)
+    ON CONFLICT (id) DO UPDATE SET heartbeat_at = draftsman.now()
+RETURNING lock_id
+
+-- Held as long as the worker's session lives: 1146242644 is "DRFT" in ASCII.
+-- name: hold
+SELECT pg_advisory_lock(1146242644, %(lock_id)s)
+
+-- name: remove
+DELETE FROM draftsman.workers WHERE id = %(id)s
+
+-- name: list
+SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queues, w.slots,
+       w.draining, w.started_at, w.heartbeat_at,
+       (SELECT count(*) FROM draftsman.jobs j
+         WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id) AS busy,
+       extract(epoch FROM draftsman.now() - w.heartbeat_at)::float8 AS silent,
+       EXISTS (SELECT FROM pg_locks l
+                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = w.lock_id
+                  AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+              ) AS connected,
+       EXISTS (SELECT FROM draftsman.leases e
+                WHERE e.name = 'leader' AND e.owner = w.id AND e.expires_at > draftsman.now()
+              ) AS leader
+  FROM draftsman.workers w
+ ORDER BY w.started_at
+
+-- name: processes
+SELECT id, host_id, pid, pid_started FROM draftsman.workers
+
+-- A lease that nobody has, that is over, or whose holder is known to be dead: one statement, one
+-- winner.
+-- name: acquire
+INSERT INTO draftsman.leases AS l (name, owner, term, expires_at)
+VALUES (%(name)s, %(owner)s, 1, draftsman.now() + make_interval(secs => %(ttl)s))
+    ON CONFLICT (name) DO UPDATE
+       SET owner = excluded.owner, term = l.term + 1, expires_at = excluded.expires_at
+     WHERE l.expires_at <= draftsman.now() OR l.owner = ANY (%(dead)s::uuid[])
+RETURNING term
+
+-- name: renew
+UPDATE draftsman.leases SET expires_at = draftsman.now() + make_interval(secs => %(ttl)s)
+ WHERE name = %(name)s AND owner = %(owner)s AND term = %(term)s AND expires_at > draftsman.now()
+
+-- name: resign
+UPDATE draftsman.leases SET expires_at = draftsman.now()
+ WHERE name = %(name)s AND owner = %(owner)s AND term = %(term)s AND expires_at > draftsman.now()

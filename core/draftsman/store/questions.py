@@ -1,0 +1,212 @@
+"""Rows of questions, answers and approval tokens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Answer
+from draftsman.domain.job import Status
+from draftsman.domain.question import Ask, Question, QuestionStatus, Resolution
+from draftsman.domain.run import Lease
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("questions")
+
+
+@dataclass(frozen=True, slots=True)
+class Locked:
+    """A question under its job's lock; `due` says that its time is over."""
+
+    question: Question
+    due: bool
+    job_status: Status
+    invoker: str
+
+
+async def ask(
+    conn: Connection,
+    lease: Lease,
+    item: Ask,
+    *,
+    approvers: Sequence[str],
+    expires_in: float | None,
+) -> tuple[bool, int | None]:
+    """Write the question and park the run.
+
+    Return whether the run still owned its job, and the question's ordinal; None when the job
+    was canceled instead.
+    """
+    detail = {"key": item.key, "text": item.text[:500], "kind": item.kind}
+    params = {
+        "job": lease.job,
+        "token": lease.token,
+        "key": item.key,
+        "kind": item.kind,
+        "text": item.text,
+        "choices": Jsonb([choice.model_dump() for choice in item.choices]),
+        "freeform": item.freeform,
+        "context": item.context,
+        "approvers": list(approvers),
+        "quorum": item.quorum,
+        "on_expire": item.on_expire,
+        "default": item.default,
+        "on_deny": item.on_deny,
+        "digest": item.digest,
+        "action": None if item.action is None else Jsonb(item.action),
+        "expires_in": expires_in,
+        "detail": json.dumps(detail),
+    }
+    found = await rows(conn, _Q["ask"], params)
+    return (True, found[0][1]) if found else (False, None)
+
+
+async def of_key(conn: Connection, job: int, key: str) -> Question | None:
+    """Return the question of this key that still counts."""
+    return await fetch_one(conn, _Q["of_key"], {"job": job, "key": key}, Question)
+
+
+async def get(conn: Connection, job: int, ordinal: int) -> Question | None:
+    """Return one question."""
+    return await fetch_one(conn, _Q["get"], {"job": job, "ordinal": ordinal}, Question)
+
+
+async def of_job(conn: Connection, job: int) -> list[Question]:
+    """Return every question of a job, in the order asked."""
+    return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
+
+
+async def open_ones(conn: Connection, job: int | None, limit: int) -> list[Question]:
+    """Return open questions, of one job or of all, soonest expiry first."""
+    return await fetch_all(conn, _Q["open"], {"job": job, "limit": limit}, Question)
+
+
+async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:
+    """Return every answer, the refused ones too, in the order given."""
+    return await fetch_all(conn, _Q["answers"], {"job": job, "ordinal": ordinal}, Answer)
+
+
+async def lock(conn: Connection, job: int, ordinal: int) -> Locked | None:
+    """Lock the job, then the question; None when there is no such question."""
+    found = await rows(conn, _Q["lock_job"], {"job": job})
+    if not found:
+        return None
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(_Q["lock"], {"job": job, "ordinal": ordinal})
+        row = await cursor.fetchone()
+    if row is None:
+        return None
+    due = bool(row.pop("due"))
+    return Locked(Question(**row), due, found[0][0], found[0][1])
+
+
+async def earlier(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:
+    """Return what the same source event said before."""
+    params = {"job": job, "ordinal": ordinal, "event": event}
+    return await fetch_one(conn, _Q["earlier"], params, Answer)
+
+
+async def record(
+    conn: Connection,
+    question: Question,
+    actor: Actor,
+    voter: str,
+    event: str,
+    payload: dict[str, Any],
+    refused: str | None,
+) -> None:
+    """Keep an answer, accepted or refused for the reason given."""
+    params = {
+        "job": question.job,
+        "ordinal": question.ordinal,
+        "kind": question.kind,
+        "source": actor.channel,
+        "event": event,
+        "responder": actor.id,
+        "name": actor.display_name,
+        "voter": voter,
+        "payload": Jsonb(payload),
+        "accepted": refused is None,
+        "reason": refused,
+    }
+    await execute(conn, _Q["record"], params)
+
+
+async def votes(conn: Connection, job: int, ordinal: int) -> list[str]:
+    """Return who approved so far."""
+    return [row[0] for row in await rows(conn, _Q["votes"], {"job": job, "ordinal": ordinal})]
+
+
+async def resolve(
+    conn: Connection,
+    question: Question,
+    resolution: Resolution,
+    *,
+    actor: str,
+    status: QuestionStatus,
+    job_status: Status,
+    kind: str,
+    error: str | None = None,
+) -> Status | None:
+    """Close the question and move its job, both locked by the caller; return its status."""
+    detail = {"question": question.ordinal, "key": question.key, **resolution.as_json()}
+    params = {
+        "job": question.job,
+        "ordinal": question.ordinal,
+        "status": status,
+        "resolution": Jsonb(resolution.as_json()),
+        "job_status": job_status,
+        "actor": actor,
+        "detail": json.dumps(_short(detail)),
+        "kind": kind,
+        "error": error,
+    }
+    return await scalar(conn, _Q["resolve"], params)  # type: ignore[no-any-return]
+
+
+async def note(conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]) -> None:
+    """Append what happened to a question to the trail; its job's lock is held."""
+    params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_short(payload))}
+    await execute(conn, _Q["note"], params)
+
+
+async def extend(
+    conn: Connection, job: int, ordinal: int, seconds: float | None
+) -> tuple[bool, datetime | None]:
+    """Move the expiry (None: never); return whether it was open, and when it expires now."""
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds}
+    found = await rows(conn, _Q["extend"], params)
+    return (True, found[0][0]) if found else (False, None)
+
+
+async def mint_token(
+    conn: Connection, job: int, ordinal: int, approver: str, token_hash: str
+) -> bool:
+    """Keep the hash of a new token; False where the gate is closed or the token was used."""
+    params = {"job": job, "ordinal": ordinal, "approver": approver, "hash": token_hash}
+    return await scalar(conn, _Q["mint_token"], params) is not None
+
+
+async def find_token(conn: Connection, token_hash: str) -> tuple[int, int, str, bool] | None:
+    """Return job, question, approver, and whether it was used."""
+    found = await rows(conn, _Q["find_token"], {"hash": token_hash})
+    return (found[0][0], found[0][1], found[0][2], found[0][3]) if found else None
+
+
+async def use_token(conn: Connection, token_hash: str) -> bool:
+    """Spend the token; False when it was spent before."""
+    return await execute(conn, _Q["use_token"], {"hash": token_hash}) > 0
+
+
+def _short(payload: dict[str, Any]) -> dict[str, Any]:
+    return {
+        key: value[:1000] if isinstance(value, str) else value for key, value in payload.items()
+    }

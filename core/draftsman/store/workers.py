@@ -1,0 +1,105 @@
+"""Rows of workers and leases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("workers")
+
+
+@dataclass(frozen=True, slots=True)
+class Worker:
+    """A registered worker; `silent` is in seconds, `busy` counts jobs in its hands."""
+
+    id: UUID
+    host: str
+    host_id: str
+    pid: int
+    pid_started: float
+    version: str
+    types: list[str]
+    queues: list[str]
+    slots: int
+    draining: bool
+    started_at: datetime
+    heartbeat_at: datetime
+    busy: int
+    silent: float
+    connected: bool
+    leader: bool
+
+
+async def register(
+    conn: Connection,
+    *,
+    id: UUID,
+    lock_id: int | None = None,
+    host: str,
+    host_id: str,
+    pid: int,
+    pid_started: float,
+    version: str,
+    types: Sequence[str],
+    queues: Sequence[str],
+    slots: int,
+) -> int:
+    """Insert the worker; return the number of its session lock, the same one when it has one."""
+    params = {
+        "id": id,
+        "lock_id": lock_id,
+        "host": host,
+        "host_id": host_id,
+        "pid": pid,
+        "pid_started": pid_started,
+        "version": version,
+        "types": list(types),
+        "queues": list(queues),
+        "slots": slots,
+    }
+    return int(await scalar(conn, _Q["register"], params))
+
+
+async def hold(conn: Connection, lock_id: int) -> None:
+    """Take the worker's session lock on this connection."""
+    await execute(conn, _Q["hold"], {"lock_id": lock_id})
+
+
+async def remove(conn: Connection, id: UUID) -> None:
+    """Forget a worker that stopped."""
+    await execute(conn, _Q["remove"], {"id": id})
+
+
+async def all_workers(conn: Connection) -> list[Worker]:
+    """Return every registered worker, oldest first."""
+    return await fetch_all(conn, _Q["list"], None, Worker)
+
+
+async def processes(conn: Connection) -> list[tuple[UUID, str, int, float]]:
+    """Return id, host, pid and start time of every registered worker."""
+    return [(row[0], row[1], row[2], row[3]) for row in await rows(conn, _Q["processes"])]
+
+
+async def acquire(
+    conn: Connection, name: str, owner: UUID, ttl: float, dead: Sequence[UUID] = ()
+) -> int | None:
+    """Take a lease that is free or a dead holder's; return its term, None when it is held."""
+    params = {"name": name, "owner": owner, "ttl": ttl, "dead": list(dead)}
+    term = await scalar(conn, _Q["acquire"], params)
+    return None if term is None else int(term)
+
+
+async def renew(conn: Connection, name: str, owner: UUID, term: int, ttl: float) -> bool:
+    """Lengthen our own lease of this term; False when it is over."""
+    params = {"name": name, "owner": owner, "term": term, "ttl": ttl}
+    return await execute(conn, _Q["renew"], params) > 0
+
+
+async def resign(conn: Connection, name: str, owner: UUID, term: int) -> None:
+    """End our own lease."""
+    await execute(conn, _Q["resign"], {"name": name, "owner": owner, "term": term})

@@ -1,0 +1,161 @@
+"""What every test may use: a server, a database of its own, people, a clock, jobs in any state.
+
+By default the server is the embedded PostgreSQL, started on first need, shared by all processes of
+the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` takes another one, as a superuser there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.db import Connection, Database
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.clusters import found
+from tests.support.people import GROUPS, PEOPLE, People
+from tests.support.server import Server, make_home
+
+GIVEN = "DRAFTSMAN_TEST_URL"
+SERVER = pytest.StashKey[Server]()
+hypothesis.settings.register_profile("draftsman", database=None, deadline=None, derandomize=True)
+hypothesis.settings.load_profile("draftsman")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Find the session's server, and forget what this machine and this user have configured."""
+    told: dict[str, Any] = getattr(config, "workerinput", {})
+    home = Path(told["home"]) if told else make_home()
+    url = told["url"] if told else os.environ.get(GIVEN)
+    config.stash[SERVER] = Server(home, url)
+    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
+        del os.environ[name]
+    user = home / "user"
+    user.mkdir(exist_ok=True)
+    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
+        os.environ[name] = str(user)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tell a process of pytest-xdist where the session's server is."""
+    server: Server = node.config.stash[SERVER]
+    node.workerinput |= {"home": str(server.home), "url": server.given}
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Disconnect; the process that began the session also cleans up."""
+    if (server := config.stash.get(SERVER, None)) is None:
+        return
+    if hasattr(config, "workerinput"):
+        server.disconnect()
+    else:
+        server.end()
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say on which PostgreSQL this runs, and which others the tests of servers found."""
+    others = ", ".join(str(cluster) for cluster in found()) or "NONE, so this one only is tested"
+    return f"postgresql: {config.stash[SERVER].version}; other servers found: {others}"
+
+
+@pytest.fixture(autouse=True)
+def _no_system_config(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("draftsman.settings.SYSTEM_CONFIG", Path("/nonexistent/draftsman.toml"))
+
+
+@pytest.fixture(scope="session")
+def server(pytestconfig: pytest.Config) -> Server:
+    """Give the PostgreSQL of this session."""
+    return pytestconfig.stash[SERVER]
+
+
+@pytest.fixture
+def empty_url(server: Server) -> Iterator[str]:
+    """Give the URL of a database with nothing in it."""
+    name = server.create(migrated=False)
+    yield server.url(name)
+    server.drop(name)
+
+
+@pytest.fixture
+def database(server: Server) -> Iterator[str]:
+    """Give the name of a migrated database that only this test uses."""
+    name = server.create()
+    yield name
+    server.drop(name)
+
+
+@pytest.fixture
+def database_url(server: Server, database: str) -> str:
+    """Give the URL of a migrated database that only this test uses."""
+    return server.url(database)
+
+
+@pytest.fixture
+def settings(database_url: str) -> Settings:
+    """Give a configuration with that database and the people of the tests."""
+    return Settings.model_validate(
+        {
+            "database_url": database_url,
+            "database": {"pool_size": 20},
+            "people": PEOPLE,
+            "groups": GROUPS,
+        }
+    )
+
+
+@pytest.fixture
+async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
+    """Give that database, open."""
+    db = Database(database_url, settings.database)
+    await db.open()
+    yield db
+    await db.close()
+
+
+@pytest.fixture
+async def conn(db: Database) -> AsyncIterator[Connection]:
+    """Give a session of its own in that database, on which each statement is a transaction."""
+    conn = await db.dedicated()
+    yield conn
+    await conn.close()
+
+
+@pytest.fixture
+def rt(settings: Settings, db: Database) -> Runtime:
+    """Give the services over that database, as on a server: people decide who may do what."""
+    return wire(settings, db, False)
+
+
+@pytest.fixture
+def owner() -> Actor:
+    """Give the owner of an embedded database, who may do everything."""
+    return Actor(Source.CLI, "root", "Root", person="root", owner=True)
+
+
+@pytest.fixture
+def people(rt: Runtime) -> People:
+    """Give the people of the tests: `people.anna`."""
+    return People(rt.policy)
+
+
+@pytest.fixture
+def make(rt: Runtime, owner: Actor) -> Factory:
+    """Give jobs in any state."""
+    return Factory(rt, owner)
+
+
+@pytest.fixture
+def clock(server: Server, database: str, db: Database) -> Clock:
+    """Give the clock of that database, to be moved."""
+    return Clock(db, server, database)

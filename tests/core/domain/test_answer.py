@@ -1,0 +1,178 @@
+"""Reading what people say: choices, free text, votes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from draftsman.domain.answer import Response, fails_job, fits, read, tally
+from draftsman.domain.question import (
+    Choice,
+    OnDeny,
+    OnExpire,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    Resolution,
+)
+from draftsman.errors import UsageError
+
+VOTERS = st.lists(st.text(min_size=1, max_size=5), max_size=8, unique=True)
+VALUES = st.lists(
+    st.text(min_size=1, max_size=20).map(str.strip).filter(bool),
+    min_size=1,
+    max_size=8,
+    unique_by=str.casefold,
+)
+
+
+def _question(
+    values: list[str], *, freeform: bool = False, quorum: int = 1, on_deny: OnDeny = OnDeny.FAIL
+) -> Question:
+    choices = [Choice.model_validate(value).model_dump() for value in values]
+    kind = QuestionKind.INPUT if values or freeform else QuestionKind.APPROVAL
+    now = datetime.now(UTC)
+    return Question(
+        7,
+        2,
+        1,
+        "key",
+        kind,
+        QuestionStatus.OPEN,
+        "text",
+        choices,
+        freeform,
+        None,
+        [],
+        quorum,
+        OnExpire.EXPIRE,
+        None,
+        on_deny,
+        "digest",
+        None,
+        None,
+        now,
+        None,
+        None,
+    )
+
+
+def _say(text: str | None = None, *, decision: bool | None = None) -> Response:
+    return Response(source_event_id="e", text=text, decision=decision)
+
+
+@given(VALUES, st.data())
+def test_the_value_of_a_choice_always_means_that_choice(
+    values: list[str], data: st.DataObject
+) -> None:
+    """A button sends the value, whatever the others are called and wherever it stands."""
+    value = data.draw(st.sampled_from(values))
+    found = read(_question(values), _say(value))
+    assert (found.value, found.text) == (value, None)
+
+
+@given(VALUES, st.text(max_size=30))
+def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], text: str) -> None:
+    for freeform in (False, True):
+        try:
+            found = read(_question(values, freeform=freeform), _say(text))
+        except UsageError:
+            refused = True
+        else:
+            refused = False
+            assert (found.value is None) != (found.text is None)
+            assert found.value is None or found.value in values
+        assert not refused or not freeform or not text.strip()
+
+
+def test_a_number_means_the_place_where_no_choice_is_called_that() -> None:
+    assert read(_question(["b", "a"]), _say("2")).value == "a"
+    assert read(_question(["3", "2", "1"]), _say("1")).value == "1"
+    with pytest.raises(UsageError, match="choose: 1 b, 2 a"):
+        read(_question(["b", "a"]), _say("3"))
+
+
+def test_free_text_is_told_about_where_it_is_allowed() -> None:
+    with pytest.raises(UsageError, match="choose: 1 b; or write your own"):
+        read(_question(["b"], freeform=True), _say(" "))
+    with pytest.raises(UsageError, match="write your answer"):
+        read(_question([], freeform=True), _say(None))
+
+
+@pytest.mark.parametrize(
+    ("values", "response", "good"),
+    [
+        (["a"], _say("a"), True),
+        (["a"], _say(decision=True), False),
+        ([], _say(decision=False), True),
+        ([], _say("approve"), False),
+        ([], _say(None), False),
+    ],
+)
+def test_a_response_is_of_the_questions_kind(
+    values: list[str], response: Response, good: bool
+) -> None:
+    if good:
+        fits(_question(values), response)
+    else:
+        with pytest.raises(UsageError, match="D-7/2"):
+            fits(_question(values), response)
+
+
+@given(VOTERS, st.integers(1, 9))
+def test_a_gate_opens_with_as_many_as_it_needs_and_not_before(
+    voters: list[str], quorum: int
+) -> None:
+    resolution = tally(_question([], quorum=quorum), voters, None)
+    if len(voters) >= quorum:
+        assert resolution == Resolution("approved", "person", by=tuple(voters))
+    else:
+        assert resolution is None
+
+
+@given(VOTERS, st.integers(1, 9), st.text(min_size=1))
+def test_one_denial_decides(voters: list[str], quorum: int, denier: str) -> None:
+    resolution = tally(_question([], quorum=quorum), voters, denier)
+    assert resolution == Resolution("denied", "person", by=(denier,))
+
+
+@pytest.mark.parametrize("on_deny", OnDeny)
+@pytest.mark.parametrize("outcome", ["approved", "denied", "answered", "expired"])
+def test_only_a_denial_that_nobody_takes_fails_the_job(on_deny: OnDeny, outcome: str) -> None:
+    question = _question([], on_deny=on_deny)
+    expected = outcome == "denied" and on_deny is OnDeny.FAIL
+    assert fails_job(question, Resolution(outcome, "person")) is expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"source_event_id": ""},
+        {"source_event_id": "e", "text": "x" * 20_001},
+        {"source_event_id": "e", "reason": "x" * 3001},
+        {"source_event_id": "e", "vote": 1},
+    ],
+    ids=["nothing", "no event", "long text", "long reason", "unknown"],
+)
+def test_a_response_without_an_event_or_over_a_limit_is_refused(fields: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        Response.model_validate(fields)
+
+
+def test_a_resolution_keeps_only_what_is_set() -> None:
+    assert Resolution("expired", "system").as_json() == {"outcome": "expired", "via": "system"}
+    full = Resolution("approved", "person", "v", "t", ("a", "b"), "r", self_approved=True)
+    assert full.as_json() == {
+        "outcome": "approved",
+        "via": "person",
+        "value": "v",
+        "text": "t",
+        "reason": "r",
+        "by": ["a", "b"],
+        "self_approved": True,
+    }

@@ -1,0 +1,85 @@
+"""The life cycle as a graph: every status can be reached, and an end is an end."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman.domain.job import (
+    FUSED,
+    INITIAL,
+    LEASED,
+    TERMINAL,
+    TRANSITIONS,
+    WAITING,
+    Status,
+    steps,
+)
+
+STATUSES = st.sampled_from(Status)
+
+
+def _reachable(start: frozenset[Status]) -> set[Status]:
+    seen, todo = set(start), list(start)
+    while todo:
+        before = todo.pop()
+        found = {after for (b, after) in TRANSITIONS if b is before} - seen
+        seen |= found
+        todo += found
+    return seen
+
+
+def test_every_status_can_be_reached_from_a_new_job() -> None:
+    assert _reachable(INITIAL) == set(Status)
+
+
+def test_an_end_has_no_exits_and_everything_else_has_one() -> None:
+    assert {before for before, _ in TRANSITIONS} == set(Status) - TERMINAL
+
+
+def test_from_everywhere_an_end_can_be_reached() -> None:
+    for status in set(Status) - TERMINAL:
+        assert _reachable(frozenset({status})) & TERMINAL
+
+
+def test_every_job_that_is_not_finished_can_be_canceled() -> None:
+    for status in set(Status) - TERMINAL:
+        assert TRANSITIONS[status, Status.CANCELED] == "job_canceled"
+
+
+def test_nothing_leads_from_a_status_to_itself() -> None:
+    assert [pair for pair in (*TRANSITIONS, *FUSED) if pair[0] is pair[1]] == []
+
+
+def test_nothing_comes_back_to_where_only_new_jobs_are_but_what_a_sweep_or_a_worker_returns() -> (
+    None
+):
+    back = {before for before, after in TRANSITIONS if after is Status.QUEUED}
+    assert back == {Status.SCHEDULED, Status.CLAIMED, Status.RETRYING}
+
+
+def test_a_fused_step_is_two_steps_of_the_table() -> None:
+    for (before, after), between in FUSED.items():
+        assert (before, between) in TRANSITIONS
+        assert (between, after) in TRANSITIONS
+        assert (before, after) not in TRANSITIONS
+
+
+def test_a_job_is_held_only_from_its_claim_to_its_end_or_its_return() -> None:
+    assert {b for b, a in TRANSITIONS if a in LEASED} - LEASED == {Status.QUEUED, Status.RESUMED}
+
+
+def test_people_are_waited_for_only_after_a_run_asked() -> None:
+    assert {before for before, after in TRANSITIONS if after in WAITING} == {Status.RUNNING}
+
+
+def test_no_event_kind_is_shared_by_different_ends() -> None:
+    ends = {kind: after for (_, after), kind in TRANSITIONS.items() if after in TERMINAL}
+    assert len(ends) == len(TERMINAL)
+    assert not {kind for (_, a), kind in TRANSITIONS.items() if a not in TERMINAL} & ends.keys()
+
+
+@given(STATUSES, STATUSES)
+def test_version_grows_by_the_statuses_passed(before: Status, after: Status) -> None:
+    growth = steps(before, after)
+    assert growth == (2 if (before, after) in FUSED else int((before, after) in TRANSITIONS))

@@ -1,0 +1,78 @@
+"""What may be asked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from draftsman.domain.question import Ask, Choice, QuestionKind
+
+GATE = {"key": "k", "kind": "approval", "text": "?"}
+PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
+
+
+@pytest.mark.parametrize(
+    ("item", "complaint"),
+    [
+        ({"key": "k", "text": "?"}, "needs choices, or freeform=True, or both"),
+        (PLAIN | {"choices": ["a", "A"]}, "two choices have the same value"),
+        (PLAIN | {"choices": [""]}, "at least 1 character"),
+        (PLAIN | {"choices": ["x" * 151]}, "at most 150 characters"),
+        (PLAIN | {"choices": [{"value": "a", "label": "x" * 76}]}, "at most 75 characters"),
+        (PLAIN | {"choices": [str(n) for n in range(501)]}, "at most 500 items"),
+        (PLAIN | {"choices": [{"value": "a", "color": "red"}]}, "Extra inputs"),
+        (PLAIN | {"key": ""}, "at least 1 character"),
+        (PLAIN | {"key": "x" * 201}, "at most 200 characters"),
+        (PLAIN | {"text": ""}, "at least 1 character"),
+        (PLAIN | {"text": "x" * 3001}, "at most 3000 characters"),
+        (PLAIN | {"expires_in": 0}, "greater than 0"),
+        (PLAIN | {"expires_in": -5}, "greater than 0"),
+        (PLAIN | {"expires_in": 1e30}, "less than or equal"),
+        (PLAIN | {"expires_in": float("nan")}, "expires_in"),
+        (PLAIN | {"on_expire": "default"}, "a default value goes with"),
+        (PLAIN | {"default": "a"}, "a default value goes with"),
+        (PLAIN | {"on_expire": "default", "default": "c"}, "'c' is not among the choices"),
+        (PLAIN | {"on_expire": "deny"}, "'expire', 'default' or 'continue'"),
+        (PLAIN | {"urgent": True}, "Extra inputs"),
+        (GATE | {"choices": ["a"]}, "an approval takes approve or deny"),
+        (GATE | {"freeform": True}, "an approval takes approve or deny"),
+        (GATE | {"on_expire": "continue"}, "an approval takes approve or deny"),
+        (GATE | {"on_expire": "default", "default": "a"}, "an approval takes approve or deny"),
+        (GATE | {"quorum": 0}, "greater than or equal to 1"),
+        (GATE | {"quorum": 21}, "less than or equal to 20"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(item: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        Ask.model_validate(item)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        PLAIN,
+        PLAIN | {"freeform": True},
+        {"key": "k", "text": "?", "freeform": True},
+        PLAIN | {"on_expire": "default", "default": "b"},
+        PLAIN | {"freeform": True, "on_expire": "default", "default": "c"},
+        PLAIN | {"on_expire": "continue"},
+        GATE,
+        GATE | {"quorum": 3, "approvers": ["carol"], "on_deny": "continue", "action": {"a": 1}},
+    ],
+    ids=str,
+)
+def test_what_makes_sense_is_taken(item: dict[str, Any]) -> None:
+    assert Ask.model_validate(item).key == "k"
+
+
+def test_a_choice_may_be_given_as_its_value_alone() -> None:
+    assert Choice.model_validate("a") == Choice(value="a", label="a")
+    assert Choice.model_validate("x" * 150).label == "x" * 75
+    assert Choice.model_validate({"value": "a", "label": ""}).label == "a"
+
+
+def test_a_gate_is_denied_by_default_where_nobody_takes_the_denial() -> None:
+    assert Ask.model_validate(GATE).on_deny == "fail"
+    assert Ask.model_validate(GATE).kind is QuestionKind.APPROVAL

@@ -1,0 +1,121 @@
+"""Limits and delays: what a failure costs, and how long it is waited."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman.domain.classify import ErrorClass
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.retry import (
+    BUILT_IN,
+    MAX_EXPONENT,
+    Next,
+    RetryPolicy,
+    after_failure,
+    app_delay,
+    infra_delay,
+)
+
+E = ErrorClass
+SECONDS = st.floats(1e-6, 1e9)
+POLICIES = st.builds(
+    RetryPolicy, base_delay=SECONDS, max_delay=SECONDS, multiplier=st.floats(1.0, 10.0)
+)
+COUNTS = st.integers(-5, 10**9)
+UNIT = st.floats(0.0, 1.0)
+
+
+@given(POLICIES, COUNTS, UNIT)
+def test_an_application_delay_stays_within_its_limit(
+    policy: RetryPolicy, failures: int, jitter: float
+) -> None:
+    delay = app_delay(policy, failures, lambda: jitter)
+    assert 0 <= delay <= policy.max_delay * jitter * (1 + 1e-9)
+
+
+@given(POLICIES, st.integers(1, 1000))
+def test_it_grows_from_failure_to_failure_up_to_the_limit(
+    policy: RetryPolicy, failures: int
+) -> None:
+    now, then = (app_delay(policy, n, lambda: 1.0) for n in (failures, failures + 1))
+    assert then >= now * (1 - 1e-9)
+
+
+def test_it_doubles_by_default_from_two_seconds_to_two_minutes() -> None:
+    delays = [app_delay(RetryPolicy(), n, lambda: 1.0) for n in range(1, 9)]
+    assert delays == pytest.approx([2, 4, 8, 16, 32, 64, 120, 120])
+
+
+def test_it_is_full_jitter() -> None:
+    delays = [app_delay(RetryPolicy(), 5) for _ in range(200)]
+    assert min(delays) < 8 < 24 < max(delays) <= 32
+
+
+@given(COUNTS)
+def test_an_infrastructure_delay_is_an_exponential_that_stops_growing(failures: int) -> None:
+    assert math.e <= infra_delay(failures) <= math.exp(MAX_EXPONENT)
+
+
+def test_it_is_e_to_the_number_of_failures() -> None:
+    assert [infra_delay(n) for n in (1, 2, 10, 11)] == pytest.approx(
+        [2.718, 7.389, 22026.466, 22026.466], abs=0.001
+    )
+
+
+def _after(error: ErrorClass, **given_as: float) -> Next:
+    counts = {"attempts": 0, "max_attempts": 2, "retry_count": 0, "max_retries": 2}
+    policy = RetryPolicy(max_delay=120)
+    return after_failure(error, policy, **(counts | given_as), jitter=lambda: 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "counts", "expected"),
+    [
+        (E.TRANSIENT_APP, {}, Next(Status.RETRYING, 2.0, spend_retry=True)),
+        (E.TRANSIENT_APP, {"retry_count": 1}, Next(Status.RETRYING, 4.0, spend_retry=True)),
+        (E.TRANSIENT_APP, {"retry_count": 2}, Next(Status.DEAD_LETTER)),
+        (E.TRANSIENT_APP, {"attempts": 2}, Next(Status.RETRYING, 2.0, spend_retry=True)),
+        (E.TRANSIENT_INFRA, {}, Next(Status.RETRYING, math.e, spend_attempt=True)),
+        (E.TRANSIENT_INFRA, {"attempts": 2}, Next(Status.DEAD_LETTER)),
+        (
+            E.TRANSIENT_INFRA,
+            {"retry_count": 2},
+            Next(Status.RETRYING, math.e, spend_attempt=True),
+        ),
+        (E.PERMANENT, {}, Next(Status.FAILED)),
+        (E.INVALID_OUTPUT, {}, Next(Status.FAILED)),
+        (E.VALID, {}, Next(Status.FAILED)),
+        (E.TRANSIENT_APP, {"max_retries": 0}, Next(Status.DEAD_LETTER)),
+        (E.TRANSIENT_APP, {"retry_after": 50}, Next(Status.RETRYING, 50, spend_retry=True)),
+        (E.TRANSIENT_APP, {"retry_after": 1}, Next(Status.RETRYING, 2.0, spend_retry=True)),
+        (E.TRANSIENT_APP, {"retry_after": -9}, Next(Status.RETRYING, 2.0, spend_retry=True)),
+        (E.PERMANENT, {"retry_after": 50}, Next(Status.FAILED)),
+    ],
+    ids=str,
+)
+def test_what_follows_a_failure(
+    error: ErrorClass, counts: dict[str, float], expected: Next
+) -> None:
+    assert _after(error, **counts) == expected
+
+
+@given(st.sampled_from(E), st.floats(), st.integers(0, 100), st.integers(0, 100))
+def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
+    error: ErrorClass, retry_after: float, attempts: int, retry_count: int
+) -> None:
+    after = _after(error, retry_after=retry_after, attempts=attempts, retry_count=retry_count)
+    if after.status is Status.RETRYING:
+        assert after.delay is not None
+        assert 0 <= after.delay <= 86_400
+        assert after.spend_attempt != after.spend_retry
+    else:
+        assert after == Next(after.status)
+
+
+def test_the_limits_of_the_types_that_are_built_in() -> None:
+    assert RetryPolicy() == RetryPolicy(3, 3, 2.0, 120.0, 2.0, 3600.0, OnLost.RETRY)
+    assert BUILT_IN["run_agent"] == RetryPolicy(3, 5, 5.0, 300.0, 3.0, 3600.0, OnLost.RESUME)

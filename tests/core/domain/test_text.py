@@ -1,0 +1,139 @@
+"""What may enter the store: cleaned, bounded, and cut where it is too long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman.domain.text import EVENT_LIMIT, bounded, capped, clean, digest, first_line
+from draftsman.errors import UsageError
+
+ANYTHING = st.text(st.characters(exclude_categories=[])) | st.text(
+    "\x00\x01\ud800\udfffa\U0001f600"
+)
+"""Every code point, the lone surrogates too."""
+SCALARS = (
+    ANYTHING
+    | st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats(allow_nan=False, allow_infinity=False, min_value=-1e20, max_value=1e20)
+)
+JSON = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(ANYTHING, inner, max_size=4),
+    max_leaves=20,
+)
+OBJECTS = st.dictionaries(ANYTHING, JSON, max_size=6)
+
+
+def _keepable(text: str) -> bool:
+    return "\x00" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+@given(ANYTHING)
+def test_text_becomes_what_postgresql_can_keep_and_good_text_stays(text: str) -> None:
+    cleaned = clean(text)
+    assert _keepable(cleaned)
+    assert len(cleaned) == len(text)
+    if _keepable(text):
+        assert cleaned == text
+
+
+@given(JSON)
+def test_cleaning_reaches_every_place_and_twice_is_once(value: Any) -> None:
+    cleaned = clean(value)
+    dumped = json.dumps(cleaned, ensure_ascii=False)
+    dumped.encode()
+    assert "\\u0000" not in dumped
+    assert clean(cleaned) == cleaned
+
+
+@given(OBJECTS)
+def test_an_event_is_never_over_its_limit_and_says_when_it_was_cut(payload: Any) -> None:
+    for limit in (100, EVENT_LIMIT):
+        cut = capped(payload, limit)
+        if cut != clean(payload):
+            assert cut["truncated"] is True
+    assert len(json.dumps(capped(payload), ensure_ascii=False).encode()) <= EVENT_LIMIT
+
+
+@pytest.mark.parametrize("char", ["x", "\U0001f600", "\x01", '"', "\\"])
+@pytest.mark.parametrize("shape", ["one long text", "many keys", "many texts", "deep"])
+def test_nothing_gets_past_the_limit_of_an_event(char: str, shape: str) -> None:
+    payloads: dict[str, dict[str, Any]] = {
+        "one long text": {"a": char * 100_000},
+        "many keys": {f"{n}{char * 100}": n for n in range(1000)},
+        "many texts": {str(n): char * 1000 for n in range(1000)},
+        "deep": {"a": [{"b": char * 1000}] * 1000},
+    }
+    cut = capped(payloads[shape])
+    assert cut["truncated"] is True
+    assert len(json.dumps(cut, ensure_ascii=False).encode()) <= EVENT_LIMIT
+
+
+def test_a_short_event_stays_as_it_is() -> None:
+    assert capped({"a": [1, None, "x"]}) == {"a": [1, None, "x"]}
+
+
+@given(JSON, st.integers(0, 200))
+def test_what_is_over_a_limit_is_refused_and_what_is_not_is_returned_clean(
+    value: Any, limit: int
+) -> None:
+    size = len(json.dumps(clean(value), ensure_ascii=False).encode())
+    if size > limit:
+        with pytest.raises(UsageError, match=f"{size:,} bytes; at most {limit:,}"):
+            bounded(value, limit, "it")
+    else:
+        assert bounded(value, limit, "it") == clean(value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [float("nan"), float("inf"), -float("inf"), 1e300, object(), b"bytes", {1, 2}, 10**5000],
+    ids=["nan", "inf", "-inf", "1e300", "object", "bytes", "set", "huge"],
+)
+def test_what_is_not_json_is_refused(value: object) -> None:
+    for item in (value, [value], {"a": {"b": value}}):
+        with pytest.raises(UsageError):
+            bounded(item, 1000, "it")
+
+
+def test_tuples_are_lists_and_keys_are_texts() -> None:
+    assert clean({1: (1, 2)}) == {"1": [1, 2]}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    nested: list[Any] = []
+    for _ in range(5000):
+        nested = [nested]
+    with pytest.raises(UsageError, match="nested too deeply"):
+        bounded(nested, 10**6, "it")
+
+
+@given(JSON)
+def test_a_digest_does_not_depend_on_the_order_of_keys(value: Any) -> None:
+    def turned(item: Any) -> Any:
+        if isinstance(item, dict):
+            return {key: turned(item[key]) for key in reversed(list(item))}
+        return [turned(one) for one in item] if isinstance(item, list) else item
+
+    assert digest(turned(value)) == digest(value)
+    assert len(digest(value)) == 64
+
+
+def test_different_values_have_different_digests() -> None:
+    values = ["", None, 0, False, [], {}, "0", [0], {"a": 0}, {"a": "0"}]
+    assert len({digest(value) for value in values}) == len(values)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("", ""), ("\n \n a \n b", "a"), ("x" * 121, "x" * 119 + "…"), ("x" * 120, "x" * 120)],
+)
+def test_the_first_line_that_says_something(text: str, line: str) -> None:
+    assert first_line(text) == line

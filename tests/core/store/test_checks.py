@@ -1,0 +1,233 @@
+"""Columns belong to states: every CHECK has a statement that it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.store.db import Connection
+from tests.factories import GATE, Factory
+from tests.support.statements import CHECK, FOREIGN_KEY, refused, rows, run
+
+S = Status
+JOBS = [
+    (S.QUEUED, "finished_at = now()", "jobs_finished"),
+    (S.QUEUED, "next_retry_at = now()", "jobs_retry_time"),
+    (S.RETRYING, "next_retry_at = NULL", "jobs_retry_time"),
+    (S.SCHEDULED, "run_at = NULL", "jobs_run_time"),
+    (S.QUEUED, "claimed_from = 'queued'", "jobs_claimed_from"),
+    (S.CLAIMED, "claimed_from = NULL", "jobs_claimed_from"),
+    (S.CLAIMED, "claimed_from = 'running'", "jobs_claimed_from_check"),
+    (S.QUEUED, "worker_id = gen_random_uuid()", "jobs_worker"),
+    (S.RUNNING, "worker_id = NULL", "jobs_worker"),
+    (S.QUEUED, "cancel_requested_at = now()", "jobs_cancel"),
+    (S.QUEUED, "cancel_requested_by = 'ben'", "jobs_cancel"),
+    (S.QUEUED, "attempts = -1", "jobs_attempts"),
+    (S.QUEUED, "attempts = max_attempts + 1", "jobs_attempts"),
+    (S.QUEUED, "retry_count = -1", "jobs_retries"),
+    (S.QUEUED, "retry_count = max_retries + 1", "jobs_retries"),
+    (S.QUEUED, "run_count = -1", "jobs_run_count_check"),
+    (S.QUEUED, "queue = ''", "jobs_queue_check"),
+]
+RUNNING_TO = "version = version + 1, worker_id = NULL, lease_token = NULL"
+ENDS = [
+    (f"{RUNNING_TO}, status = 'completed'", "jobs_finished"),
+    (f"{RUNNING_TO}, status = 'failed', finished_at = now()", "jobs_error"),
+    (f"{RUNNING_TO}, status = 'dead_letter', finished_at = now()", "jobs_error"),
+    ("version = version + 1, worker_id = NULL, status = 'resumed'", "jobs_lease"),
+    ("version = version + 1, lease_token = NULL, status = 'resumed'", "jobs_worker"),
+]
+INSERTS = [
+    ("max_attempts", "101", "jobs_attempts"),
+    ("max_attempts", "-1", "jobs_attempts"),
+    ("max_retries", "101", "jobs_retries"),
+    ("chain_length", "-1", "jobs_chain_length_check"),
+    ("chain_length", "1001", "jobs_chain_length_check"),
+    ("type", "''", "jobs_type_check"),
+    ("idempotency_key", "''", "jobs_idempotency_key_check"),
+]
+RUNS = [
+    ("finished_at = now()", "job_runs_finished"),
+    ("status = 'completed'", "job_runs_finished"),
+    ("ordinal = 0", "job_runs_ordinal_check"),
+]
+QUESTIONS = [
+    ("choices = '[]'", "job_questions_answerable"),
+    ("choices = '{}'", "job_questions_choices_check"),
+    ("on_expire = 'default'", "job_questions_default"),
+    ("default_value = 'red'", "job_questions_default"),
+    ("status = 'expired'", "job_questions_resolved"),
+    ("resolution = '{}'", "job_questions_resolved"),
+    ("status = 'answered', resolution = '{}'", "job_questions_answered"),
+    ("quorum = 0", "job_questions_quorum_check"),
+    ("text = ''", "job_questions_text_check"),
+    ("key = ''", "job_questions_key_check"),
+    ("ordinal = 0", "job_questions_ordinal_check"),
+]
+GATES = ["choices = '[{}]'", "freeform_allowed = true", "on_expire = 'continue'"]
+ROWS = [
+    (
+        """job_answers (job, question, kind, source, source_event_id, responder_id, voter, payload,
+           accepted) VALUES (%s, 1, 'input', 'cli', 'e', 'b', 'b', '{}', false)""",
+        "job_answers_refused",
+    ),
+    (
+        "job_steps (job, key, status, invocation_id, run) VALUES (%s, 'k', 'done', '', 1)",
+        "job_steps_finished",
+    ),
+    (
+        "job_steps (job, key, invocation_id, run) VALUES (%s, '', '', 1)",
+        "job_steps_key_check",
+    ),
+    (
+        "job_checkpoints (job, run, data) VALUES (%s, 1, to_jsonb(repeat('x', 8388609)))",
+        "job_checkpoints_data_check",
+    ),
+    (
+        """job_events (job, kind, actor, payload)
+           VALUES (%s, 'k', 'a', to_jsonb(repeat('x', 65537)))""",
+        "job_events_payload_check",
+    ),
+    (
+        "run_log_chunks (job, run, seq, text) VALUES (%s, 1, 1, repeat('x', 262145))",
+        "run_log_chunks_text_check",
+    ),
+    (
+        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, 'n', 'file', 26214401, '')",
+        "artifacts_size_check",
+    ),
+    (
+        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, 'n', 'other', 1, '')",
+        "artifacts_kind_check",
+    ),
+    (
+        "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, '', 'file', 1, '')",
+        "artifacts_name_check",
+    ),
+]
+
+
+@pytest.mark.parametrize(("status", "change", "constraint"), JOBS)
+async def test_a_job_has_the_columns_of_its_status(
+    make: Factory, conn: Connection, status: Status, change: str, constraint: str
+) -> None:
+    number = await make.job_in(status)
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {number}")
+
+
+@pytest.mark.parametrize(("change", "constraint"), ENDS)
+async def test_a_job_ends_with_all_that_belongs_to_the_end(
+    make: Factory, conn: Connection, change: str, constraint: str
+) -> None:
+    work = await make.running()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {work.number}")
+
+
+@pytest.mark.parametrize(("column", "wrong", "constraint"), INSERTS)
+async def test_a_job_is_inserted_within_the_limits(
+    make: Factory, conn: Connection, column: str, wrong: str, constraint: str
+) -> None:
+    columns = {
+        "id": "gen_random_uuid()",
+        "type": "'noop'",
+        "idempotency_key": "'key'",
+        "request_digest": "''",
+        "source": "'cli'",
+        "invoker_id": "'ben'",
+    } | {column: wrong}
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(
+            conn,
+            f"INSERT INTO draftsman.jobs ({', '.join(columns)})"
+            f" VALUES ({', '.join(columns.values())})",
+        )
+
+
+@pytest.mark.parametrize(("change", "constraint"), RUNS)
+async def test_a_run_has_the_columns_of_its_status(
+    make: Factory, conn: Connection, change: str, constraint: str
+) -> None:
+    await make.running()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.job_runs SET {change}")
+
+
+@pytest.mark.parametrize(("change", "constraint"), QUESTIONS)
+async def test_a_question_has_the_columns_of_its_status(
+    make: Factory, conn: Connection, change: str, constraint: str
+) -> None:
+    await make.asked()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.job_questions SET {change}")
+
+
+@pytest.mark.parametrize("change", GATES)
+async def test_a_gate_takes_a_decision_and_can_only_expire(
+    make: Factory, conn: Connection, change: str
+) -> None:
+    await make.asked(GATE)
+    async with refused(CHECK, '"job_questions_gate"'):
+        await run(conn, f"UPDATE draftsman.job_questions SET {change}")
+
+
+@pytest.mark.parametrize(("insert", "constraint"), ROWS)
+async def test_what_a_run_leaves_is_bounded_and_complete(
+    make: Factory, conn: Connection, insert: str, constraint: str
+) -> None:
+    work = await make.asked()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"INSERT INTO draftsman.{insert}", (work.number,))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "values"),
+    [
+        ("job_runs", "job, ordinal, worker_id, lease_token", "77, 1, gen_random_uuid(), 1"),
+        (
+            "job_questions",
+            "job, ordinal, run, key, kind, text, digest",
+            "77, 1, 1, 'k', 'approval', 't', ''",
+        ),
+        ("approval_tokens", "token_hash, job, question, approver", "'h', 77, 1, 'carol'"),
+        ("job_checkpoints", "job, run, data", "77, 1, '{}'"),
+        ("job_steps", "job, key, invocation_id, run", "77, 'k', gen_random_uuid(), 1"),
+    ],
+)
+async def test_nothing_belongs_to_a_job_that_does_not_exist(
+    conn: Connection, table: str, columns: str, values: str
+) -> None:
+    async with refused(FOREIGN_KEY):
+        await run(conn, f"INSERT INTO draftsman.{table} ({columns}) VALUES ({values})")
+
+
+async def test_a_worker_has_slots_and_a_lease_a_term(conn: Connection) -> None:
+    async with refused(CHECK, '"workers_slots_check"'):
+        await run(
+            conn,
+            "INSERT INTO draftsman.workers (id, host, host_id, pid, pid_started, version, types,"
+            " queues, slots) VALUES (gen_random_uuid(), '', '', 1, 0, '', '{}', '{}', 0)",
+        )
+    async with refused(CHECK, '"leases_term_check"'):
+        await run(
+            conn,
+            "INSERT INTO draftsman.leases (name, owner, term, expires_at)"
+            " VALUES ('leader', gen_random_uuid(), 0, now())",
+        )
+
+
+async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None:
+    known = await rows(
+        conn,
+        "SELECT DISTINCT conname FROM pg_constraint"
+        " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
+    )
+    tried = {entry[-1] for table in (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, ROWS) for entry in table}
+    tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
+    assert {name for (name,) in known} == tried
+
+
+async def test_there_is_one_epoch_of_the_feed(conn: Connection) -> None:
+    async with refused(CHECK, '"feed_single_check"'):
+        await conn.execute("INSERT INTO draftsman.feed (single, epoch) VALUES (false, 2)")

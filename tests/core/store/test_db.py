@@ -1,0 +1,203 @@
+"""Connections: what PostgreSQL's errors become, what is tried again, what a session may do."""
+
+from __future__ import annotations
+
+import asyncio
+
+import psycopg
+import pytest
+from psycopg import errors
+
+from draftsman.errors import (
+    DatabaseUnreachable,
+    DraftsmanError,
+    LostRace,
+    Refused,
+    SchemaOutdated,
+)
+from draftsman.settings import DatabaseSettings
+from draftsman.store.db import RETRIES, Connection, Database, again, meaning
+from tests.factories import Factory
+from tests.support.statements import rows, run, value
+from tests.support.waits import wait_blocked
+
+FAST = DatabaseSettings(connect_timeout=2)
+
+
+async def test_a_missing_server_is_told_in_one_line() -> None:
+    with pytest.raises(DatabaseUnreachable) as caught:
+        await Database("postgresql://nobody@127.0.0.1:1/none", FAST).open()
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_database_without_the_schema_says_to_migrate(empty_url: str) -> None:
+    with pytest.raises(SchemaOutdated, match="draftsman migrate"):
+        await Database(empty_url, FAST).open()
+
+
+async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Database) -> None:
+    await db.close()
+    await db.close()
+    with pytest.raises(DatabaseUnreachable):
+        async with db.connection():
+            raise AssertionError
+    with pytest.raises(DatabaseUnreachable, match="not open"):
+        async with Database(db.url, FAST).connection():
+            raise AssertionError
+
+
+async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connection) -> None:
+    async with db.connection() as mine:
+        pid = mine.info.backend_pid
+    await conn.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    async with db.connection() as other:
+        assert await value(other, "SELECT 1") == 1
+        assert other.info.backend_pid != pid
+
+
+async def test_a_connection_cut_in_the_middle_is_told_as_unreachable(
+    db: Database, conn: Connection
+) -> None:
+    async def cut(mine: Connection) -> None:
+        await conn.execute("SELECT pg_terminate_backend(%s)", (mine.info.backend_pid,))
+        await mine.execute("SELECT 1")
+
+    with pytest.raises(DatabaseUnreachable):
+        await db.arrow(cut)
+
+
+async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> None:
+    db = Database(database_url, DatabaseSettings(statement_timeout=0.05))
+    await db.open()
+    try:
+        with pytest.raises(DatabaseUnreachable, match="took too long"):
+            async with db.connection() as conn:
+                await conn.execute("SELECT pg_sleep(60)")
+    finally:
+        await db.close()
+
+
+async def test_a_read_only_session_cannot_write(database_url: str, make: Factory) -> None:
+    await make.queued()
+    db = Database(database_url, FAST, read_only=True)
+    await db.open()
+    try:
+        async with db.connection() as conn:
+            assert len(await rows(conn, "SELECT 1 FROM draftsman.jobs")) == 1
+        with pytest.raises(Refused, match="read-only"):
+            async with db.connection() as conn:
+                await conn.execute("UPDATE draftsman.feed SET epoch = 2")
+    finally:
+        await db.close()
+
+
+async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Connection) -> None:
+    async def work(mine: Connection) -> None:
+        await mine.execute("UPDATE draftsman.feed SET epoch = 9")
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        await db.arrow(work)
+    assert await value(conn, "SELECT epoch FROM draftsman.feed") == 1
+
+
+async def test_an_arrow_runs_again_after_a_deadlock(
+    db: Database, make: Factory, conn: Connection
+) -> None:
+    """Two arrows lock two jobs crosswise; PostgreSQL ends one of them, and both get through."""
+    jobs = await make.queued(), await make.queued()
+    first_locks = asyncio.Barrier(2)
+    tries = []
+
+    async def work(mine: Connection, mine_first: int, then: int) -> None:
+        tries.append(mine.info.backend_pid)
+        lock = "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE"
+        await mine.execute("SET LOCAL deadlock_timeout = '10ms'")
+        await mine.execute(lock, (mine_first,))
+        if len(tries) <= 2:
+            await first_locks.wait()
+        await mine.execute(lock, (then,))
+
+    await asyncio.gather(
+        db.arrow(lambda mine: work(mine, jobs[0], jobs[1])),
+        db.arrow(lambda mine: work(mine, jobs[1], jobs[0])),
+    )
+    assert len(tries) == 3
+
+
+async def test_an_arrow_that_keeps_losing_says_so() -> None:
+    tries = []
+
+    async def work() -> None:
+        tries.append(1)
+        raise errors.SerializationFailure
+
+    with pytest.raises(LostRace, match="try again"):
+        await again(work)
+    assert len(tries) == 1 + RETRIES
+
+
+async def test_other_errors_are_not_tried_again() -> None:
+    tries = []
+
+    async def work() -> None:
+        tries.append(1)
+        raise errors.UniqueViolation
+
+    with pytest.raises(errors.UniqueViolation):
+        await again(work)
+    assert len(tries) == 1
+
+
+async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None:
+    """The proof that the races stand on: it tells who waits, and for whom."""
+    async with db.connection() as first, db.connection() as second:
+        async with first.transaction():
+            await first.execute("UPDATE draftsman.feed SET epoch = 2")
+            waiting = asyncio.ensure_future(second.execute("UPDATE draftsman.feed SET epoch = 3"))
+            await wait_blocked(conn, by=first.info.backend_pid)
+        await waiting
+    assert await value(conn, "SELECT epoch FROM draftsman.feed") == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "becomes"),
+    [
+        (errors.UndefinedTable("x"), SchemaOutdated),
+        (errors.UndefinedColumn("x"), SchemaOutdated),
+        (errors.InvalidSchemaName("x"), SchemaOutdated),
+        (errors.ReadOnlySqlTransaction("x"), Refused),
+        (errors.InsufficientPrivilege("x"), Refused),
+        (errors.QueryCanceled("x"), DatabaseUnreachable),
+        (errors.AdminShutdown("x"), DatabaseUnreachable),
+        (errors.TooManyConnections("x"), DatabaseUnreachable),
+        (psycopg.OperationalError("x\ny"), DatabaseUnreachable),
+        (psycopg.InterfaceError("x"), DatabaseUnreachable),
+        (errors.CheckViolation("x"), DraftsmanError),
+        (errors.UniqueViolation(""), DraftsmanError),
+    ],
+)
+def test_an_error_of_the_database_becomes_one_of_ours(
+    error: Exception, becomes: type[DraftsmanError]
+) -> None:
+    ours = meaning(error)
+    assert type(ours) is becomes
+    assert "\n" not in str(ours)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE draftsman.jobs SET status = 'queued', version = 9",
+        """UPDATE draftsman.jobs SET status = 'resumed', version = version + 1, worker_id = NULL,
+                  lease_token = NULL""",
+        "DELETE FROM draftsman.jobs",
+    ],
+    ids=["transition", "consistency", "change"],
+)
+async def test_a_refusal_of_the_guards_is_a_lost_race(
+    make: Factory, db: Database, statement: str
+) -> None:
+    await make.running()
+    with pytest.raises(LostRace, match=r"not allowed|exactly one open run"):
+        await db.arrow(lambda conn: run(conn, statement))

@@ -1,0 +1,202 @@
+"""What PostgreSQL refuses to change, whoever asks: requests, ends, answers, the trail."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.statements import CHANGE, refused, rows, run, value
+
+IMMUTABLE = {
+    "id": "gen_random_uuid()",
+    "type": "'other'",
+    "idempotency_key": "'other'",
+    "request_digest": "'other'",
+    "payload": "'{}'",
+    "overrides": "'{}'",
+    "ticket_url": "'other'",
+    "ticket_title": "'other'",
+    "ticket_text": "'other'",
+    "invoker_id": "'other'",
+    "invoker_display_name": "'other'",
+    "mode": "'investigate'",
+    "source": "'slack'",
+    "source_type": "'trello_ticket'",
+    "external_event_id": "'other'",
+    "retry_of": "number",
+    "chain_length": "1",
+    "max_attempts": "9",
+    "max_retries": "9",
+    "created_at": "now()",
+}
+
+
+@pytest.mark.parametrize("column", IMMUTABLE)
+async def test_what_was_asked_stays_as_it_was_asked(
+    make: Factory, conn: Connection, column: str
+) -> None:
+    number = await make.queued()
+    async with refused(CHANGE, "what was asked stays as it was asked"):
+        await run(
+            conn,
+            f"UPDATE draftsman.jobs SET {column} = {IMMUTABLE[column]} WHERE number = %s",
+            (number,),
+        )
+
+
+@pytest.mark.parametrize(
+    "column", ["position = 1", "priority = 7", "queue = 'other'", "tags = '{}'"]
+)
+async def test_a_waiting_job_may_be_moved(make: Factory, conn: Connection, column: str) -> None:
+    number = await make.queued()
+    assert await run(conn, f"UPDATE draftsman.jobs SET {column} WHERE number = {number}") == 1
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+async def test_a_finished_job_stays_as_it_ended(
+    make: Factory, conn: Connection, status: Status
+) -> None:
+    number = await make.job_in(status)
+    for change in ("result = '{}'", "position = 1", "finished_at = now()", "last_error = 'other'"):
+        async with refused(CHANGE, "a finished job stays as it ended"):
+            await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {number}")
+
+
+async def test_a_finished_run_stays_as_it_ended(make: Factory, conn: Connection) -> None:
+    await make.completed()
+    async with refused(CHANGE, "a finished run stays as it ended"):
+        await conn.execute("UPDATE draftsman.job_runs SET usage = '{}'")
+
+
+async def test_an_open_run_may_change(make: Factory, conn: Connection) -> None:
+    await make.running()
+    assert await run(conn, "UPDATE draftsman.job_runs SET usage = '{}'") == 1
+
+
+@pytest.mark.parametrize(
+    "change", ["resolution = '{}'", "status = 'open', resolution = NULL", "expires_at = now()"]
+)
+async def test_a_resolved_question_stays_resolved(
+    make: Factory, conn: Connection, change: str
+) -> None:
+    work = await make.asked()
+    assert (await make.answer(work.number, "red")).resolved
+    async with refused(CHANGE, "a resolved question stays resolved"):
+        await run(conn, f"UPDATE draftsman.job_questions SET {change}")
+
+
+@pytest.mark.parametrize("status", ["canceled", "superseded"])
+async def test_only_an_answered_or_expired_question_can_be_superseded(
+    make: Factory, conn: Connection, status: str
+) -> None:
+    await make.asked()
+    close = "UPDATE draftsman.job_questions SET status = %s, resolution = '{}'"
+    await conn.execute(close, (status,))
+    async with refused(CHANGE):
+        await conn.execute(close, ("superseded",))
+
+
+async def test_an_answer_stays_as_it_was_given(make: Factory, conn: Connection) -> None:
+    work = await make.asked()
+    await make.answer(work.number, "red")
+    async with refused(CHANGE, "answers are kept as they were given"):
+        await conn.execute("UPDATE draftsman.job_answers SET payload = '{}'")
+
+
+@pytest.mark.parametrize(
+    "table", ["jobs", "job_runs", "job_questions", "job_answers", "job_events"]
+)
+async def test_history_cannot_be_deleted(make: Factory, conn: Connection, table: str) -> None:
+    work = await make.asked()
+    await make.answer(work.number, "red")
+    async with refused(CHANGE, f"{table}"):
+        await run(conn, f"DELETE FROM draftsman.{table}")
+
+
+@pytest.mark.parametrize(
+    "table", ["jobs", "job_runs", "job_questions", "job_answers", "job_events"]
+)
+async def test_history_cannot_be_truncated(make: Factory, conn: Connection, table: str) -> None:
+    work = await make.asked()
+    await make.answer(work.number, "red")
+    async with refused(CHANGE, "truncate is not allowed"):
+        await run(conn, f"TRUNCATE draftsman.{table} CASCADE")
+
+
+async def _partition(conn: Connection) -> str:
+    """Return the partition that holds the events of now."""
+    query = (
+        "SELECT DISTINCT 'draftsman.' || c.relname FROM draftsman.job_events e"
+        " JOIN pg_class c ON c.oid = e.tableoid"
+    )
+    return str(await value(conn, query))
+
+
+@pytest.mark.parametrize("statement", ["UPDATE {} SET actor = 'other'", "DELETE FROM {}"])
+async def test_the_trail_is_append_only(make: Factory, conn: Connection, statement: str) -> None:
+    await make.queued()
+    partition = await _partition(conn)
+    assert partition != "draftsman.job_events_default"
+    for table in ("draftsman.job_events", partition):
+        async with refused(CHANGE, "the trail is append-only"):
+            await run(conn, statement.format(table))
+
+
+async def test_no_partition_of_the_trail_can_be_truncated(conn: Connection) -> None:
+    tables = await rows(
+        conn,
+        "SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid"
+        " WHERE i.inhparent = 'draftsman.job_events'::regclass",
+    )
+    assert len(tables) > 3
+    for (table,) in tables:
+        async with refused(CHANGE, "the trail is append-only"):
+            await run(conn, f"TRUNCATE draftsman.{table}")
+
+
+async def test_a_new_partition_is_guarded_like_the_others(conn: Connection) -> None:
+    before = await value(conn, "SELECT draftsman.make_event_partitions(3)")
+    assert (before, await value(conn, "SELECT draftsman.make_event_partitions(4)")) == (0, 1)
+    await test_no_partition_of_the_trail_can_be_truncated(conn)
+
+
+async def test_a_job_has_at_most_one_open_run_and_one_open_question(
+    make: Factory, conn: Connection
+) -> None:
+    running, asked = await make.running(), await make.asked()
+    async with refused("23505", "job_runs_open"):
+        await run(conn, _COPY_RUN, {"job": running.number})
+    async with refused("23505", "job_questions_open"):
+        await run(conn, _COPY_QUESTION, {"job": asked.number})
+
+
+_COPY_RUN = """
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
+SELECT job, 2, worker_id, lease_token FROM draftsman.job_runs WHERE job = %(job)s"""
+_COPY_QUESTION = """
+INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, freeform_allowed, digest)
+SELECT job, 2, run, key, kind, text, true, digest FROM draftsman.job_questions
+ WHERE job = %(job)s"""
+
+
+async def test_one_answer_of_an_input_and_one_vote_a_voter_can_be_accepted(
+    make: Factory, conn: Connection, rt: Runtime
+) -> None:
+    for item in (QUESTION, GATE):
+        work = await make.asked(item)
+        answer = {"job": work.number, "kind": item.kind, "accepted": True}
+        await run(conn, _ANSWER, answer | {"event": "1"})
+        async with refused("23505", "job_answers_"):
+            await run(conn, _ANSWER, answer | {"event": "2"})
+        assert await run(conn, _ANSWER, answer | {"event": "2", "accepted": False}) == 1
+        async with refused("23505", "job_answers_once"):
+            await run(conn, _ANSWER, answer | {"event": "2", "accepted": False})
+
+
+_ANSWER = """
+INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
+                                   voter, payload, accepted, reason)
+VALUES (%(job)s, 1, %(kind)s, 'cli', %(event)s, 'ben', 'ben', '{}', %(accepted)s, 'why')"""

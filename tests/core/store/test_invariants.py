@@ -1,0 +1,90 @@
+"""What `doctor --invariants` asks: sound data passes, and every violation is found."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman.store import queries
+from draftsman.store.db import Connection
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.support.statements import run
+
+BREAK = {
+    "terminal_has_finished": "UPDATE draftsman.jobs SET finished_at = now()",
+    "running_has_one_open_run": (
+        "UPDATE draftsman.job_runs SET status = 'failed', finished_at = now() WHERE job = %(run)s"
+    ),
+    "open_run_belongs_to_running_job": (
+        "UPDATE draftsman.job_runs SET lease_token = 99 WHERE job = %(run)s"
+    ),
+    "waiting_has_one_open_question": (
+        "UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'"
+        " WHERE status = 'open'"
+    ),
+    "open_question_belongs_to_waiting_job": (
+        "UPDATE draftsman.jobs SET status = 'waiting_for_approval' WHERE number = %(ask)s"
+    ),
+    "answered_has_an_accepted_answer": "DELETE FROM draftsman.job_answers",
+    "accepted_answer_resolved_its_question": (
+        "UPDATE draftsman.job_questions SET status = 'open', resolution = NULL"
+        " WHERE status = 'answered'"
+    ),
+    "budgets_hold": "UPDATE draftsman.jobs SET attempts = max_attempts + 1",
+    "run_count_is_the_newest_run": "UPDATE draftsman.jobs SET run_count = run_count + 1",
+    "version_counts_the_events": "UPDATE draftsman.jobs SET version = version + 1",
+    "last_event_is_the_status": (
+        "UPDATE draftsman.job_events SET to_status = 'expired' WHERE kind = 'job_started'"
+    ),
+    "trail_is_a_path": (
+        "UPDATE draftsman.job_events SET from_status = 'expired' WHERE kind = 'job_started'"
+    ),
+    "events_belong_to_jobs": (
+        "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (999, 'k', 'a')"
+    ),
+    "retries_have_one_successor": "UPDATE draftsman.jobs SET retry_of = %(run)s",
+}
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_data_made_by_the_arrows_is_sound(make: Factory, rt: Runtime, status: Status) -> None:
+    await make.job_in(status)
+    assert {name: found for name, found in (await rt.inspect.invariants()).items() if found} == {}
+
+
+@pytest.mark.parametrize("name", queries.load("invariants"))
+async def test_a_violation_is_found_and_names_its_job(
+    make: Factory, rt: Runtime, conn: Connection, people: People, name: str
+) -> None:
+    ran, asked, answered = await make.running(), await make.asked(), await make.asked()
+    await make.answer(answered.number, "red")
+    gate = await make.asked(GATE)
+    await make.decide(gate.number, True, people.carol)
+    await _without_guards(conn)
+    await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
+    found = (await rt.inspect.invariants())[name]
+    assert found
+    assert all(isinstance(job, int) and isinstance(how, str) for job, how in found)
+
+
+async def _without_guards(conn: Connection) -> None:
+    """Take away what keeps the data sound, as a hand with psql, or a bug, might."""
+    await conn.execute("SET session_replication_role = replica")
+    for table in ("jobs", "job_questions"):
+        checks = await conn.execute(
+            "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = %s::regclass",
+            (f"draftsman.{table}",),
+        )
+        for (check,) in await checks.fetchall():
+            await run(conn, f'ALTER TABLE draftsman.{table} DROP CONSTRAINT "{check}"')
+    await run(conn, "DROP INDEX draftsman.job_questions_open")
+
+
+async def test_at_most_a_hundred_rows_are_shown(rt: Runtime, conn: Connection) -> None:
+    await conn.execute(
+        "INSERT INTO draftsman.job_events (job, kind, actor)"
+        " SELECT 1000 + n, 'k', 'a' FROM generate_series(1, 150) n"
+    )
+    assert len((await rt.inspect.invariants())["events_belong_to_jobs"]) == 100

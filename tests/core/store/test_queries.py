@@ -1,0 +1,123 @@
+"""The named queries: each fits the schema, has a function of its name, and few indexes serve."""
+
+from __future__ import annotations
+
+import inspect
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import ModuleType
+from uuid import UUID
+
+import pytest
+
+from draftsman import store
+from draftsman.store import queries
+from draftsman.store.db import Connection
+from tests.support.queries import FAMILIES, QUERIES, explain, plan
+from tests.support.statements import rows
+
+OTHER_NAMES = {
+    "questions.open": "open_ones",
+    "questions.lock_job": "lock",
+    "progress.clear_chunks": "artifact",
+    "progress.chunk": "artifact",
+    "progress.chunks": "content",
+    "workers.list": "all_workers",
+    "schema.record": "apply",
+    "schema.statement_timeout": "Database",
+    "schema.read_only": "Database",
+    "schema.wake": "hears",
+}
+"""Queries whose function has another name: theirs is a builtin, or they are part of a whole."""
+INDEXES = {
+    "jobs": {
+        "jobs_pkey",
+        "jobs_id",
+        "jobs_key",
+        "jobs_claim",
+        "jobs_status",
+        "jobs_due",
+        "jobs_subject",
+    },
+    "job_runs": {"job_runs_pkey", "job_runs_open"},
+    "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
+    "job_events": {"job_events_job", "job_events_feed"},
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+async def test_postgresql_can_plan_every_query(conn: Connection, family: str) -> None:
+    for name in queries.load(family):
+        await plan(conn, family, name)
+
+
+@cache
+def _users(family: str) -> list[ModuleType]:
+    """Return the modules of the store that run queries of a family."""
+    names = [f"draftsman.store.{module.name}" for module in iter_modules(store.__path__)]
+    modules = [import_module(name) for name in names]
+    return [one for one in modules if f'_Q = load("{family}")' in inspect.getsource(one)]
+
+
+@pytest.mark.parametrize(("family", "name"), [one for one in QUERIES if one[0] != "invariants"])
+def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> None:
+    function = OTHER_NAMES.get(f"{family}.{name}", name)
+    found = [getattr(module, function, None) for module in _users(family)]
+    assert any(one and f'_Q["{name}"]' in inspect.getsource(one) for one in found)
+
+
+@pytest.mark.parametrize("family", sorted({*FAMILIES} - {"invariants"}))
+def test_no_query_is_run_that_its_file_lacks(family: str) -> None:
+    used = {
+        part.split('"')[0]
+        for module in _users(family)
+        for part in inspect.getsource(module).split('_Q["')[1:]
+    }
+    assert used == set(queries.load(family))
+
+
+@pytest.mark.parametrize("table", INDEXES)
+async def test_a_table_has_the_listed_indexes_and_no_more(conn: Connection, table: str) -> None:
+    found = await rows(
+        conn,
+        "SELECT indexname FROM pg_indexes WHERE schemaname = 'draftsman' AND tablename = %s",
+        (table,),
+    )
+    assert {name for (name,) in found} == INDEXES[table]
+
+
+async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connection) -> None:
+    await conn.execute("SET enable_seqscan = off")
+    plan = await explain(
+        conn,
+        "SELECT number FROM draftsman.claimable WHERE queue = 'q'"
+        " ORDER BY priority DESC, position, created_at, number LIMIT 10",
+        {},
+    )
+    assert "Scan using jobs_claim" in plan
+    assert "Sort" not in plan
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "index"),
+    [
+        ("sweeps", "promote", "jobs_due"),
+        ("sweeps", "expire", "job_questions_expiry"),
+        ("sweeps", "next_due", "jobs_due"),
+        ("inspect", "feed", "_epoch_txid_id_idx"),
+        ("inspect", "trail", "_job_id_idx"),
+        ("inspect", "find", "jobs_id"),
+        ("intake", "submit", "jobs_key"),
+        ("intake", "submit", "jobs_subject"),
+    ],
+)
+async def test_a_hot_query_uses_the_index_made_for_it(
+    conn: Connection, family: str, name: str, index: str
+) -> None:
+    await conn.execute("SET enable_seqscan = off")
+    await conn.execute("SET enable_bitmapscan = off")
+    numbers = dict.fromkeys(("job", "id", "after", "epoch", "txid", "limit"), 1)
+    ids = {"lowest": UUID(int=1), "highest": UUID(int=2)}
+    values = {**numbers, **ids, "rows": "[{}]"}
+    assert index in await explain(conn, queries.load(family)[name], values)

@@ -1,0 +1,271 @@
+"""The life cycle in PostgreSQL is the one in Python: as text, and for every pair of statuses."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import psycopg
+import pytest
+
+from draftsman import resources
+from draftsman.domain.job import FUSED, INITIAL, LEASED, TERMINAL, TRANSITIONS, Status, steps
+from draftsman.store.db import Connection
+from tests.factories import Factory
+from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
+
+S = Status
+GUARDS = dict(resources.migrations())["0002_guards"]
+SITUATIONS = [*S, "paused", "claimed again"]
+"""Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
+
+
+def test_the_steps_in_the_migration_are_rendered_from_the_table() -> None:
+    lines = []
+    for before in S:
+        ones = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
+        twos = [after for (start, after) in FUSED if start is before]
+        if ones:
+            fused = "".join(f" WHEN after = '{after}' THEN 2" for after in twos)
+            rule = f"CASE WHEN after IN ({ones}) THEN 1{fused} END"
+            lines.append(f"        WHEN '{before}' THEN {rule}\n")
+    assert _body("transition_steps") == "".join(lines)
+
+
+def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
+    lines = []
+    for before in S:
+        kinds = [(after, kind) for (start, after), kind in TRANSITIONS.items() if start is before]
+        if kinds:
+            rules = "".join(f"\n            WHEN '{after}' THEN '{kind}'" for after, kind in kinds)
+            lines.append(f"        WHEN '{before}' THEN CASE after{rules} END\n")
+    assert _body("transition_kind") == "".join(lines)
+
+
+def _body(function: str) -> str:
+    """Return the cases of a function, as the migration writes them."""
+    text = GUARDS.split(f"CREATE FUNCTION draftsman.{function}(")[1]
+    return text.split("SELECT CASE before\n")[1].split("    END\n$$;")[0]
+
+
+async def test_both_functions_answer_every_pair_as_python_does(conn: Connection) -> None:
+    query = (
+        "SELECT coalesce(draftsman.transition_steps(%(a)s, %(b)s), 0),"
+        " draftsman.transition_kind(%(a)s, %(b)s)"
+    )
+    for before, after in product(S, S):
+        found = await (await conn.execute(query, {"a": before, "b": after})).fetchone()
+        assert found == (steps(before, after), TRANSITIONS.get((before, after))), (before, after)
+
+
+@pytest.mark.parametrize("situation", SITUATIONS)
+async def test_the_database_allows_exactly_the_steps_of_the_table(
+    make: Factory, conn: Connection, situation: str
+) -> None:
+    number = await _situation(make, situation)
+    before, claimed_from, ran = await _where(conn, number)
+    for after, growth in product(S, range(4)):
+        if before is after and growth == 0:
+            allowed = before not in TERMINAL
+        else:
+            allowed = steps(before, after) == growth > 0 and _past_allows(
+                before, after, claimed_from, ran
+            )
+        ended = await _try(conn, number, before, after, growth)
+        refusal = CHANGE if before is after and growth == 0 else TRANSITION
+        assert ended == ("ok" if allowed else refusal), f"{before} -> {after} by {growth}"
+
+
+def _past_allows(before: Status, after: Status, claimed_from: Status | None, ran: bool) -> bool:
+    """The rules beyond the table: back to where it was claimed, and awake as what it was."""
+    if before is S.CLAIMED and after in (S.QUEUED, S.RESUMED):
+        return after is claimed_from
+    if before is S.SCHEDULED and after in (S.QUEUED, S.RESUMED):
+        return ran is (after is S.RESUMED)
+    return True
+
+
+async def _situation(make: Factory, situation: str) -> int:
+    if situation == "paused":
+        return await make.paused()
+    if situation == "claimed again":
+        return (await make.claimed(await make.resumed())).number
+    return await make.job_in(S(situation))
+
+
+async def _where(conn: Connection, number: int) -> tuple[Status, Status | None, bool]:
+    query = "SELECT status, claimed_from, run_count > 0 FROM draftsman.jobs WHERE number = %s"
+    (found,) = await (await conn.execute(query, (number,))).fetchall()
+    return found[0], found[1], found[2]
+
+
+async def _try(conn: Connection, number: int, before: Status, after: Status, growth: int) -> str:
+    """Write a status with all that belongs to it, take it back, and return how that ended."""
+    try:
+        async with conn.transaction(force_rollback=True):
+            await _prepare(conn, number, before, after)
+            await run(conn, _UPDATE, _columns(number, before, after, growth))
+    except psycopg.Error as error:
+        return error.sqlstate or ""
+    return "ok"
+
+
+async def _prepare(conn: Connection, number: int, before: Status, after: Status) -> None:
+    """Make the runs and questions what they are with the new status."""
+    if before is after:
+        return
+    await run(conn, _END_RUN, {"job": number})
+    await run(conn, _END_QUESTION, {"job": number})
+    if after is S.RUNNING:
+        await run(conn, _OPEN_RUN, {"job": number})
+    if after in (S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL):
+        kind = "input" if after is S.WAITING_FOR_INPUT else "approval"
+        await run(conn, _OPEN_QUESTION, {"job": number, "kind": kind})
+
+
+def _columns(number: int, before: Status, after: Status, growth: int) -> dict[str, Any]:
+    return {
+        "job": number,
+        "after": after,
+        "growth": growth,
+        "moved": before is not after,
+        "leased": after in LEASED,
+        "same_lease": (before, after) in {(b, b) for b in S} | {(S.CLAIMED, S.RUNNING)},
+        "claimed_from": before if before in (S.QUEUED, S.RESUMED) else S.QUEUED,
+        "over": after in TERMINAL,
+    }
+
+
+_UPDATE = """
+UPDATE draftsman.jobs
+   SET status = %(after)s, version = version + %(growth)s,
+       claimed_from = CASE WHEN %(after)s = 'claimed'
+                      THEN CASE WHEN %(moved)s THEN %(claimed_from)s ELSE claimed_from END END,
+       worker_id = CASE WHEN %(leased)s THEN gen_random_uuid() END,
+       lease_token = CASE WHEN %(leased)s AND %(same_lease)s THEN lease_token
+                     WHEN %(leased)s THEN nextval('draftsman.lease_tokens') END,
+       run_at = coalesce(run_at, now()), last_error = coalesce(last_error, 'it broke'),
+       next_retry_at = CASE WHEN %(after)s = 'retrying' THEN now() END,
+       finished_at = CASE WHEN %(over)s THEN now() END
+ WHERE number = %(job)s"""
+_END_RUN = """
+UPDATE draftsman.job_runs SET status = 'interrupted', finished_at = now()
+ WHERE job = %(job)s AND status = 'running'"""
+_OPEN_RUN = """
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
+VALUES (%(job)s, 99, gen_random_uuid(), 99)"""
+_END_QUESTION = """
+UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'
+ WHERE job = %(job)s AND status = 'open'"""
+_OPEN_QUESTION = """
+INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, freeform_allowed, digest)
+VALUES (%(job)s, 99, 1, 'key', %(kind)s::draftsman.question_kind, 'text',
+        %(kind)s::draftsman.question_kind = 'input', 'digest')"""
+
+
+async def test_a_lease_changes_with_a_status_only(make: Factory, conn: Connection) -> None:
+    work = await make.running()
+    steal = "UPDATE draftsman.jobs SET lease_token = lease_token + 1 WHERE number = %s"
+    async with refused(TRANSITION):
+        await conn.execute(steal, (work.number,))
+
+
+async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
+    make: Factory, conn: Connection
+) -> None:
+    work = await make.claimed()
+    columns = _columns(work.number, S.CLAIMED, S.RUNNING, 1)
+    async with conn.transaction(force_rollback=True):
+        await run(conn, _OPEN_RUN, {"job": work.number})
+        assert await outcome(conn, _UPDATE, columns) == "ok"
+        assert await outcome(conn, _UPDATE, columns | {"same_lease": False}) == TRANSITION
+
+
+@pytest.mark.parametrize("after", [S.RUNNING, S.QUEUED])
+async def test_a_running_job_has_exactly_one_open_run_and_any_other_none(
+    make: Factory, conn: Connection, after: Status
+) -> None:
+    number = (await make.claimed()).number
+    if after is S.QUEUED:
+        await run(conn, _OPEN_RUN, {"job": number})
+    async with refused(CONSISTENCY, f"D-{number}: a running job has exactly one open run"):
+        await run(conn, _UPDATE, _columns(number, S.CLAIMED, after, 1))
+
+
+@pytest.mark.parametrize("after", [S.WAITING_FOR_INPUT, S.COMPLETED])
+async def test_a_waiting_job_has_exactly_one_open_question_and_any_other_none(
+    make: Factory, conn: Connection, after: Status
+) -> None:
+    number = (await make.running()).number
+    await run(conn, _END_RUN, {"job": number})
+    if after is S.COMPLETED:
+        await run(conn, _OPEN_QUESTION, {"job": number, "kind": "input"})
+    async with refused(CONSISTENCY, f"D-{number}: a waiting job has exactly one open question"):
+        await run(conn, _UPDATE, _columns(number, S.RUNNING, after, 1))
+
+
+@pytest.mark.parametrize("status", S)
+async def test_a_job_is_inserted_queued_or_scheduled_only(
+    make: Factory, conn: Connection, status: Status
+) -> None:
+    number = await make.job_in(status)
+    assert await outcome(conn, _copy(), {"job": number}) == (
+        "ok" if status in INITIAL else TRANSITION
+    )
+
+
+@pytest.mark.parametrize(
+    ("column", "started"),
+    [
+        ("version", "2"),
+        ("version", "0"),
+        ("run_count", "1"),
+        ("attempts", "1"),
+        ("retry_count", "1"),
+        ("cancel_requested_at", "now()"),
+    ],
+)
+async def test_a_job_is_inserted_unstarted(
+    make: Factory, conn: Connection, column: str, started: str
+) -> None:
+    number = await make.queued()
+    assert await outcome(conn, _copy(**{column: started}), {"job": number}) == TRANSITION
+
+
+def _copy(**changed: str) -> str:
+    """Return an INSERT that copies a job, but for its names and what is changed."""
+    named = {
+        "id": "gen_random_uuid()",
+        "idempotency_key": "gen_random_uuid()",
+        "version": "1",
+        "run_count": "0",
+        "attempts": "0",
+        "retry_count": "0",
+        "cancel_requested_at": "NULL",
+        "cancel_requested_by": "NULL",
+    } | changed
+    kept = [
+        "type",
+        "request_digest",
+        "status",
+        "claimed_from",
+        "source",
+        "invoker_id",
+        "run_at",
+        "next_retry_at",
+        "last_error",
+        "worker_id",
+        "lease_token",
+        "finished_at",
+    ]
+    target = ", ".join([*kept, *named])
+    source = ", ".join([*kept, *named.values()])
+    return (
+        f"INSERT INTO draftsman.jobs ({target})"
+        f" SELECT {source} FROM draftsman.jobs WHERE number = %(job)s"
+    )
+
+
+async def test_an_insert_without_a_status_is_queued(make: Factory, conn: Connection) -> None:
+    await make.queued()
+    assert await value(conn, "SELECT status FROM draftsman.jobs") is S.QUEUED

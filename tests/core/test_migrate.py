@@ -1,0 +1,131 @@
+"""Migrations: applied once, by whoever comes first; an edited file and a newer database refused."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from draftsman import migrate, resources
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, SchemaOutdated
+from draftsman.store.db import Connection
+from tests.support.server import Server
+from tests.support.statements import rows, value
+
+NAMES = [name for name, _ in resources.migrations()]
+Files = list[tuple[str, str]]
+
+
+@pytest.fixture
+def files(monkeypatch: pytest.MonkeyPatch) -> Files:
+    """Give the migrations that this version has, to be changed."""
+    found = resources.migrations()
+    monkeypatch.setattr(resources, "migrations", lambda: found)
+    return found
+
+
+async def test_an_empty_database_gets_every_file_once(empty_url: str) -> None:
+    assert [item.applied_at for item in await migrate.state(empty_url)] == [None] * len(NAMES)
+    assert await migrate.migrate(empty_url) == NAMES
+    assert await migrate.migrate(empty_url) == []
+    state = await migrate.state(empty_url)
+    assert [item.name for item in state] == NAMES
+    assert all(item.applied_at is not None for item in state)
+    await migrate.check(empty_url)
+
+
+async def test_each_file_is_recorded_with_its_checksum(conn: Connection) -> None:
+    recorded = dict(
+        await rows(conn, "SELECT name, checksum FROM draftsman.schema_migrations ORDER BY name")
+    )
+    assert recorded == {
+        name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()
+    }
+
+
+def test_files_are_numbered_without_gaps() -> None:
+    assert [name.split("_")[0] for name in NAMES] == [
+        f"{number:04}" for number in range(1, len(NAMES) + 1)
+    ]
+
+
+async def test_ten_at_once_apply_every_file_once(empty_url: str) -> None:
+    applied = await asyncio.gather(*(migrate.migrate(empty_url) for _ in range(10)))
+    assert sorted(applied, key=len) == [[]] * 9 + [NAMES]
+
+
+async def test_what_is_missing_is_named(empty_url: str, files: Files) -> None:
+    with pytest.raises(SchemaOutdated, match=f"missing: {', '.join(NAMES)}; run: draftsman migr"):
+        await migrate.check(empty_url)
+    await migrate.migrate(empty_url)
+    files.append(("9999_later", "INSERT INTO draftsman.schema_migrations VALUES ('9999_later')"))
+    with pytest.raises(SchemaOutdated, match="missing: 9999_later; run: draftsman migrate"):
+        await migrate.check(empty_url)
+    assert await migrate.migrate(empty_url) == ["9999_later"]
+    await migrate.check(empty_url)
+
+
+async def test_a_file_that_was_edited_is_refused(database_url: str, files: Files) -> None:
+    name, sql = files[1]
+    files[1] = (name, sql + "\n-- a word")
+    for action in (migrate.state, migrate.migrate, migrate.check, migrate.restored):
+        with pytest.raises(SchemaOutdated, match=f"{name} was edited after it was applied"):
+            await action(database_url)
+
+
+async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Connection) -> None:
+    await conn.execute("INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_later')")
+    for action in (migrate.state, migrate.migrate, migrate.check):
+        with pytest.raises(SchemaOutdated, match="9999_later, which this version does not know"):
+            await action(database_url)
+
+
+async def test_a_file_that_fails_leaves_nothing_of_itself(
+    empty_url: str, server: Server, files: Files
+) -> None:
+    files.append(("9999_bad", "CREATE TABLE draftsman.half (); SELECT 1 / 0"))
+    with pytest.raises(DraftsmanError, match="division by zero"):
+        await migrate.migrate(empty_url)
+    state = await migrate.state(empty_url)
+    assert [item.name for item in state if item.applied_at is None] == ["9999_bad"]
+    files[-1] = ("9999_bad", "CREATE TABLE draftsman.half ()")
+    assert await migrate.migrate(empty_url) == ["9999_bad"]
+
+
+async def test_an_unreachable_database_is_told_in_one_line() -> None:
+    with pytest.raises(DatabaseUnreachable) as caught:
+        await migrate.migrate("postgresql://nobody@127.0.0.1:1/none")
+    assert "\n" not in str(caught.value)
+
+
+def _psql(server: Server, url: str, name: str, sql: str, folder: Path) -> int:
+    file = folder / f"{name}.sql"
+    file.write_text(sql, encoding="utf-8")
+    command = [server.psql, "-X", "-q", "-1", "-v", "ON_ERROR_STOP=1", "-f", str(file), url]
+    return subprocess.run(command, capture_output=True, check=False).returncode
+
+
+async def test_psql_alone_can_apply_them_and_twice_is_harmless(
+    empty_url: str, server: Server, tmp_path: Path
+) -> None:
+    for name, sql in resources.migrations():
+        assert _psql(server, empty_url, name, sql, tmp_path) == 0
+    await migrate.check(empty_url)
+    assert await migrate.migrate(empty_url) == []
+    before = await migrate.state(empty_url)
+    for name, sql in resources.migrations():
+        assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it ran a second time"
+    assert await migrate.state(empty_url) == before
+
+
+async def test_a_restored_database_starts_a_new_epoch(database_url: str, conn: Connection) -> None:
+    assert await migrate.restored(database_url) == 2
+    assert await value(conn, "SELECT draftsman.feed_epoch()") == 2
+
+
+async def test_an_unmigrated_database_has_no_epoch(empty_url: str) -> None:
+    with pytest.raises(SchemaOutdated, match="run: draftsman migrate"):
+        await migrate.restored(empty_url)

@@ -1,0 +1,164 @@
+"""Jobs in any state, brought there by the real arrows."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from itertools import count
+from typing import Any
+from uuid import UUID, uuid4
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Snooze
+from draftsman.domain.question import Ask, QuestionKind
+from draftsman.domain.run import Claimed
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.store import workers
+from draftsman.store.sweeps import Term
+
+QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
+EVENTS = count(1)
+"""Of channels: each is another click or message."""
+GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol", "dave"))
+
+
+class Factory:
+    """Makes jobs of type `noop`, each in a queue of its own unless one is named."""
+
+    def __init__(self, rt: Runtime, owner: Actor) -> None:
+        self.rt = rt
+        self.owner = owner
+        self.worker = uuid4()
+
+    async def queued(self, *, actor: Actor | None = None, **fields: Any) -> int:
+        """Submit a job; return its number."""
+        fields = {"type": "noop", "queue": f"q-{uuid4().hex[:12]}"} | fields
+        return (await self.rt.intake.submit(invocation(**fields), actor or self.owner)).number
+
+    async def scheduled(self, **fields: Any) -> int:
+        """Submit a job that is due in an hour."""
+        return await self.queued(**{"delay": 3600} | fields)
+
+    async def claimed(self, number: int | None = None, **fields: Any) -> Claimed:
+        """Claim a job ahead of a slot."""
+        return await self._claim(number, 0, 1, **fields)
+
+    async def running(self, number: int | None = None, **fields: Any) -> Claimed:
+        """Claim and start a job, one that exists or a new one."""
+        return await self._claim(number, 1, 0, **fields)
+
+    async def asked(self, item: Ask = QUESTION, **fields: Any) -> Claimed:
+        """Let a new job's run ask; the question is the job's first."""
+        work = await self.running(**fields)
+        assert await self.rt.questions.ask(work.lease, item) == f"{work.name}/1"
+        return work
+
+    async def resumed(self, **fields: Any) -> int:
+        """Run a job and hand it back."""
+        work = await self.running(**fields)
+        assert await self.rt.settle.hand_back(work, "shutdown") is Status.RESUMED
+        return work.number
+
+    async def paused(self, seconds: float = 3600, **fields: Any) -> int:
+        """Run a job that then sleeps: scheduled, and no longer new."""
+        work = await self.running(**fields)
+        assert await self.rt.settle.outcome(work, Snooze(seconds)) is Status.SCHEDULED
+        return work.number
+
+    async def retrying(self, **fields: Any) -> int:
+        """Run a job that fails for a passing reason."""
+        work = await self.running(**fields)
+        failure = Failure("busy", http_status=503)
+        assert await self.rt.settle.failure(work, failure) is Status.RETRYING
+        return work.number
+
+    async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
+        """Run a job to its good end."""
+        work = await self.running(**fields)
+        assert await self.rt.settle.outcome(work, Done(result or {})) is Status.COMPLETED
+        return work.number
+
+    async def failed(self, **fields: Any) -> int:
+        """Run a job that fails for good."""
+        work = await self.running(**fields)
+        failure = Failure("no such thing", declared="PERMANENT")
+        assert await self.rt.settle.failure(work, failure) is Status.FAILED
+        return work.number
+
+    async def dead(self, **fields: Any) -> int:
+        """Run a job that has no attempts to lose."""
+        work = await self.running(**{"max_attempts": 0} | fields)
+        assert await self.rt.settle.failure(work, Failure("gone")) is Status.DEAD_LETTER
+        return work.number
+
+    async def canceled(self, **fields: Any) -> int:
+        """Cancel a queued job."""
+        number = await self.queued(**fields)
+        await self.rt.operate.cancel(number, self.owner)
+        return number
+
+    async def expired(self, **fields: Any) -> int:
+        """Let a job ask, and nobody answer in time."""
+        item = QUESTION.model_copy(update={"expires_in": 0.000001})
+        work = await self.asked(item, **fields)
+        assert await self.rt.sweeps.expire(Term()) == 1
+        return work.number
+
+    async def job_in(self, status: Status, **fields: Any) -> int:
+        """Bring a new job into a status."""
+        made = await self._makers()[status](**fields)
+        return made if isinstance(made, int) else made.number
+
+    async def answer(self, job: int, text: str, actor: Actor | None = None, n: int = 1) -> Verdict:
+        """Answer a question, as a new event of the channel."""
+        response = Response(source_event_id=f"event-{next(EVENTS)}", text=text)
+        return await self.rt.questions.answer(job, n, response, actor or self.owner)
+
+    async def decide(self, job: int, yes: bool, actor: Actor, n: int = 1, **more: Any) -> Verdict:
+        """Approve or deny a gate, as a new event of the channel."""
+        event = f"event-{next(EVENTS)}"
+        response = Response(source_event_id=event, decision=yes, **more)
+        return await self.rt.questions.answer(job, n, response, actor)
+
+    async def worker_row(self, **fields: Any) -> UUID:
+        """Register a worker that no process stands behind, on another host."""
+        id = fields.pop("id", None) or uuid4()
+        row: dict[str, Any] = {
+            "host": "far",
+            "host_id": "far",
+            "pid": 1,
+            "pid_started": 0.0,
+            "version": "0",
+        }
+        row |= {"types": ["noop"], "queues": ["default"], "slots": 2} | fields
+        async with self.rt.db.connection() as conn:
+            await workers.register(conn, id=id, **row)
+        return id
+
+    async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> Claimed:
+        worker = fields.pop("worker", self.worker)
+        job = await self.rt.inspect.job(number or await self.queued(**fields))
+        claim = self.rt.claim(worker, (job.queue,))
+        got = await claim.exchange([], types=[job.type], skip=[], free=free, ahead=ahead)
+        assert [work.number for work in got] == [job.number]
+        return got[0]
+
+    def _makers(self) -> dict[Status, Callable[..., Awaitable[int | Claimed]]]:
+        return {
+            Status.SCHEDULED: self.scheduled,
+            Status.QUEUED: self.queued,
+            Status.CLAIMED: self.claimed,
+            Status.RUNNING: self.running,
+            Status.WAITING_FOR_INPUT: self.asked,
+            Status.WAITING_FOR_APPROVAL: lambda **fields: self.asked(GATE, **fields),
+            Status.RESUMED: self.resumed,
+            Status.RETRYING: self.retrying,
+            Status.COMPLETED: self.completed,
+            Status.FAILED: self.failed,
+            Status.DEAD_LETTER: self.dead,
+            Status.CANCELED: self.canceled,
+            Status.EXPIRED: self.expired,
+        }

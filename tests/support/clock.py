@@ -1,0 +1,33 @@
+"""The clock of a database, to be moved."""
+
+from __future__ import annotations
+
+from draftsman.store.db import Connection, Database
+from tests.support.server import Server
+
+
+class Clock:
+    """Moves `draftsman.now()` of one database forward; never the clock of events."""
+
+    def __init__(self, db: Database, server: Server, name: str) -> None:
+        self._db = db
+        self._server = server
+        self._name = name
+        self._offset = 0.0
+
+    async def forward(self, seconds: float) -> None:
+        """Move it for every session that begins from now on; the pool gets new ones."""
+        self._offset += seconds
+        self._server.set(self._name, "draftsman.clock_offset", self._interval)
+        await self._db.close()
+        await self._db.open()
+
+    async def tell(self, conn: Connection) -> None:
+        """Move it for a session that is open already."""
+        await conn.execute(
+            "SELECT set_config('draftsman.clock_offset', %s, false)", (self._interval,)
+        )
+
+    @property
+    def _interval(self) -> str:
+        return f"{self._offset} seconds"

@@ -1,0 +1,51 @@
+"""Planning queries without running them."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Any, Final
+
+from psycopg import AsyncCursor
+
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionStatus
+from draftsman.store import queries
+from draftsman.store.db import Connection
+
+FAMILIES: Final = sorted(
+    file.name.removesuffix(".sql")
+    for file in files(queries).iterdir()
+    if file.name.endswith(".sql")
+)
+QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]
+TYPED: Final[dict[str, dict[str, Any]]] = {
+    "claim.exchange": {"free": 1, "ahead": 1},
+    "questions.resolve": {"status": QuestionStatus.ANSWERED, "job_status": Status.RESUMED},
+}
+"""Parameters of which PostgreSQL cannot tell the type from the query alone."""
+
+
+class _Nulls(dict[str, Any]):
+    """Every parameter, without a value but for those given."""
+
+    def __getitem__(self, key: str) -> Any:
+        return self.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return True
+
+
+async def explain(conn: Connection, query: str, params: dict[str, Any]) -> str:
+    """Return the plan of a query; parameters that are not given are NULL."""
+    cursor: AsyncCursor[Any] = conn.cursor()
+    await cursor.execute(f"EXPLAIN {query}", _Nulls(params))
+    return "\n".join(line for (line,) in await cursor.fetchall())
+
+
+async def plan(conn: Connection, family: str, name: str) -> None:
+    """Let PostgreSQL plan a named query: a misspelt column fails here."""
+    query = queries.load(family)[name]
+    if query.startswith("LISTEN"):  # has no plan and no parameters
+        await conn.execute(query)
+    else:
+        await explain(conn, query, TYPED.get(f"{family}.{name}", {}))

@@ -1,0 +1,167 @@
+"""The PostgreSQL of a test session: one server, one template, a database for each test."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import LiteralString
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import psycopg
+from psycopg import sql
+
+from draftsman import migrate
+from draftsman.embedded import EmbeddedServer
+
+PREFIX = "draftsman-tests-"
+ALIVE = "alive"
+IDLE_STOP = 900.0
+"""Seconds after which the server of a killed session stops by itself."""
+ROOM = 2 * 1024**3
+"""Bytes free in memory that a session may need: a copied database takes 8 ms there, not 400."""
+UNSAFE: tuple[LiteralString, ...] = ("fsync", "full_page_writes", "autovacuum")
+"""Settings off for tests: nobody cuts their power."""
+
+
+def make_home() -> Path:
+    """Make the folder of a session, which the server's user may enter.
+
+    Who calls it holds a lock on it all its life, so that the next session can clear away what a
+    killed one left in memory.
+    """
+    home = Path(tempfile.mkdtemp(prefix=PREFIX, dir=fast_folder()))
+    home.chmod(0o755)
+    mine = home / "new"
+    fcntl.flock(os.open(mine, os.O_CREAT, 0o600), fcntl.LOCK_SH)
+    mine.rename(home / ALIVE)
+    for other in home.parent.glob(f"{PREFIX}*/{ALIVE}"):
+        with contextlib.suppress(OSError), other.open() as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            Server(other.parent, None).end()
+    return home
+
+
+def fast_folder() -> Path | None:
+    """Return a folder in memory with room for a server; None: where temporary files go."""
+    memory = Path("/dev/shm")
+    fast = memory.is_dir() and shutil.disk_usage(memory).free > ROOM
+    return memory if fast else None
+
+
+class Server:
+    """The embedded server of the session's folder, or the one whose URL was given."""
+
+    def __init__(self, home: Path, given: str | None) -> None:
+        self.home = home
+        self.given = given
+        self._embedded = EmbeddedServer(home, IDLE_STOP)
+        self._prefix = "test_" + home.name.rpartition("-")[2].lower()
+        self._admin: psycopg.Connection[tuple[object, ...]] | None = None
+
+    @property
+    def version(self) -> str:
+        """Return what the server calls itself; the embedded one need not run for it."""
+        if self.given is None:
+            command = [self.psql, "--version"]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            return f"{done.stdout.split()[-1]} (embedded)"
+        return f"{self.admin.info.parameter_status('server_version')} (DRAFTSMAN_TEST_URL)"
+
+    @property
+    def psql(self) -> str:
+        """Return the path of psql."""
+        return str(self._embedded.binary("psql"))
+
+    @property
+    def admin(self) -> psycopg.Connection[tuple[object, ...]]:
+        """Return this process's own connection to the server, which is started for it."""
+        if self._admin is None or self._admin.closed:
+            self._admin = psycopg.connect(self.given or self._start(), autocommit=True)
+        return self._admin
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database on this server."""
+        base = self.given or self._embedded.url()
+        return urlsplit(base)._replace(path=f"/{database}").geturl()
+
+    def create(self, *, migrated: bool = True) -> str:
+        """Make a database, a copy of the migrated template or an empty one; return its name."""
+        name = f"{self._prefix}_{uuid4().hex[:12]}"
+        template = self._template() if migrated else "template0"
+        self._run("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
+        return name
+
+    def set(self, database: str, setting: str, value: str) -> None:
+        """Give a setting to every session that begins in a database from now on."""
+        parts = (sql.Identifier(database), sql.SQL(setting), value)
+        self.admin.execute(sql.SQL("ALTER DATABASE {} SET {} = {}").format(*parts))
+
+    def drop(self, name: str) -> None:
+        """Remove a database, whoever is connected to it."""
+        self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def disconnect(self) -> None:
+        """Close this process's connection."""
+        if self._admin is not None:
+            self._admin.close()
+
+    def end(self) -> None:
+        """Leave nothing behind; called once, by the process that began the session."""
+        if self.given is not None:
+            pattern = self._prefix.replace("_", r"\_") + "%"
+            found = self.admin.execute(
+                "SELECT datname FROM pg_database WHERE datname LIKE %s", (pattern,)
+            ).fetchall()
+            for (name,) in found:
+                self.drop(str(name))
+        self.disconnect()
+        if self.given is None and (self.home / "postgres18").exists():
+            self._embedded.stop("immediate")
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def _start(self) -> str:
+        with self._locked():
+            url = self._embedded.ensure()
+            url = urlsplit(url)._replace(path="/postgres").geturl()
+            with psycopg.connect(url, autocommit=True) as conn:
+                for name in UNSAFE:
+                    conn.execute(sql.SQL("ALTER SYSTEM SET {} = off").format(sql.Identifier(name)))
+                conn.execute("SELECT pg_reload_conf()")
+        return url
+
+    def _template(self) -> str:
+        """Return the migrated template; the first process of the session makes it."""
+        name, made = f"{self._prefix}_template", self.home / "template"
+        if not made.exists():
+            admin = self.admin
+            with self._locked():
+                if not made.exists():
+                    admin.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+                    migrate_in_thread(self.url(name))
+                    made.touch()
+        return name
+
+    def _run(self, statement: LiteralString, *names: str) -> None:
+        self.admin.execute(sql.SQL(statement).format(*map(sql.Identifier, names)))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        with (self.home / "session.lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def migrate_in_thread(url: str) -> None:
+    """Migrate from code that may stand inside an event loop already."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(lambda: asyncio.run(migrate.migrate(url))).result()

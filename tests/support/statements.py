@@ -1,0 +1,60 @@
+"""Statements that the database must refuse."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import psycopg
+import pytest
+
+from draftsman.store.db import Connection
+
+TRANSITION = "DM001"
+CHANGE = "DM002"
+CONSISTENCY = "DM003"
+CHECK = "23514"
+UNIQUE = "23505"
+FOREIGN_KEY = "23503"
+
+
+@asynccontextmanager
+async def refused(sqlstate: str, about: str = "") -> AsyncIterator[None]:
+    """Expect PostgreSQL to refuse with this SQLSTATE, and to name `about`."""
+    with pytest.raises(psycopg.Error) as caught:
+        yield
+    assert caught.value.sqlstate == sqlstate, caught.value
+    assert about in str(caught.value)
+
+
+async def outcome(conn: Connection, text: str, params: Mapping[str, Any] | None = None) -> str:
+    """Try a statement and take it back; return how it ended: `ok`, or its SQLSTATE."""
+    try:
+        async with conn.transaction(force_rollback=True):
+            await run(conn, text, params)
+    except psycopg.Error as error:
+        return error.sqlstate or type(error).__name__
+    return "ok"
+
+
+async def run(
+    conn: Connection, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+) -> int:
+    """Run one statement that a test wrote or put together; return how many rows it touched."""
+    return (await conn.execute(text, params)).rowcount
+
+
+async def rows(
+    conn: Connection, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+) -> list[tuple[Any, ...]]:
+    """Return every row of a query."""
+    return await (await conn.execute(text, params)).fetchall()
+
+
+async def value(
+    conn: Connection, text: str, params: Mapping[str, Any] | Sequence[Any] | None = None
+) -> Any:
+    """Return the only value of a query."""
+    ((found,),) = await rows(conn, text, params)
+    return found

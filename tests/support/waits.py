@@ -1,0 +1,53 @@
+"""Waiting for what must come, never for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import TypeVar
+
+from draftsman.store.db import Connection
+
+T = TypeVar("T")
+DEADLINE = 10.0
+"""Seconds after which what is awaited counts as missing."""
+
+
+async def until(look: Callable[[], Awaitable[bool]], what: str) -> None:
+    """Return once `look` says yes; fail with `what` was missing at the deadline."""
+    deadline = time.monotonic() + DEADLINE
+    while not await look():
+        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE:.0f} s"
+        await asyncio.sleep(0.002)
+
+
+async def wait_blocked(conn: Connection, *, by: int, sessions: int = 1) -> None:
+    """Return once so many sessions of this database wait for locks, one of them of session `by`.
+
+    PostgreSQL itself says so. A session that waits behind another waiter is not blocked by `by`.
+    """
+
+    async def look() -> bool:
+        cursor = await conn.execute(
+            "SELECT count(*), bool_or(%s = ANY (pg_blocking_pids(pid))) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            (by,),
+        )
+        count, behind = (await cursor.fetchall())[0]
+        return count >= sessions and bool(behind)
+
+    await until(look, f"{sessions} session(s) waiting for a lock of {by}")
+
+
+@asynccontextmanager
+async def background(work: Awaitable[T]) -> AsyncIterator[asyncio.Future[T]]:
+    """Run something beside the test; it does not outlive the block."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield task
+    finally:
+        if not task.done():
+            task.cancel()
+        await asyncio.wait([task])
