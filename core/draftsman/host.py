@@ -36,12 +36,17 @@ def started(pid: int) -> float | None:
         return None
 
 
+def is_here(host_id: str) -> bool:
+    """Return whether that is this host, whose processes we can see."""
+    return host_id == identity()
+
+
 def is_dead(host_id: str, pid: int, pid_started: float) -> bool:
     """Return whether the process ran on this host and is gone.
 
     A pid that another process has by now started at another time; a zombie is gone.
     """
-    if host_id != identity():
+    if not is_here(host_id):
         return False
     began = started(pid)
     if began is None or abs(began - pid_started) > 1.0:

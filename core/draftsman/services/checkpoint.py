@@ -1,0 +1,142 @@
+"""What a run saves on its way: checkpoints, steps, events, artifacts, logs, usage.
+
+Every call proves the run's lease; LeaseLost means that the run must stop and write nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from draftsman.domain.ids import new_id
+from draftsman.domain.run import Lease
+from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, bounded, capped, clean
+from draftsman.errors import LeaseLost, NotFound, UsageError
+from draftsman.store import progress as store
+from draftsman.store import settle
+from draftsman.store.db import Connection, Database
+
+ARTIFACT_LIMIT = 25 * 1024 * 1024
+"""Bytes of one artifact."""
+BUNDLE = "checkpoint.bundle"
+
+
+class Checkpoints:
+    """Saves and reads what runs leave."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save the handler's state and, with it, the work in progress.
+
+        Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
+        """
+        data = bounded(data, CHECKPOINT_LIMIT, "a checkpoint")
+        if bundle is not None:
+            _fits(BUNDLE, bundle)
+
+        async def work(conn: Connection) -> bool:
+            kept = None
+            if bundle is not None:
+                kept = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
+                if kept is None:
+                    return False
+            return await store.checkpoint(conn, lease, data, kept)
+
+        await self._fenced(lease, work)
+
+    async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the newest checkpoint's data and work bundle."""
+        async with self._db.connection() as conn:
+            found = await store.last_checkpoint(conn, job)
+            if found is None:
+                return None, None
+            data, bundle = found
+            return data, None if bundle is None else await store.content(conn, bundle)
+
+    async def begin_step(
+        self, lease: Lease, key: str, invocation_id: str | None = None
+    ) -> tuple[store.Step, bool]:
+        """Note that an effect is about to happen; return the step, and whether it is new."""
+        invocation = clean(invocation_id) if invocation_id else str(new_id())
+
+        async def work(conn: Connection) -> tuple[bool, store.Step | None]:
+            return await store.begin_step(conn, lease, clean(key), invocation)
+
+        owned, known = await self._db.arrow(work)
+        if not owned:
+            raise _lost(lease)
+        return (known, False) if known else (store.Step(key, "pending", invocation, None), True)
+
+    async def finish_step(self, lease: Lease, key: str, result: Any) -> None:
+        """Record the effect's result; at most 1 MiB of JSON."""
+        result = bounded(result, REQUEST_LIMIT, f"the result of step {key!r}")
+        await self._fenced(lease, lambda conn: store.finish_step(conn, lease, clean(key), result))
+
+    async def steps(self, job: int) -> Sequence[store.Step]:
+        """Return every step of a job."""
+        async with self._db.connection() as conn:
+            return await store.steps(conn, job)
+
+    async def event(self, lease: Lease, kind: str, payload: dict[str, Any]) -> None:
+        """Append to the trail; over 10 KB the payload is cut and says so."""
+        cut = capped(payload)
+        await self._fenced(lease, lambda conn: store.event(conn, lease, clean(kind)[:100], cut))
+
+    async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
+        """Keep a file of at most 25 MB under a name; the same name again replaces it."""
+        _fits(name, data)
+
+        async def work(conn: Connection) -> bool:
+            return await store.artifact(conn, lease, clean(name), kind, data) is not None
+
+        await self._fenced(lease, work)
+
+    async def log(self, lease: Lease, seq: int, text: str) -> None:
+        """Append a chunk of at most 64 KB to the run's log."""
+        await self._fenced(lease, lambda conn: store.log(conn, lease, seq, clean(text)))
+
+    async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
+        """Record what the run used so far."""
+        await self._fenced(lease, lambda conn: settle.usage(conn, lease, clean(amounts)))
+
+    async def artifacts(self, job: int) -> Sequence[store.Artifact]:
+        """Return the files that the runs of a job left."""
+        async with self._db.connection() as conn:
+            return await store.artifacts(conn, job)
+
+    async def read_artifact(self, job: int, name: str) -> tuple[store.Artifact, bytes]:
+        """Return the newest artifact of that name and its bytes; raises NotFound with the names."""
+        async with self._db.connection() as conn:
+            found = await store.find_artifact(conn, job, name)
+            if found is None:
+                names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
+                raise NotFound(f"D-{job} has no artifact {name!r}; it has: {names or 'none'}")
+            return found, await store.content(conn, found.id)
+
+    async def logs(
+        self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
+    ) -> Sequence[store.LogChunk]:
+        """Return the chunks of a job's logs that follow (run, seq)."""
+        async with self._db.connection() as conn:
+            return await store.logs(conn, job, after, limit)
+
+    async def now(self) -> datetime:
+        """Return the database's time, which decides what is due."""
+        async with self._db.connection() as conn:
+            return await store.now(conn)
+
+    async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
+        if not await self._db.arrow(work):
+            raise _lost(lease)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+
+
+def _fits(name: str, data: bytes) -> None:
+    if len(data) > ARTIFACT_LIMIT:
+        raise UsageError(f"artifact {name!r} has {len(data):,} bytes; at most 25 MB are kept")

@@ -1,0 +1,95 @@
+"""job -> claim -> run: how work comes into a worker's hands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+from uuid import UUID
+
+from draftsman.domain.run import Claimed, Lease
+from draftsman.store import claim as store
+from draftsman.store import settle
+from draftsman.store.db import Database, again
+
+WAIT: Final = 2.0
+"""Seconds that the worker's loops wait for a connection before they call it an outage."""
+
+
+class Claim:
+    """Claims for one worker, and keeps its leases alive."""
+
+    def __init__(self, db: Database, worker: UUID, queues: Sequence[str]) -> None:
+        self._db = db
+        self._worker = worker
+        self._queues = queues
+
+    async def exchange(
+        self,
+        done: Sequence[tuple[Lease, dict[str, Any]]],
+        *,
+        types: Sequence[str],
+        skip: Sequence[str],
+        free: int,
+        ahead: int,
+    ) -> list[Claimed]:
+        """Settle what is done and claim for the free slots, in one statement.
+
+        A job that was settled comes back completed or canceled; one that does not come back is
+        either lost, or held by another transaction and to be handed in again.
+        """
+
+        async def work() -> list[Claimed]:
+            async with self._db.connection(WAIT) as conn:
+                return await store.exchange(
+                    conn,
+                    done,
+                    worker=self._worker,
+                    queues=self._queues,
+                    types=types,
+                    skip=skip,
+                    free=free,
+                    ahead=ahead,
+                )
+
+        return await again(work)
+
+    async def start(self, leases: Sequence[Lease]) -> list[Claimed]:
+        """Start jobs that were claimed ahead; those canceled meanwhile do not come back."""
+        return await self._db.arrow(lambda conn: store.start(conn, leases))
+
+    async def give_back(self, leases: Sequence[Lease], reason: str) -> None:
+        """Return claimed jobs that were never started; spends nothing."""
+        detail = json.dumps({"reason": reason})
+        await self._db.arrow(lambda conn: store.give_back(conn, leases, detail))
+
+    async def return_unknown(self, leases: Sequence[Lease]) -> int:
+        """Return what this worker holds besides `leases`: claims whose reply never came."""
+        tokens = [lease.token for lease in leases]
+        return await self._db.arrow(lambda conn: store.return_unknown(conn, self._worker, tokens))
+
+    async def known_types(self, type: str, lease: float) -> tuple[int, list[str]]:
+        """Return how many live workers know the type, and every type known to one."""
+        async with self._db.connection() as conn:
+            return await store.known_types(conn, type, lease)
+
+    async def ran_before(self, lease: Lease) -> float:
+        """Return the seconds that the job ran before this run."""
+        async with self._db.connection() as conn:
+            return await store.ran_before(conn, lease)
+
+    async def open_runs(self, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:
+        """Return number, id and open run, None without one, of the jobs that exist."""
+        async with self._db.connection() as conn:
+            return await store.open_runs(conn, jobs)
+
+    async def heartbeat(
+        self, leases: Sequence[Lease], *, draining: bool
+    ) -> tuple[bool, list[settle.Pulse]]:
+        """Beat for the worker and its runs, in one statement."""
+
+        async def work() -> tuple[bool, list[settle.Pulse]]:
+            async with self._db.connection(WAIT) as conn:
+                return await settle.heartbeat(conn, self._worker, leases, draining=draining)
+
+        return await again(work)

@@ -1,0 +1,220 @@
+"""What people look at: jobs, trails, workers, why a job waits, whether the data is sound."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.domain.event import Event
+from draftsman.domain.ids import JobRef
+from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.run import Run
+from draftsman.domain.why import Why, explain
+from draftsman.errors import NotFound, UsageError
+from draftsman.store import inspect as store
+from draftsman.store import questions, workers
+from draftsman.store.db import Database, translated
+from draftsman.store.notify import hears
+
+FOLLOW: Final = 0.2
+"""Seconds between two looks of something that follows."""
+PAGE: Final = 200
+HEARD: Final = 2.0
+"""Seconds that a notification to ourselves may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Counts of everything; `answer_seconds` is the median of the last day."""
+
+    jobs: dict[str, int]
+    open_questions: int
+    expiring_within_an_hour: int
+    next_expiry: datetime | None
+    workers: int
+    slots: int
+    busy: int
+    answers_last_day: int
+    answer_seconds: float | None
+
+
+class Inspect:
+    """Reads. Nothing here changes a row."""
+
+    def __init__(self, db: Database, lease: float) -> None:
+        self._db = db
+        self._lease = lease
+
+    async def resolve(self, ref: JobRef) -> int:
+        """Return the number of the job that was named; raises NotFound, UsageError (ambiguous)."""
+        async with self._db.connection() as conn:
+            if ref.number is not None:
+                if await store.status(conn, ref.number) is None:
+                    raise NotFound(f"there is no job D-{ref.number}; see: draftsman jobs")
+                return ref.number
+            found = await store.find(conn, ref.lowest, ref.highest)
+        if not found:
+            raise NotFound(f"no job's id starts with {ref.text!r}; see: draftsman jobs")
+        if len(found) > 1:
+            raise UsageError(f"several jobs' ids start with {ref.text!r}; give more of it")
+        return found[0]
+
+    async def job(self, number: int) -> Job:
+        """Return one job; raises NotFound."""
+        async with self._db.connection() as conn:
+            found = await store.get(conn, number)
+        if found is None:
+            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+        return found
+
+    async def jobs(
+        self,
+        *,
+        statuses: Sequence[Status] | None = None,
+        agent: str | None = None,
+        repo: str | None = None,
+        tag: str | None = None,
+        since: datetime | None = None,
+        before: int | None = None,
+        limit: int = 50,
+    ) -> list[store.Line]:
+        """Return jobs, newest first; `before` is the number that the last page ended with."""
+        filters: dict[str, Any] = {
+            "statuses": None if statuses is None else [str(item) for item in statuses],
+            "agent": agent,
+            "repo": repo,
+            "tag": tag,
+            "since": since,
+            "before": before,
+            "limit": limit,
+        }
+        async with self._db.connection() as conn:
+            return await store.page(conn, filters)
+
+    async def runs(self, number: int) -> list[Run]:
+        """Return the runs of a job."""
+        async with self._db.connection() as conn:
+            return await store.runs(conn, number)
+
+    async def trail(self, number: int, after: int = 0, limit: int = PAGE) -> list[Event]:
+        """Return one job's events after an event id."""
+        async with self._db.connection() as conn:
+            return await store.trail(conn, number, after, limit)
+
+    async def feed(
+        self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE
+    ) -> list[Event]:
+        """Return everybody's events after a cursor (epoch, txid, id); none is ever skipped."""
+        async with self._db.connection() as conn:
+            return await store.feed(conn, cursor, limit)
+
+    async def feed_end(self) -> tuple[int, int, int]:
+        """Return the cursor behind which only new events come."""
+        async with self._db.connection() as conn:
+            return await store.feed_end(conn)
+
+    async def follow(self, number: int | None, *, new: bool = False) -> AsyncIterator[Event]:
+        """Yield events as they come: of one job until it ends, or of all, for ever.
+
+        `new` leaves out what was there before.
+        """
+        if number is not None:
+            async for event in self._follow_job(number, new):
+                yield event
+            return
+        cursor = await self.feed_end() if new else (0, 0, 0)
+        while True:
+            events = await self.feed(cursor)
+            for event in events:
+                cursor = event.cursor
+                yield event
+            if len(events) < PAGE:
+                await asyncio.sleep(FOLLOW)
+
+    async def wait(self, number: int, *, questions_too: bool = False) -> Status:
+        """Return the status once the job ended, or, if wanted, waits for a person."""
+        stops = TERMINAL | (
+            {Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL} if questions_too else set()
+        )
+        while True:
+            async with self._db.connection() as conn:
+                status = await store.status(conn, number)
+            if status is None:
+                raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+            if status in stops:
+                return status
+            await asyncio.sleep(FOLLOW)
+
+    async def workers(self) -> list[workers.Worker]:
+        """Return every registered worker."""
+        async with self._db.connection() as conn:
+            return await workers.all_workers(conn)
+
+    async def why(self, number: int) -> Why:
+        """Return what a job waits for, from the claim's own view; raises NotFound."""
+        async with self._db.connection() as conn, conn.transaction():
+            facts = await store.why(conn, number, self._lease)
+            asked = await questions.open_ones(conn, number, 1)
+        if facts is None:
+            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+        return explain(facts, asked[0] if asked else None)
+
+    async def stats(self) -> Stats:
+        """Return counts of everything."""
+        async with self._db.connection() as conn:
+            counts = await store.counts(conn)
+            asked, soon, following = await store.open_counts(conn)
+            answers, seconds = await store.answer_times(conn)
+            live = [w for w in await workers.all_workers(conn) if w.silent < self._lease]
+        return Stats(
+            {str(status): counts.get(status, 0) for status in Status},
+            asked,
+            soon,
+            following,
+            len(live),
+            sum(worker.slots for worker in live),
+            sum(worker.busy for worker in live),
+            answers,
+            seconds,
+        )
+
+    async def health(self) -> tuple[store.Health, float]:
+        """Return what the server says of itself, and by how many seconds our clock is ahead."""
+        async with self._db.connection() as conn:
+            before = time.time()
+            found = await store.health(conn)
+            return found, (before + time.time()) / 2 - found.clock
+
+    async def hears(self, url: str | None = None) -> bool:
+        """Return whether notifications arrive on a session of this URL (None: the database's)."""
+        connection = await self._db.dedicated(url)
+        try:
+            with translated():
+                return await hears(connection, HEARD)
+        finally:
+            await connection.close()
+
+    async def invariants(self) -> dict[str, Sequence[tuple[Any, ...]]]:
+        """Return, for each invariant of the data, the rows that break it."""
+        async with self._db.connection() as conn:
+            return await store.invariants(conn)
+
+    async def _follow_job(self, number: int, new: bool) -> AsyncIterator[Event]:
+        last = 0
+        if new:
+            while events := await self.trail(number, last):
+                last = events[-1].id
+        while True:
+            ended = (await self.job(number)).status in TERMINAL
+            events = await self.trail(number, last)
+            for event in events:
+                last = event.id
+                yield event
+            if len(events) < PAGE:
+                if ended:
+                    return
+                await asyncio.sleep(FOLLOW)

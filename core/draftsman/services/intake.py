@@ -1,0 +1,149 @@
+"""invocation -> job. Sent twice, or a hundred times at once, it is still one job."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from pydantic import ValidationError
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.ids import new_id
+from draftsman.domain.invocation import Invocation, repo_name
+from draftsman.domain.job import Status
+from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.retry import RetryPolicy
+from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.store import intake as store
+from draftsman.store.db import Database, again
+
+ROUNDS = 5
+"""How often a batch looks again for rows that a concurrent twin was just committing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """The job of an invocation; `how` is created, deduplicated or joined."""
+
+    number: int
+    id: UUID
+    status: Status
+    how: str
+
+    @property
+    def name(self) -> str:
+        """What people call it: `D-142`."""
+        return f"D-{self.number}"
+
+
+class Intake:
+    """Takes requests in."""
+
+    def __init__(self, db: Database, policy: Policy, types: dict[str, RetryPolicy]) -> None:
+        self._db = db
+        self._policy = policy
+        self._types = types
+
+    async def submit(self, invocation: Invocation, actor: Actor) -> Submitted:
+        """Make the job of this invocation, or find the one it made before.
+
+        Raises NotPermitted, and IdempotencyConflict when the key was used for another request.
+        """
+        return (await self.submit_many([invocation], actor))[0]
+
+    async def submit_many(self, invocations: Sequence[Invocation], actor: Actor) -> list[Submitted]:
+        """Make a job each in one statement; the answer is in the order of the request.
+
+        All or nothing is not promised: an IdempotencyConflict names the first conflicting key, and
+        the others are jobs by then; sending the batch again is safe.
+        """
+        actor = self._policy.resolve(actor)
+        self._policy.check(actor, Verb.SUBMIT)
+        rows = [row(item, actor, self._types) for item in invocations]
+        taken: dict[int, store.Taken] = {}
+        for _ in range(ROUNDS):
+            missing = [place for place in range(len(rows)) if place not in taken]
+            if not missing:
+                break
+            batch = [rows[place] for place in missing]
+            for item in await again(lambda batch=batch: self._send(batch, actor.name)):  # type: ignore[misc]
+                taken[missing[item.ordinal - 1]] = item
+        if len(taken) < len(rows):
+            raise LostRace("another request with the same key or subject is still being committed")
+        for place, item in taken.items():
+            if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
+                raise IdempotencyConflict(_conflict(rows[place], item))
+        return [
+            Submitted(item.number, item.id, item.status, item.how)
+            for _, item in sorted(taken.items())
+        ]
+
+    async def _send(self, rows: list[dict[str, Any]], actor: str) -> list[store.Taken]:
+        async with self._db.connection() as conn:
+            return await store.submit(conn, rows, actor)
+
+
+def invocation(**fields: Any) -> Invocation:
+    """Build an Invocation; raises UsageError in one line for what is not allowed."""
+    try:
+        return Invocation(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"]) or "request"
+        message = first["msg"].removeprefix("Value error, ")
+        value = first["input"]
+        shown = f" {value[:60]!r}" if isinstance(value, str) else ""
+        raise UsageError(f"{key}{shown}: {message}") from None
+
+
+def row(item: Invocation, actor: Actor, types: dict[str, RetryPolicy]) -> dict[str, Any]:
+    """Return the columns of the job that an invocation makes."""
+    job_id = new_id()
+    limits = types.get(item.type, RetryPolicy())
+    owner, name = repo_name(item.repo) if item.repo else (None, None)
+    return {
+        "id": str(job_id),
+        "type": item.type,
+        "idempotency_key": item.key or f"auto:{job_id}",
+        "request_digest": item.digest,
+        "queue": item.queue,
+        "priority": item.priority,
+        "subject_key": item.subject_key,
+        "mode": item.mode,
+        "source": actor.channel,
+        "source_type": item.source_type,
+        "external_event_id": item.external_event_id,
+        "invoker_id": actor.voter,
+        "invoker_display_name": actor.display_name,
+        "repo_owner": owner,
+        "repo_name": name,
+        "ticket_url": item.url,
+        "ticket_title": item.headline,
+        "ticket_text": item.text,
+        "payload": item.stored_payload,
+        "overrides": item.overrides,
+        "requested_skills": list(item.skills),
+        "tags": list(item.tags),
+        "agent": item.agent,
+        "retry_of": None,
+        "chain_length": 0,
+        "run_at": item.run_at.isoformat() if item.run_at else None,
+        "delay": item.delay,
+        "max_attempts": _first(item.max_attempts, limits.max_attempts),
+        "max_retries": _first(item.max_retries, limits.max_retries),
+        "on_lost": item.on_lost or limits.on_lost,
+    }
+
+
+def _first(value: int | None, default: int) -> int:
+    return default if value is None else value
+
+
+def _conflict(row: dict[str, Any], item: store.Taken) -> str:
+    return (
+        f"key {row['idempotency_key']!r} was used for D-{item.number} with another request"
+        f" (digest {item.request_digest[:12]}, this one {row['request_digest'][:12]});"
+        " use a new key, or send the same request"
+    )

@@ -1,0 +1,61 @@
+"""A worker's row: where it runs, what it knows, and that it is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from uuid import UUID
+
+from draftsman import host
+from draftsman.store import workers as store
+from draftsman.store.db import Connection, Database
+
+
+class Presence:
+    """Registers one worker process. Its id is new with each start: names outlive processes."""
+
+    def __init__(
+        self,
+        db: Database,
+        id: UUID,
+        *,
+        version: str,
+        types: Sequence[str],
+        queues: Sequence[str],
+        slots: int,
+    ) -> None:
+        self._db = db
+        self._id = id
+        self._version = version
+        self._types = types
+        self._queues = queues
+        self._slots = slots
+        self._lock_id: int | None = None
+
+    async def register(self) -> None:
+        """Enter the worker, again after somebody took it for dead."""
+        pid = os.getpid()
+        async with self._db.connection() as conn:
+            self._lock_id = await store.register(
+                conn,
+                id=self._id,
+                lock_id=self._lock_id,
+                host=host.name(),
+                host_id=host.identity(),
+                pid=pid,
+                pid_started=host.started(pid) or 0.0,
+                version=self._version,
+                types=self._types,
+                queues=self._queues,
+                slots=self._slots,
+            )
+
+    async def hold(self, conn: Connection) -> None:
+        """Take the session lock that tells other hosts that this worker lives."""
+        if self._lock_id is not None:
+            await store.hold(conn, self._lock_id)
+
+    async def leave(self) -> None:
+        """Take the worker off the list."""
+        async with self._db.connection() as conn:
+            await store.remove(conn, self._id)

@@ -1,0 +1,281 @@
+"""question -> answer -> resume. Every question resolves once, whoever comes first."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from draftsman.domain import answer as reading
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Answer, Response, Verdict
+from draftsman.domain.job import Status
+from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.question import (
+    Ask,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+    Resolution,
+)
+from draftsman.domain.run import Lease
+from draftsman.domain.text import clean
+from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.store import questions as store
+from draftsman.store.db import Connection, Database
+
+LONGEST = 86_400.0 * 366
+
+
+class Questions:
+    """Asks, takes answers, and lengthens the time for them."""
+
+    def __init__(self, db: Database, policy: Policy, expires_in: float | None) -> None:
+        self._db = db
+        self._policy = policy
+        self._expires_in = expires_in
+
+    async def ask(self, lease: Lease, item: Ask) -> str | None:
+        """Ask and park the run; return the question's name, None when the job was canceled.
+
+        The clock starts with this transaction. Raises LeaseLost.
+        """
+        approvers = self._approvers(item)
+        expires_in = None if item.never_expires else item.expires_in or self._expires_in
+
+        async def work(conn: Connection) -> tuple[bool, int | None]:
+            return await store.ask(conn, lease, item, approvers=approvers, expires_in=expires_in)
+
+        owned, ordinal = await self._db.arrow(work)
+        if not owned:
+            raise LeaseLost(f"D-{lease.job} is no longer this run's")
+        return None if ordinal is None else f"D-{lease.job}/{ordinal}"
+
+    async def of_key(self, job: int, key: str) -> Question | None:
+        """Return the question of this key that still counts for the job."""
+        async with self._db.connection() as conn:
+            return await store.of_key(conn, job, key)
+
+    async def of_job(self, job: int) -> tuple[list[Question], list[Answer]]:
+        """Return the questions of a job and every answer to them."""
+        async with self._db.connection() as conn:
+            return await store.of_job(conn, job), await store.answers(conn, job)
+
+    async def open(self, job: int | None = None, limit: int = 200) -> Sequence[Question]:
+        """Return open questions, those that expire soonest first."""
+        async with self._db.connection() as conn:
+            return await store.open_ones(conn, job, limit)
+
+    async def get(self, job: int, ordinal: int) -> Question:
+        """Return one question; raises NotFound."""
+        async with self._db.connection() as conn:
+            found = await store.get(conn, job, ordinal)
+        if found is None:
+            raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
+        return found
+
+    async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
+        """Take one person's response; the verdict says what became of it.
+
+        Refused and late responses are kept with their reason and come back as a Verdict that is
+        not accepted. Raises NotFound, UsageError (not a choice: nothing is kept, ask again).
+        """
+        actor = self._policy.resolve(actor)
+        return await self._db.arrow(lambda conn: self._take(conn, job, ordinal, response, actor))
+
+    async def extend(
+        self, job: int, ordinal: int, seconds: float | None, actor: Actor
+    ) -> datetime | None:
+        """Lengthen the time for an answer (None: for ever); return when it expires now.
+
+        Raises UsageError, NotFound, NotPermitted, QuestionClosed.
+        """
+        actor = self._policy.resolve(actor)
+        if seconds is not None and not 0 < seconds <= LONGEST:
+            raise UsageError("a question is extended by more than nothing, and at most 366 days")
+
+        async def work(conn: Connection) -> datetime | None:
+            locked = await self._locked(conn, job, ordinal)
+            self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
+            was_open, expires_at = await store.extend(conn, job, ordinal, seconds)
+            if not was_open:
+                raise QuestionClosed(_closed(locked))
+            detail: dict[str, Any] = {"question": ordinal}
+            detail["expires_at"] = expires_at.isoformat() if expires_at else None
+            await store.note(conn, job, "question_extended", actor.name, detail)
+            return expires_at
+
+        return await self._db.arrow(work)
+
+    async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
+        """Return a new single-use token that decides this gate in the approver's name.
+
+        Only its hash is kept. Raises NotFound, NotPermitted, QuestionClosed.
+        """
+        self._policy.check(self._policy.resolve(actor), Verb.EXTEND)
+        question = await self.get(job, ordinal)
+        if approver not in self._policy.approvers(question.approvers):
+            raise NotPermitted(f"{approver} is not among the approvers of {question.name}")
+        token = secrets.token_urlsafe(32)
+
+        async def work(conn: Connection) -> bool:
+            return await store.mint_token(conn, job, ordinal, approver, _hash(token))
+
+        if not await self._db.arrow(work):
+            raise QuestionClosed(f"{question.name} is closed, or {approver} decided already")
+        return token
+
+    async def _take(
+        self, conn: Connection, job: int, ordinal: int, response: Response, actor: Actor
+    ) -> Verdict:
+        locked = await self._locked(conn, job, ordinal)
+        question = locked.question
+        if before := await store.earlier(conn, job, ordinal, response.source_event_id):
+            return _verdict(locked, before.accepted, before.reason, duplicate=True)
+        reading.fits(question, response)
+        payload, resolution = _meaning(question, response)
+        refused, voter = await self._refusal(conn, locked, response, actor)
+        late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
+        if late:
+            refused = _closed(locked)
+        event = response.source_event_id
+        if refused is None and question.kind is QuestionKind.APPROVAL:
+            votes = await store.votes(conn, job, ordinal)
+            if voter in votes:
+                refused = f"{voter} approved already; one vote a person"
+            else:
+                denier = None if response.decision else voter
+                resolution = reading.tally(question, [*votes, voter], denier)
+        if late and refused is not None:
+            payload["late"] = True
+        await store.record(conn, question, actor, voter, event, payload, refused)
+        if refused is not None:
+            detail = {"question": ordinal, "reason": refused, "voter": voter}
+            await store.note(conn, job, "answer_refused", actor.name, detail)
+            return _verdict(locked, False, refused)
+        if response.token is not None:
+            await store.use_token(conn, _hash(response.token))
+        if resolution is None:
+            detail = {"question": ordinal, "voter": voter, "votes": len(votes) + 1}
+            await store.note(conn, job, "vote_received", actor.name, detail)
+            return replace(_verdict(locked, True, None), votes=len(votes) + 1)
+        resolution = replace(
+            resolution,
+            by=resolution.by or (voter,),
+            reason=response.reason,
+            self_approved=resolution.outcome == "approved" and locked.invoker == voter,
+        )
+        status = await self._resolve(conn, question, resolution, actor)
+        return replace(
+            _verdict(locked, True, None),
+            resolved=True,
+            resolution=resolution.as_json(),
+            job_status=status,
+        )
+
+    async def _resolve(
+        self, conn: Connection, question: Question, resolution: Resolution, actor: Actor
+    ) -> Status | None:
+        error = None
+        if reading.fails_job(question, resolution):
+            because = f": {resolution.reason}" if resolution.reason else ""
+            error = f"{question.name} was denied by {', '.join(resolution.by)}{because}"
+        return await store.resolve(
+            conn,
+            question,
+            resolution,
+            actor=actor.name,
+            status=QuestionStatus.ANSWERED,
+            job_status=Status.FAILED if error else Status.RESUMED,
+            kind="answer_received",
+            error=error,
+        )
+
+    async def _refusal(
+        self, conn: Connection, locked: store.Locked, response: Response, actor: Actor
+    ) -> tuple[str | None, str]:
+        """Return why this actor may not respond, if so, and in whose name they do."""
+        question = locked.question
+        voter = actor.voter
+        try:
+            if response.token is not None:
+                voter = await self._token_owner(conn, question, response.token)
+                self._policy.check_approver(voter, question.approvers, invoker=locked.invoker)
+            elif question.kind is QuestionKind.APPROVAL:
+                self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
+            else:
+                self._policy.check(actor, Verb.ANSWER, invoker=locked.invoker)
+        except NotPermitted as error:
+            return str(error), voter
+        return None, voter
+
+    async def _token_owner(self, conn: Connection, question: Question, token: str) -> str:
+        found = await store.find_token(conn, _hash(token))
+        if found is None or found[:2] != (question.job, question.ordinal):
+            raise NotPermitted(f"this token is not one for {question.name}")
+        if found[3]:
+            raise NotPermitted("this token was used before; tokens count once")
+        return found[2]
+
+    async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.Locked:
+        locked = await store.lock(conn, job, ordinal)
+        if locked is None:
+            raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
+        return locked
+
+    def _approvers(self, item: Ask) -> list[str]:
+        if item.kind is not QuestionKind.APPROVAL:
+            return []
+        if item.approvers is not None:
+            return list(item.approvers)
+        return sorted(
+            name for name, person in self._policy.people.items() if "approver" in person.roles
+        )
+
+
+def _meaning(question: Question, response: Response) -> tuple[dict[str, Any], Resolution | None]:
+    """Return what is kept of the response, and how it would resolve an open input question."""
+    if response.decision is not None:
+        payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
+        return payload | ({"reason": response.reason} if response.reason else {}), None
+    try:
+        read = reading.read(question, response)
+    except UsageError:
+        if question.status is QuestionStatus.OPEN:
+            raise
+        return {"text": clean(response.text or "")}, None
+    payload = {"value": read.value} if read.value is not None else {"text": clean(read.text)}
+    return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
+
+
+def _closed(locked: store.Locked) -> str:
+    question = locked.question
+    if question.status is QuestionStatus.OPEN:
+        return f"{question.name} expired before this answer came"
+    how = (question.resolution or {}).get("outcome", question.status)
+    by = ", ".join((question.resolution or {}).get("by", ()))
+    return f"{question.name} was {how}{f' by {by}' if by else ''} before"
+
+
+def _verdict(
+    locked: store.Locked, accepted: bool, reason: str | None, *, duplicate: bool = False
+) -> Verdict:
+    question = locked.question
+    return Verdict(
+        question.job,
+        question.ordinal,
+        accepted,
+        resolved=question.status is not QuestionStatus.OPEN,
+        reason=reason,
+        duplicate=duplicate,
+        resolution=question.resolution,
+        job_status=locked.job_status,
+        quorum=question.quorum,
+    )
+
+
+def _hash(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

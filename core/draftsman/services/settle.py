@@ -1,0 +1,93 @@
+"""outcome -> the job's next state. The last write of a run, fenced like all of them."""
+
+from __future__ import annotations
+
+import math
+from datetime import datetime
+
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.domain.retry import RetryPolicy, after_failure
+from draftsman.domain.run import Claimed, RunStatus
+from draftsman.domain.text import REQUEST_LIMIT, bounded, clean
+from draftsman.errors import Failure
+from draftsman.store import settle as store
+from draftsman.store.db import Database
+
+LONGEST = 86_400.0 * 366
+"""Seconds that a job may be put off."""
+
+
+class Settle:
+    """Ends runs."""
+
+    def __init__(self, db: Database, types: dict[str, RetryPolicy]) -> None:
+        self._db = db
+        self._types = types
+
+    async def outcome(self, work: Claimed, outcome: Outcome) -> Status | None:
+        """Write what the handler returned; return the job's status, None for a lost run."""
+        match outcome:
+            case Done(result):
+                value = bounded(result, REQUEST_LIMIT, "the result")
+                return await self._write(
+                    work, store.Ending(Status.COMPLETED, RunStatus.COMPLETED, result=value)
+                )
+            case Snooze(until):
+                return await self._write(work, _snoozed(until))
+            case Cancel(reason):
+                kept = clean(reason)[:2000]
+                ending = store.Ending(Status.CANCELED, RunStatus.CANCELED, reason=kept)
+                return await self._write(work, ending)
+
+    async def failure(self, work: Claimed, failure: Failure) -> Status | None:
+        """Write a failure and what follows it; return the job's status, None for a lost run."""
+        kind = classify(failure)
+        after = after_failure(
+            kind,
+            self._types.get(work.type, RetryPolicy()),
+            attempts=work.attempts,
+            max_attempts=work.max_attempts,
+            retry_count=work.retry_count,
+            max_retries=work.max_retries,
+            retry_after=failure.retry_after,
+        )
+        ending = store.Ending(
+            after.status,
+            RunStatus.FAILED,
+            error=clean(str(failure))[:4000],
+            error_class=ErrorClass.PERMANENT if kind is ErrorClass.VALID else kind,
+            attempt=int(after.spend_attempt),
+            retry=int(after.spend_retry),
+            delay=after.delay or 0.0,
+            exit_code=failure.program_exit,
+            detail=_origin(failure),
+        )
+        return await self._write(work, ending)
+
+    async def hand_back(self, work: Claimed, reason: str) -> Status | None:
+        """Return a running job at its checkpoint, spending nothing."""
+        ending = store.Ending(Status.RESUMED, RunStatus.INTERRUPTED, detail={"reason": reason})
+        return await self._write(work, ending)
+
+    async def canceled(self, work: Claimed) -> Status | None:
+        """End a run whose job somebody wanted canceled; writes nothing where nobody did."""
+        ending = store.Ending(Status.CANCELED, RunStatus.CANCELED, only_canceled=True)
+        return await self._write(work, ending)
+
+    async def _write(self, work: Claimed, ending: store.Ending) -> Status | None:
+        return await self._db.arrow(lambda conn: store.settle(conn, work.lease, ending))
+
+
+def _origin(failure: Failure) -> dict[str, str] | None:
+    if failure.code is None:
+        return None
+    return {"origin": clean(failure.origin)[:200], "code": clean(failure.code)[:200]}
+
+
+def _snoozed(until: datetime | float) -> store.Ending:
+    if isinstance(until, datetime):
+        return store.Ending(Status.SCHEDULED, RunStatus.PAUSED, until=until)
+    delay = min(max(0.0, float(until)), LONGEST) if math.isfinite(until) else LONGEST
+    return store.Ending(Status.SCHEDULED, RunStatus.PAUSED, delay=delay)

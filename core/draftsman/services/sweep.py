@@ -1,0 +1,133 @@
+"""Maintenance, each once: what the leader does in turn and `draftsman sweep` by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+from uuid import UUID
+
+from draftsman.domain.actor import SYSTEM, Actor
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.policy import Policy, Verb
+from draftsman.errors import DraftsmanError, UsageError
+from draftsman.host import is_dead, is_here
+from draftsman.services.operate import next_in_chain
+from draftsman.settings import SweepSettings
+from draftsman.store import sweeps as store
+from draftsman.store import workers
+from draftsman.store.db import Connection, Database
+
+LEADER: Final = "leader"
+MONTHS_AHEAD: Final = 3
+UNLOCKED: Final = 15.0
+"""Seconds that a silent worker's session lock is free before it counts as dead."""
+
+
+class Sweeps:
+    """The sweeps by name, in the order in which the leader runs them."""
+
+    def __init__(self, db: Database, policy: Policy, settings: SweepSettings, lease: float) -> None:
+        self._db = db
+        self._policy = policy
+        self._settings = settings
+        self._lease = lease
+        self.names: Final[dict[str, Callable[[store.Term], Awaitable[int]]]] = {
+            "expire": self.expire,
+            "promote": self.promote,
+            "rescue": self.rescue,
+            "reap": self.reap,
+            "partitions": self.partitions,
+        }
+
+    async def by_hand(self, name: str, actor: Actor) -> int:
+        """Run one sweep now; return how many rows it changed. Raises UsageError, NotPermitted."""
+        self._policy.check(self._policy.resolve(actor), Verb.SWEEP)
+        if name not in self.names:
+            raise UsageError(f"there is no sweep {name!r}; choose: {', '.join(self.names)}")
+        return await self.names[name](store.Term())
+
+    async def expire(self, term: store.Term) -> int:
+        """Close questions whose time is over: expire, default or continue."""
+        return await self._bounded(lambda conn: store.expire(conn, term, self._settings.limit))
+
+    async def promote(self, term: store.Term) -> int:
+        """Queue scheduled and retrying jobs that are due."""
+        return await self._bounded(lambda conn: store.promote(conn, term, self._settings.limit))
+
+    async def rescue(self, term: store.Term, gone: Sequence[UUID] = ()) -> int:
+        """Take jobs back from the dead; `gone` are workers known to have died.
+
+        A worker is dead when its process is gone from this host, or its session lock has been free
+        for 15 s while it was silent; else after the lease.
+        """
+        dead = [*await self._dead(), *gone]
+
+        async def work(conn: Connection) -> int:
+            found = await store.rescue(
+                conn, term, self._settings.limit, dead=dead, lease=self._lease
+            )
+            for job in found:
+                if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
+                    await self._successor(conn, job.number)
+            return len(found)
+
+        return await self._bounded(work)
+
+    async def reap(self, term: store.Term) -> int:
+        """Forget dead workers that hold nothing any more."""
+        dead = await self._dead()
+        after = self._settings.reap_after
+        return await self._bounded(lambda conn: store.reap(conn, term, dead=dead, after=after))
+
+    async def partitions(self, term: store.Term) -> int:
+        """Make the trail's partitions for the coming months."""
+        return await self._bounded(lambda conn: store.partitions(conn, term, MONTHS_AHEAD))
+
+    async def next_due(self) -> float | None:
+        """Return the seconds until something is due; None when nothing is planned."""
+        async with self._db.connection() as conn:
+            return await store.next_due(conn)
+
+    async def acquire(self, owner: UUID, seconds: float) -> int | None:
+        """Take the leader's lease when it is free or its holder has died; return the term."""
+        dead = await self._dead()
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, LEADER, owner, seconds, dead)
+
+    async def renew(self, term: store.Term, seconds: float) -> bool:
+        """Lengthen the lease of this term; False when it is over."""
+        async with self._db.connection() as conn:
+            return await workers.renew(conn, LEADER, term.owner, term.term or 0, seconds)
+
+    async def resign(self, term: store.Term) -> None:
+        """Give the lease back."""
+        async with self._db.connection() as conn:
+            await workers.resign(conn, LEADER, term.owner, term.term or 0)
+
+    async def local_deaths(self) -> bool:
+        """Return whether a registered worker of this host is gone."""
+        async with self._db.connection() as conn:
+            known = await workers.processes(conn)
+        return any(is_dead(place, pid, began) for _, place, pid, began in known)
+
+    async def _dead(self) -> list[UUID]:
+        async with self._db.connection() as conn:
+            await store.watch_locks(conn)
+            unlocked = set(await store.unlocked(conn, UNLOCKED))
+            known = await workers.processes(conn)
+        return [
+            id
+            for id, place, pid, began in known
+            if (is_dead(place, pid, began) if is_here(place) else id in unlocked)
+        ]
+
+    async def _successor(self, conn: Connection, number: int) -> None:
+        """Make the next job of the chain; a chain that is over, or a busy subject, ends here."""
+        try:
+            async with conn.transaction():
+                await next_in_chain(conn, number, SYSTEM)
+        except DraftsmanError:
+            return
+
+    async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
+        return await self._db.arrow(work)

@@ -1,0 +1,25 @@
+"""Races need two sessions: one that holds its work uncommitted, and the ordinary one."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from draftsman.runtime import Runtime
+from tests.support.races import First, holding
+
+
+@pytest.fixture
+async def first(rt: Runtime) -> AsyncIterator[First]:
+    """Give the session that comes first and does not commit before it is told."""
+    async with holding(rt) as first:
+        yield first
+
+
+@pytest.fixture(autouse=True)
+async def _sound(rt: Runtime) -> AsyncIterator[None]:
+    """After every race the data is sound."""
+    yield
+    broken = {name: found for name, found in (await rt.inspect.invariants()).items() if found}
+    assert broken == {}

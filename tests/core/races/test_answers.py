@@ -1,0 +1,224 @@
+"""Answers at once, and against everything else that may close a question, in both orders."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionStatus
+from draftsman.errors import QuestionClosed, Refused
+from draftsman.runtime import Runtime
+from draftsman.store import sweeps
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.support.races import First
+from tests.support.server import Server
+
+SOON = QUESTION.model_copy(update={"expires_in": 60.0})
+
+
+def _response(event: str, **fields: Any) -> Response:
+    return Response(source_event_id=event, **(fields or {"text": "red"}))
+
+
+async def _answer(rt: Runtime, make: Factory, job: int, event: str = "b", n: int = 1) -> Verdict:
+    return await rt.questions.answer(job, n, _response(event), make.owner)
+
+
+async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked()
+    verdicts = await asyncio.gather(
+        *(_answer(rt, make, work.number, f"event {n}") for n in range(50))
+    )
+    assert Counter(verdict.accepted for verdict in verdicts) == {True: 1, False: 49}
+    told = {verdict.reason for verdict in verdicts if not verdict.accepted}
+    assert told == {f"{work.name}/1 was answered by root before"}
+    answers = (await rt.questions.of_job(work.number))[1]
+    assert Counter(answer.accepted for answer in answers) == {True: 1, False: 49}
+    kinds = Counter(event.kind for event in await rt.inspect.trail(work.number))
+    assert (kinds["job_resumed"], kinds["answer_refused"]) == (1, 49)
+
+
+async def test_the_second_answer_waits_for_the_first_and_is_told(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked()
+    async with first.doing(_answer(first.rt, make, work.number, "a")) as one:
+        two = await first.then(_answer(rt, make, work.number), conn)
+    assert one.result().accepted
+    assert two.reason == f"{work.name}/1 was answered by root before"
+
+
+async def test_the_same_click_delivered_twice_at_once_counts_once(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked()
+    async with first.doing(_answer(first.rt, make, work.number, "click")) as one:
+        two = await first.then(_answer(rt, make, work.number, "click"), conn)
+    assert (one.result().duplicate, two.duplicate, two.accepted) == (False, True, True)
+    assert len((await rt.questions.of_job(work.number))[1]) == 1
+
+
+@pytest.mark.parametrize("approved_first", [True, False])
+async def test_of_approve_and_deny_at_once_the_first_decides(
+    make: Factory, rt: Runtime, first: First, conn: Connection, people: People, approved_first: bool
+) -> None:
+    work = await make.asked(GATE)
+    yes = Factory(first.rt if approved_first else rt, make.owner)
+    no = Factory(rt if approved_first else first.rt, make.owner)
+    deciding = [
+        yes.decide(work.number, True, people.carol),
+        no.decide(work.number, False, people.dave),
+    ]
+    ahead, behind = deciding if approved_first else deciding[::-1]
+    async with first.doing(ahead) as one:
+        two = await first.then(behind, conn)
+    assert (one.result().accepted, two.accepted) == (True, False)
+    expected = Status.RESUMED if approved_first else Status.FAILED
+    assert (await rt.inspect.job(work.number)).status is expected
+
+
+async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people: People) -> None:
+    item = GATE.model_copy(update={"quorum": 2, "approvers": ("carol", "dave", "erin")})
+    work = await make.asked(item)
+    voters = [people.carol, people.dave, people.erin, people.carol, people.dave, people.erin]
+    verdicts = await asyncio.gather(*(make.decide(work.number, True, who) for who in voters))
+    assert Counter(verdict.accepted for verdict in verdicts) == {True: 2, False: 4}
+    assert Counter(verdict.resolved for verdict in verdicts if verdict.accepted) == {
+        True: 1,
+        False: 1,
+    }
+    kinds = Counter(event.kind for event in await rt.inspect.trail(work.number))
+    assert kinds["job_resumed"] == 1
+
+
+async def _expire(rt: Runtime) -> int:
+    """Expire in one transaction, as the sweep does."""
+    return await rt.db.arrow(lambda conn: sweeps.expire(conn, Term(), 100))
+
+
+async def test_an_answer_in_time_is_not_swept_away(
+    make: Factory, rt: Runtime, first: First, clock: Clock
+) -> None:
+    """The answer came before the time was over and commits after: the sweep passes it by."""
+    work = await make.asked(SOON)
+    async with first.doing(_answer(first.rt, make, work.number)) as answered:
+        await clock.forward(61)
+        async with asyncio.timeout(5):
+            assert await _expire(rt) == 0
+    assert answered.result().accepted
+    assert await _expire(rt) == 0
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+async def test_an_answer_during_the_sweep_waits_and_is_told(
+    make: Factory, rt: Runtime, first: First, server: Server, database: str, conn: Connection
+) -> None:
+    """It began in time, by its own clock, but the question is closed when it gets the lock."""
+    work = await make.asked(SOON)
+    await Clock(first.rt.db, server, database).forward(61)
+    async with first.doing(_expire(first.rt)) as expired:
+        late = await first.then(_answer(rt, make, work.number), conn)
+    assert expired.result() == 1
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert (await rt.inspect.job(work.number)).status is Status.EXPIRED
+
+
+async def test_a_sweep_and_an_answer_never_deadlock(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """Both lock job before question; many of both at once must all get through."""
+    works = [await make.asked(SOON) for _ in range(10)]
+    await clock.forward(59.9)
+    async with asyncio.timeout(20):
+        await asyncio.gather(
+            *(_answer(rt, make, work.number, "x") for work in works),
+            *(_expire(rt) for _ in range(10)),
+            *(_answer(rt, make, work.number, "y") for work in works),
+        )
+    for work in works:
+        question = await rt.questions.get(work.number, 1)
+        status = (await rt.inspect.job(work.number)).status
+        assert (question.status, status) in (
+            (QuestionStatus.ANSWERED, Status.RESUMED),
+            (QuestionStatus.EXPIRED, Status.EXPIRED),
+            (QuestionStatus.OPEN, Status.WAITING_FOR_INPUT),
+        )
+
+
+async def test_lengthening_waits_for_an_answer_and_is_told(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked(SOON)
+    async with first.doing(_answer(first.rt, make, work.number)):
+        with pytest.raises(QuestionClosed, match="was answered by root before"):
+            await first.then(rt.questions.extend(work.number, 1, 60, make.owner), conn)
+
+
+async def test_a_question_lengthened_during_the_sweep_stays_open(
+    make: Factory, rt: Runtime, first: First, clock: Clock
+) -> None:
+    work = await make.asked(SOON)
+    async with first.doing(first.rt.questions.extend(work.number, 1, 3600, make.owner)):
+        await clock.forward(61)
+        assert await _expire(rt) == 0
+    assert await _expire(rt) == 0
+    assert (await make.answer(work.number, "red")).accepted
+
+
+async def test_an_answer_waits_for_a_cancel_and_is_told(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked()
+    async with first.doing(first.rt.operate.cancel(work.number, make.owner)):
+        late = await first.then(_answer(rt, make, work.number), conn)
+    assert late.reason == f"{work.name}/1 was canceled by cli:root before"
+    assert (await rt.inspect.job(work.number)).status is Status.CANCELED
+
+
+async def test_a_cancel_waits_for_an_answer_and_ends_the_resumed_job(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked()
+    async with first.doing(_answer(first.rt, make, work.number)) as answered:
+        canceled = await first.then(rt.operate.cancel(work.number, make.owner), conn)
+    assert answered.result().accepted
+    assert canceled.status is Status.CANCELED
+    assert (await rt.questions.get(work.number, 1)).status is QuestionStatus.ANSWERED
+
+
+async def test_a_cancel_waits_for_a_denial_and_is_told(
+    make: Factory, rt: Runtime, first: First, conn: Connection, people: People
+) -> None:
+    work = await make.asked(GATE)
+    deny = Factory(first.rt, make.owner).decide(work.number, False, people.carol)
+    async with first.doing(deny):
+        with pytest.raises(Refused, match="is failed already"):
+            await first.then(rt.operate.cancel(work.number, make.owner), conn)
+
+
+async def test_an_answer_for_the_first_question_never_lands_on_the_second(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    """Typed while /1 was open, it waits until the same run's next life asked /2."""
+    work = await make.asked()
+    await make.answer(work.number, "red")
+    again = await make.running(work.number)
+    changed = QUESTION.model_copy(update={"text": "Which one now?"})
+    async with first.doing(first.rt.questions.ask(again.lease, changed)) as asked:
+        late = await first.then(_answer(rt, make, work.number, "late"), conn)
+    assert asked.result() == f"{work.name}/2"
+    assert (late.question, late.accepted) == (1, False)
+    second = await rt.questions.get(work.number, 2)
+    assert second.status is QuestionStatus.OPEN
+    assert [a.question for a in (await rt.questions.of_job(work.number))[1]] == [1, 1]

@@ -1,0 +1,103 @@
+"""A run that lost its job writes nothing, whatever it tries, and harms nobody who has it now."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Cancel, Done, Snooze
+from draftsman.domain.run import Claimed, Lease
+from draftsman.errors import Failure, LeaseLost
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from draftsman.store.settle import Pulse
+from draftsman.store.sweeps import Term
+from tests.factories import QUESTION, Factory
+from tests.support.statements import rows
+
+Write = Callable[[Runtime, Claimed], Awaitable[object]]
+FENCED: dict[str, Write] = {
+    "checkpoint": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}),
+    "bundle": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}, b"stale"),
+    "begin_step": lambda rt, work: rt.checkpoints.begin_step(work.lease, "stale"),
+    "finish_step": lambda rt, work: rt.checkpoints.finish_step(work.lease, "mine", "stale"),
+    "event": lambda rt, work: rt.checkpoints.event(work.lease, "stale", {}),
+    "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
+    "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
+    "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
+    "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
+    "done": lambda rt, work: rt.settle.outcome(work, Done({"stale": True})),
+    "snooze": lambda rt, work: rt.settle.outcome(work, Snooze(1)),
+    "cancel": lambda rt, work: rt.settle.outcome(work, Cancel("stale")),
+    "failure": lambda rt, work: rt.settle.failure(work, Failure("stale")),
+    "hand_back": lambda rt, work: rt.settle.hand_back(work, "stale"),
+    "canceled": lambda rt, work: rt.settle.canceled(work),
+    "exchange": lambda rt, work: rt.claim(work.id, ()).exchange(
+        [(work.lease, {"stale": True})], types=[], skip=[], free=0, ahead=0
+    ),
+    "start": lambda rt, work: rt.claim(work.id, ()).start([work.lease]),
+    "give_back": lambda rt, work: rt.claim(work.id, ()).give_back([work.lease], "stale"),
+    "heartbeat": lambda rt, work: rt.claim(work.id, ()).heartbeat([work.lease], draining=False),
+}
+"""Every write of a run, as one that does not own its job any more would try it."""
+
+
+@pytest.mark.parametrize("write", FENCED)
+async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
+    make: Factory, rt: Runtime, conn: Connection, write: str
+) -> None:
+    stale = await make.running(on_lost="resume")
+    await rt.sweeps.rescue(Term(), [make.worker])
+    mine = await make.running(stale.number)
+    await rt.checkpoints.begin_step(mine.lease, "mine")
+    before = await _everything(conn)
+    try:
+        answered = await FENCED[write](rt, stale)
+    except LeaseLost:
+        answered = None
+    assert answered in (None, [], 0, (False, [Pulse(stale.token, owned=False, canceled=False)]))
+    assert await _everything(conn) == before
+    assert await rt.settle.outcome(mine, Done()) is Status.COMPLETED
+
+
+@pytest.mark.parametrize("write", sorted(FENCED.keys() - {"canceled", "start", "give_back"}))
+async def test_the_owner_of_the_job_does_write(
+    make: Factory, rt: Runtime, conn: Connection, write: str
+) -> None:
+    """Else the test above would prove nothing."""
+    work = await make.running()
+    await rt.checkpoints.begin_step(work.lease, "mine")
+    before = await _everything(conn)
+    await FENCED[write](rt, work)
+    assert await _everything(conn) != before
+
+
+async def test_a_guessed_token_is_of_no_use(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    for token in (0, -1, work.token + 1, 2**62):
+        with pytest.raises(LeaseLost):
+            await rt.checkpoints.save(Lease(work.number, 1, token), {})
+
+
+TABLES = [
+    "jobs",
+    "job_runs",
+    "job_steps",
+    "job_checkpoints",
+    "job_events",
+    "job_questions",
+    "job_answers",
+    "artifacts",
+    "artifact_chunks",
+    "run_log_chunks",
+]
+
+
+async def _everything(conn: Connection) -> dict[str, object]:
+    """Return every row of every table that a run may write."""
+    return {
+        table: await rows(conn, f"SELECT to_jsonb(t) FROM draftsman.{table} t ORDER BY t::text")
+        for table in TABLES
+    }

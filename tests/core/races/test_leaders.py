@@ -1,0 +1,157 @@
+"""Two leaders at once do no harm: each thing is done once, and no sweep waits for another."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman.store import sweeps, workers
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.races import First, holding
+from tests.support.statements import rows, value
+
+Sweep = Callable[[Runtime, Factory], Awaitable[int]]
+
+
+async def _rescue(rt: Runtime, make: Factory) -> int:
+    return await rt.sweeps.rescue(Term(), [make.worker])
+
+
+SWEEPS: dict[str, Sweep] = {
+    "expire": lambda rt, make: rt.sweeps.expire(Term()),
+    "promote": lambda rt, make: rt.sweeps.promote(Term()),
+    "rescue": _rescue,
+}
+
+
+async def _work(make: Factory, clock: Clock, jobs: int) -> None:
+    """Leave so many jobs for each sweep."""
+    for _ in range(jobs):
+        await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+        await make.scheduled(delay=60)
+    await clock.forward(61)
+    for on_lost in ("retry", "resume", "new_job") * jobs:
+        await make.running(on_lost=on_lost)
+
+
+@pytest.mark.parametrize("name", SWEEPS)
+async def test_a_second_sweep_passes_by_what_the_first_is_doing(
+    make: Factory, rt: Runtime, clock: Clock, conn: Connection, name: str
+) -> None:
+    await _work(make, clock, 1)
+    one: dict[str, Callable[[Connection], Awaitable[Any]]] = {
+        "expire": lambda c: sweeps.expire(c, Term(), 100),
+        "promote": lambda c: sweeps.promote(c, Term(), 100),
+        "rescue": lambda c: sweeps.rescue(c, Term(), 100, dead=[make.worker], lease=300),
+    }
+    async with holding(rt) as first, first.doing(first.rt.db.arrow(one[name])) as swept:
+        async with asyncio.timeout(5):
+            assert await SWEEPS[name](rt, make) == 0
+    assert swept.result()
+    assert await SWEEPS[name](rt, make) == 0
+
+
+async def test_many_leaders_sweeping_at_once_do_each_thing_once(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await _work(make, clock, 4)
+    done = Counter[str]()
+
+    async def sweep(name: str) -> None:
+        changed = await SWEEPS[name](rt, make)
+        done[name] += changed
+
+    async with asyncio.timeout(30):
+        await asyncio.gather(*(sweep(name) for name in SWEEPS for _ in range(5)))
+    for name in SWEEPS:
+        await sweep(name)
+    assert done == {"expire": 4, "promote": 4, "rescue": 12}
+
+
+async def test_a_new_job_of_a_lost_one_is_made_once(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    works = [await make.running(on_lost="new_job") for _ in range(5)]
+    await asyncio.gather(*(_rescue(rt, make) for _ in range(6)))
+    made = await rows(
+        conn, "SELECT retry_of FROM draftsman.jobs WHERE retry_of IS NOT NULL ORDER BY 1"
+    )
+    assert made == [(work.number,) for work in works]
+
+
+async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.running(on_lost="new_job")
+    await rt.db.arrow(lambda c: sweeps.rescue(c, Term(), 1, dead=[make.worker], lease=300))
+    async with first.doing(first.rt.operate.retry(work.number, make.owner)) as made:
+        again = await first.then(rt.operate.retry(work.number, make.owner), conn)
+    assert (made.result().number, again.how) == (again.number, "deduplicated")
+
+
+async def test_an_old_leaders_sweep_ends_with_its_term(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """It wakes after its lease and finds another leader: it does nothing."""
+    old, new = uuid4(), uuid4()
+    async with rt.db.connection() as conn:
+        term = await workers.acquire(conn, "leader", old, 30)
+    number = await make.scheduled(delay=10)
+    await clock.forward(31)
+    async with rt.db.connection() as conn:
+        assert await workers.acquire(conn, "leader", new, 30) == 2
+    assert await rt.sweeps.promote(Term(old, term)) == 0
+    assert (await rt.inspect.job(number)).status is Status.SCHEDULED
+    assert await rt.sweeps.promote(Term(new, 2)) == 1
+
+
+async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
+    rt: Runtime, first: First, clock: Clock, conn: Connection
+) -> None:
+    one, two = uuid4(), uuid4()
+
+    async def acquire(runtime: Runtime, owner: Any) -> int | None:
+        async with runtime.db.connection() as session:
+            return await workers.acquire(session, "leader", owner, 30)
+
+    assert await acquire(rt, uuid4()) == 1
+    await clock.forward(31)
+    await first.reopen()
+    async with first.doing(acquire(first.rt, one)) as taken:
+        assert await first.then(acquire(rt, two), conn) is None
+    assert taken.result() == 2
+
+
+async def test_partitions_made_twice_at_once_are_made_once(
+    rt: Runtime, first: First, clock: Clock, conn: Connection
+) -> None:
+    await clock.forward(100 * 86_400)
+    await first.reopen()
+    before = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
+    async with first.doing(first.rt.sweeps.partitions(Term())) as made:
+        again = await first.then(rt.sweeps.partitions(Term()), conn)
+    assert made.result() > 0
+    assert again == 0
+    after = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
+    assert after == before + made.result()
+
+
+async def test_events_are_written_while_partitions_are_made(
+    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection
+) -> None:
+    """Whoever writes an event at that moment waits a moment, and neither fails."""
+    await clock.forward(100 * 86_400)
+    await first.reopen()
+    async with first.doing(first.rt.sweeps.partitions(Term())):
+        number = await first.then(make.queued(), conn)
+    assert len(await rt.inspect.trail(number)) == 1

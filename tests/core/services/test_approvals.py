@@ -1,0 +1,210 @@
+"""Gates: who may decide, how many must, and what a decision does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.answer import Verdict
+from draftsman.domain.job import Source, Status
+from draftsman.domain.question import OnDeny
+from draftsman.domain.run import Claimed
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.db import Database
+from tests.factories import GATE, Factory
+from tests.support.people import People
+
+
+async def _gate(make: Factory, **changed: Any) -> Claimed:
+    return await make.asked(GATE.model_copy(update=changed))
+
+
+async def test_an_approval_opens_the_gate(make: Factory, rt: Runtime, people: People) -> None:
+    work = await _gate(make)
+    verdict = await make.decide(work.number, True, people.carol, reason="looks good")
+    assert verdict.resolution == {
+        "outcome": "approved",
+        "via": "person",
+        "by": ["carol"],
+        "reason": "looks good",
+    }
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+async def test_a_denial_ends_the_job(make: Factory, rt: Runtime, people: People) -> None:
+    work = await _gate(make)
+    verdict = await make.decide(work.number, False, people.carol, reason="not on a Friday")
+    job = await rt.inspect.job(work.number)
+    assert verdict.job_status is job.status is Status.FAILED
+    assert job.last_error == f"{work.name}/1 was denied by carol: not on a Friday"
+    assert job.error_class == "PERMANENT"
+
+
+async def test_a_denial_that_the_handler_takes_goes_on(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await _gate(make, on_deny=OnDeny.CONTINUE)
+    verdict = await make.decide(work.number, False, people.carol)
+    assert verdict.resolution is not None
+    assert verdict.resolution["outcome"] == "denied"
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+async def test_a_quorum_needs_as_many_people(make: Factory, rt: Runtime, people: People) -> None:
+    work = await _gate(make, quorum=2)
+    first = await make.decide(work.number, True, people.carol)
+    assert (first.accepted, first.resolved, first.votes, first.quorum) == (True, False, 1, 2)
+    assert (await rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+    event = (await rt.inspect.trail(work.number))[-1]
+    assert (event.kind, event.payload["votes"]) == ("vote_received", 1)
+    second = await make.decide(work.number, True, people.dave)
+    assert second.resolution is not None
+    assert second.resolution["by"] == ["carol", "dave"]
+    assert second.job_status is Status.RESUMED
+
+
+async def test_the_first_denial_decides_whatever_the_quorum(make: Factory, people: People) -> None:
+    work = await _gate(make, quorum=3, approvers=("carol", "dave", "erin"))
+    await make.decide(work.number, True, people.carol)
+    denied = await make.decide(work.number, False, people.dave)
+    assert denied.resolution is not None
+    assert denied.resolution["outcome"] == "denied"
+    assert denied.resolution["by"] == ["dave"]
+
+
+async def test_one_person_through_two_channels_counts_once(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await _gate(make, quorum=2)
+    channels = (Source.CLI, Source.SLACK, Source.TRELLO)
+    verdicts = [
+        await make.decide(work.number, True, people.on(channel, "carol")) for channel in channels
+    ]
+    assert [verdict.accepted for verdict in verdicts] == [True, False, False]
+    assert verdicts[1].reason == "carol approved already; one vote a person"
+    assert (await rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+async def test_who_denied_cannot_have_approved_before(make: Factory, people: People) -> None:
+    work = await _gate(make, quorum=2)
+    await make.decide(work.number, True, people.carol)
+    assert not (await make.decide(work.number, False, people.carol)).accepted
+
+
+def _refused(verdict: Verdict, reason: str) -> bool:
+    return not verdict.accepted and reason in str(verdict.reason)
+
+
+async def test_only_those_named_may_decide(make: Factory, people: People) -> None:
+    work = await _gate(make, approvers=("dave",))
+    assert _refused(await make.decide(work.number, True, people.carol), "who may: dave")
+    assert _refused(await make.decide(work.number, True, people.ben), "needs the role approver")
+    assert (await make.decide(work.number, True, people.dave)).accepted
+
+
+async def test_a_group_stands_for_its_people(make: Factory, people: People) -> None:
+    work = await _gate(make, approvers=("leads",))
+    assert _refused(await make.decide(work.number, True, people.erin), "who may: carol, dave")
+    assert (await make.decide(work.number, True, people.dave)).accepted
+
+
+async def test_without_a_list_everybody_with_the_role_may(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await _gate(make, approvers=None)
+    question = await rt.questions.get(work.number, 1)
+    assert question.approvers == ["carol", "dave", "erin"]
+    assert (await make.decide(work.number, True, people.erin)).accepted
+
+
+async def test_an_empty_list_lets_nobody_through(make: Factory, people: People) -> None:
+    work = await _gate(make, approvers=())
+    for actor in (people.carol, people.dave, people.erin):
+        assert _refused(await make.decide(work.number, True, actor), "names no approvers")
+
+
+async def test_nobody_decides_where_no_people_are_configured(
+    make: Factory, settings: Settings, db: Database, people: People
+) -> None:
+    nobody = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
+    work = await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
+    stranger = people.on(Source.SLACK, "carol-2")
+    verdict = await Factory(nobody, make.owner).decide(work.number, True, stranger)
+    assert _refused(verdict, "no people are configured")
+
+
+async def test_who_is_not_mapped_to_a_person_does_not_count(make: Factory, people: People) -> None:
+    work = await _gate(make)
+    stranger = people.on(Source.SLACK, "stranger")
+    assert _refused(await make.decide(work.number, True, stranger), "Stranger may not approve")
+
+
+async def _erins_gate(make: Factory, people: People) -> Claimed:
+    work = await make.running(await make.queued(actor=people.erin))
+    item = GATE.model_copy(update={"approvers": ("erin", "carol")})
+    assert await make.rt.questions.ask(work.lease, item)
+    return work
+
+
+async def test_who_asked_for_the_job_may_not_approve_it(make: Factory, people: People) -> None:
+    work = await _erins_gate(make, people)
+    verdict = await make.decide(work.number, True, people.erin)
+    assert _refused(verdict, "erin asked for this job and may not approve it")
+    assert (await make.decide(work.number, True, people.carol)).accepted
+
+
+async def test_who_asked_may_approve_where_that_is_configured_and_it_is_recorded(
+    make: Factory, settings: Settings, db: Database, people: People
+) -> None:
+    questions = settings.questions.model_copy(update={"self_approval": True})
+    lenient = Factory(
+        wire(settings.model_copy(update={"questions": questions}), db, False), make.owner
+    )
+    work = await _erins_gate(lenient, people)
+    verdict = await lenient.decide(work.number, True, people.erin)
+    assert verdict.resolution is not None
+    assert verdict.resolution["self_approved"] is True
+
+
+async def test_the_owner_of_an_embedded_database_may_decide_and_his_own_is_recorded(
+    make: Factory,
+) -> None:
+    work = await _gate(make, approvers=())
+    verdict = await make.decide(work.number, True, make.owner)
+    assert verdict.resolution is not None
+    assert verdict.resolution["self_approved"] is True
+
+
+async def test_a_decision_of_another_is_not_a_self_approval(make: Factory, people: People) -> None:
+    work = await _gate(make)
+    verdict = await make.decide(work.number, True, people.carol)
+    assert verdict.resolution is not None
+    assert "self_approved" not in verdict.resolution
+
+
+async def test_a_changed_action_is_asked_anew_and_old_votes_do_not_count(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await _gate(make, action={"sha256": "1"}, quorum=2)
+    await make.decide(work.number, True, people.carol)
+    await make.decide(work.number, True, people.dave)
+    again = await make.running(work.number)
+    changed = GATE.model_copy(update={"action": {"sha256": "2"}, "quorum": 2})
+    assert await rt.questions.ask(again.lease, changed) == f"{work.name}/2"
+    verdict = await make.decide(work.number, True, people.carol, n=2)
+    assert (verdict.accepted, verdict.resolved, verdict.votes) == (True, False, 1)
+
+
+@pytest.mark.parametrize("yes", [True, False])
+async def test_a_decision_after_the_end_is_kept_and_told(
+    make: Factory, rt: Runtime, people: People, yes: bool
+) -> None:
+    work = await _gate(make)
+    await make.decide(work.number, yes, people.carol)
+    late = await make.decide(work.number, not yes, people.dave)
+    how = "approved" if yes else "denied"
+    assert late.reason == f"{work.name}/1 was {how} by carol before"
+    answers = (await rt.questions.of_job(work.number))[1]
+    assert [answer.accepted for answer in answers] == [True, False]

@@ -1,0 +1,111 @@
+"""What nobody answering means: the job expires, the default counts, or it goes on without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.run import Claimed
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+
+
+async def _overdue(make: Factory, **changed: Any) -> Claimed:
+    return await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001} | changed))
+
+
+async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make)
+    assert await rt.sweeps.expire(Term()) == 1
+    job, question = await rt.inspect.job(work.number), await rt.questions.get(work.number, 1)
+    assert (job.status, job.last_error) == (Status.EXPIRED, None)
+    assert question.status is QuestionStatus.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "system"}
+    assert question.answered_at is None
+
+
+async def test_the_default_counts_as_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="default", default="blue")
+    assert await rt.sweeps.expire(Term()) == 1
+    job, question = await rt.inspect.job(work.number), await rt.questions.get(work.number, 1)
+    assert job.status is Status.RESUMED
+    assert question.status is QuestionStatus.ANSWERED
+    assert question.resolution == {"outcome": "answered", "via": "policy", "value": "blue"}
+    assert question.answered_at is not None
+    assert (await rt.questions.of_job(work.number))[1] == []
+
+
+async def test_a_job_goes_on_without_an_answer(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="continue")
+    assert await rt.sweeps.expire(Term()) == 1
+    job, question = await rt.inspect.job(work.number), await rt.questions.get(work.number, 1)
+    assert job.status is Status.RESUMED
+    assert question.status is QuestionStatus.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "policy"}
+
+
+async def test_an_expired_gate_is_expired_and_not_denied(make: Factory, rt: Runtime) -> None:
+    work = await make.asked(GATE.model_copy(update={"expires_in": 0.000001}))
+    assert await rt.sweeps.expire(Term()) == 1
+    question = await rt.questions.get(work.number, 1)
+    assert (await rt.inspect.job(work.number)).status is Status.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "system"}
+
+
+async def test_votes_that_were_not_enough_do_not_open_an_expired_gate(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"expires_in": 60.0, "quorum": 2}))
+    await make.decide(work.number, True, make.owner)
+    await clock.forward(61)
+    assert await rt.sweeps.expire(Term()) == 1
+    assert (await rt.inspect.job(work.number)).status is Status.EXPIRED
+
+
+async def test_the_trail_says_that_nobody_answered(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="continue")
+    await rt.sweeps.expire(Term())
+    expired, resumed = (await rt.inspect.trail(work.number))[-2:]
+    assert (expired.kind, expired.actor) == ("question_expired", "system")
+    assert expired.payload == {
+        "question": 1,
+        "key": "pick",
+        "outcome": "expired",
+        "via": "policy",
+    }
+    assert (resumed.kind, resumed.actor) == ("job_resumed", "system")
+
+
+async def test_only_what_is_due_expires_and_only_once(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    later = await make.asked(QUESTION.model_copy(update={"expires_in": 600.0}))
+    never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    answered = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    await make.answer(answered.number, "red")
+    await clock.forward(61)
+    assert [await rt.sweeps.expire(Term()) for _ in range(2)] == [1, 0]
+    statuses = [(await rt.inspect.job(w.number)).status for w in (soon, later, never, answered)]
+    assert statuses == [
+        Status.EXPIRED,
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_INPUT,
+        Status.RESUMED,
+    ]
+
+
+@pytest.mark.parametrize("on_expire", ["expire", "continue"])
+async def test_an_answer_after_that_is_kept_and_told(
+    make: Factory, rt: Runtime, on_expire: str
+) -> None:
+    work = await _overdue(make, on_expire=on_expire)
+    await rt.sweeps.expire(Term())
+    late = await make.answer(work.number, "red")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert len((await rt.questions.of_job(work.number))[1]) == 1

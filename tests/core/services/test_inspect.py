@@ -1,0 +1,127 @@
+"""What people look at: jobs found by their names, pages, filters, counts, waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from draftsman.domain.ids import parse_job
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import NotFound, UsageError
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.statements import run
+
+
+async def test_a_job_is_found_by_number_and_id_and_prefix(make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    id = str((await rt.inspect.job(number)).id)
+    for name in (f"D-{number}", f"d-{number}", f" {number} ", id, id.upper(), id[:18]):
+        assert await rt.inspect.resolve(parse_job(name)) == number
+    for name in ("D-999", "999", "ffffffff", "ffffffff-ffff-ffff-ffff-ffffffffffff"):
+        with pytest.raises(NotFound, match="draftsman jobs"):
+            await rt.inspect.resolve(parse_job(name))
+
+
+async def test_a_prefix_of_two_ids_is_ambiguous(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = await make.queued()
+    await run(
+        conn,
+        "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)"
+        " SELECT (left(id::text, 24) || '000000000000')::uuid, 'noop', 'twin', '', 'cli', 'a'"
+        " FROM draftsman.jobs",
+    )
+    id = str((await rt.inspect.job(number)).id)
+    with pytest.raises(UsageError, match="several jobs' ids"):
+        await rt.inspect.resolve(parse_job(id[:12]))
+    assert await rt.inspect.resolve(parse_job(id)) == number
+
+
+async def test_the_newest_jobs_come_first_page_by_page(make: Factory, rt: Runtime) -> None:
+    numbers = [await make.queued() for _ in range(5)]
+    first = await rt.inspect.jobs(limit=2)
+    second = await rt.inspect.jobs(limit=9, before=first[-1].number)
+    assert [job.number for job in [*first, *second]] == numbers[::-1]
+
+
+async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
+    tidy = await make.queued(agent="tidy", repo="https://host/acme/app", tags=["a", "b"])
+    done = await make.completed(repo="/srv/app")
+    expected = {
+        "agent": ({"agent": "tidy"}, [tidy]),
+        "repo": ({"repo": "app"}, [done, tidy]),
+        "owner and repo": ({"repo": "acme/app"}, [tidy]),
+        "tag": ({"tag": "b"}, [tidy]),
+        "status": ({"statuses": [Status.COMPLETED, Status.FAILED]}, [done]),
+        "no status": ({"statuses": []}, []),
+        "since": ({"since": datetime.now(UTC) - timedelta(hours=1)}, [done, tidy]),
+        "since later": ({"since": datetime.now(UTC) + timedelta(hours=1)}, []),
+    }
+    for name, (filters, numbers) in expected.items():
+        found = await rt.inspect.jobs(**filters)  # type: ignore[arg-type]
+        assert [job.number for job in found] == numbers, name
+
+
+async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.inspect.job(999)
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.inspect.wait(999)
+
+
+async def test_waiting_ends_with_the_job(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    waiting = asyncio.ensure_future(rt.inspect.wait(work.number))
+    assert not (await asyncio.wait([waiting], timeout=0.01))[0]
+    await rt.settle.outcome(work, Done())
+    assert await waiting is Status.COMPLETED
+
+
+async def test_waiting_can_end_with_a_question_too(make: Factory, rt: Runtime) -> None:
+    asked, gate = await make.asked(), await make.asked(GATE)
+    waits = [rt.inspect.wait(work.number, questions_too=True) for work in (asked, gate)]
+    assert await asyncio.gather(*waits) == [
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_APPROVAL,
+    ]
+
+
+async def test_the_counts_of_everything(make: Factory, rt: Runtime, clock: Clock) -> None:
+    await make.worker_row(id=make.worker, slots=4)
+    await make.worker_row(slots=9)
+    await clock.forward(301)
+    await rt.claim(make.worker, ()).heartbeat([], draining=False)
+    await make.running()
+    await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    answered = await make.asked()
+    await clock.forward(100)
+    await make.answer(answered.number, "red")
+    stats = await rt.inspect.stats()
+    assert sum(stats.jobs.values()) == 4
+    assert (stats.jobs["running"], stats.jobs["resumed"], stats.jobs["expired"]) == (1, 1, 0)
+    assert (stats.open_questions, stats.expiring_within_an_hour) == (2, 1)
+    assert stats.next_expiry is not None
+    assert (stats.workers, stats.slots, stats.busy) == (1, 4, 1)
+    assert stats.answers_last_day == 1
+    assert stats.answer_seconds == pytest.approx(100, abs=5)
+
+
+async def test_an_empty_database_has_counts_of_nothing(rt: Runtime) -> None:
+    stats = await rt.inspect.stats()
+    assert set(stats.jobs) == {str(status) for status in Status}
+    assert sum(stats.jobs.values()) == stats.open_questions == stats.workers == 0
+    assert (stats.next_expiry, stats.answer_seconds) == (None, None)
+
+
+async def test_the_server_says_what_it_is_and_how_far_our_clock_is_ahead(rt: Runtime) -> None:
+    health, ahead = await rt.inspect.health()
+    assert int(health.version.split(".")[0]) >= 15
+    assert abs(ahead) < 2

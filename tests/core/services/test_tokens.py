@@ -1,0 +1,161 @@
+"""Approval tokens: kept as hashes, good for one decision of one approver on one gate."""
+
+from __future__ import annotations
+
+import hashlib
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source, Status
+from draftsman.errors import NotFound, NotPermitted, QuestionClosed
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
+from tests.support.statements import rows
+
+BEARER = Actor(Source.API, "curl", "curl")
+"""Whoever holds the token: nobody that the policy knows."""
+
+
+async def _mint(make: Factory, people: People, job: int, approver: str = "carol") -> str:
+    return await make.rt.questions.mint_token(job, 1, approver, people.olga)
+
+
+async def test_a_token_decides_in_its_approvers_name(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.asked(GATE)
+    token = await _mint(make, people, work.number)
+    verdict = await make.decide(work.number, True, BEARER, token=token)
+    assert verdict.resolution is not None
+    assert verdict.resolution["by"] == ["carol"]
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+    _, (answer,) = await rt.questions.of_job(work.number)
+    assert (answer.voter, answer.responder_id) == ("carol", "curl")
+
+
+async def test_only_its_hash_is_kept_anywhere(
+    make: Factory, rt: Runtime, people: People, conn: Connection
+) -> None:
+    work = await make.asked(GATE)
+    token = await _mint(make, people, work.number)
+    assert len(token) >= 32
+    await make.decide(work.number, False, BEARER, token=token, reason="no")
+    ((kept, used),) = await rows(
+        conn, "SELECT token_hash, used_at IS NOT NULL FROM draftsman.approval_tokens"
+    )
+    assert (kept, used) == (hashlib.sha256(token.encode()).hexdigest(), True)
+    everything = await rows(
+        conn,
+        "SELECT to_jsonb(a)::text FROM draftsman.job_answers a"
+        " UNION ALL SELECT to_jsonb(e)::text FROM draftsman.job_events e"
+        " UNION ALL SELECT to_jsonb(q)::text FROM draftsman.job_questions q",
+    )
+    assert not any(token in text for (text,) in everything)
+
+
+async def test_a_token_counts_once(make: Factory, rt: Runtime, people: People) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    token = await _mint(make, people, work.number)
+    assert (await make.decide(work.number, True, BEARER, token=token)).accepted
+    again = await make.decide(work.number, False, BEARER, token=token)
+    assert again.reason == "this token was used before; tokens count once"
+    assert (await rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+async def test_a_newer_token_replaces_the_older(make: Factory, people: People) -> None:
+    work = await make.asked(GATE)
+    old, new = [await _mint(make, people, work.number) for _ in range(2)]
+    assert not (await make.decide(work.number, True, BEARER, token=old)).accepted
+    assert (await make.decide(work.number, True, BEARER, token=new)).accepted
+
+
+async def test_a_token_is_good_for_its_own_gate_only(make: Factory, people: People) -> None:
+    mine, other = await make.asked(GATE), await make.asked(GATE)
+    token = await _mint(make, people, mine.number)
+    refused = await make.decide(other.number, True, BEARER, token=token)
+    assert refused.reason == f"this token is not one for {other.name}/1"
+    assert not (await make.decide(other.number, True, BEARER, token="guess")).accepted
+    assert (await make.decide(mine.number, True, BEARER, token=token)).accepted
+
+
+async def test_a_wrong_token_is_refused_even_from_an_approver(
+    make: Factory, people: People
+) -> None:
+    work = await make.asked(GATE)
+    assert not (await make.decide(work.number, True, people.carol, token="guess")).accepted
+
+
+async def test_a_token_and_its_approvers_own_vote_are_one_vote(
+    make: Factory, people: People
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    token = await _mint(make, people, work.number)
+    assert (await make.decide(work.number, True, people.carol)).accepted
+    refused = await make.decide(work.number, True, BEARER, token=token)
+    assert refused.reason == "carol approved already; one vote a person"
+
+
+@pytest.mark.parametrize("end", ["answered", "canceled", "expired", "asked again"])
+async def test_a_token_dies_with_its_question(
+    make: Factory, rt: Runtime, people: People, end: str
+) -> None:
+    seconds = 0.000001 if end == "expired" else 60.0
+    work = await make.asked(GATE.model_copy(update={"expires_in": seconds}))
+    token = await _mint(make, people, work.number)
+    match end:
+        case "expired":
+            await rt.sweeps.expire(Term())
+        case "canceled":
+            await rt.operate.cancel(work.number, make.owner)
+        case _:
+            await make.decide(work.number, True, people.dave)
+    if end == "asked again":
+        again = await make.running(work.number)
+        await rt.questions.ask(again.lease, GATE.model_copy(update={"text": "Really?"}))
+        assert not (await make.decide(work.number, True, BEARER, n=2, token=token)).accepted
+    assert not (await make.decide(work.number, True, BEARER, token=token)).accepted
+    with pytest.raises(QuestionClosed):
+        await _mint(make, people, work.number)
+
+
+async def test_a_used_token_cannot_be_replaced(make: Factory, people: People) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    token = await _mint(make, people, work.number)
+    await make.decide(work.number, True, BEARER, token=token)
+    with pytest.raises(QuestionClosed, match="carol decided already"):
+        await _mint(make, people, work.number)
+
+
+async def test_only_an_operator_hands_out_tokens_and_only_to_approvers(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.asked(GATE)
+    for actor in (people.carol, people.anna, people.ben):
+        with pytest.raises(NotPermitted, match="operator"):
+            await rt.questions.mint_token(work.number, 1, "carol", actor)
+    with pytest.raises(NotPermitted, match="erin is not among the approvers"):
+        await _mint(make, people, work.number, "erin")
+    with pytest.raises(NotFound):
+        await rt.questions.mint_token(work.number, 2, "carol", people.olga)
+
+
+async def test_a_question_has_no_tokens(make: Factory, rt: Runtime, people: People) -> None:
+    work = await make.asked(QUESTION)
+    with pytest.raises(NotPermitted):
+        await _mint(make, people, work.number)
+    assert await rt.questions.open(work.number)
+
+
+async def test_who_asked_for_the_job_may_not_approve_it_by_token_either(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.running(await make.queued(actor=people.erin))
+    item = GATE.model_copy(update={"approvers": ("erin", "carol")})
+    await rt.questions.ask(work.lease, item)
+    token = await _mint(make, people, work.number, "erin")
+    refused = await make.decide(work.number, True, BEARER, token=token)
+    assert refused.reason == "erin asked for this job and may not approve it"

@@ -1,0 +1,156 @@
+"""Why a job is where it is: a reason for every state, from what the claim itself would see."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.errors import NotFound
+from draftsman.runtime import Runtime
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+
+REASONS = {
+    Status.SCHEDULED: "scheduled",
+    Status.QUEUED: "no_worker",
+    Status.CLAIMED: "claimed",
+    Status.RUNNING: "running",
+    Status.WAITING_FOR_INPUT: "question",
+    Status.WAITING_FOR_APPROVAL: "question",
+    Status.RESUMED: "no_worker",
+    Status.RETRYING: "backoff",
+} | dict.fromkeys(TERMINAL, "ended")
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_every_state_has_a_reason_and_says_what_follows(
+    make: Factory, rt: Runtime, status: Status
+) -> None:
+    why = await rt.inspect.why(await make.job_in(status))
+    assert (why.status, why.reason) == (status, REASONS[status])
+    assert why.text
+    assert why.then
+
+
+async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.inspect.why(999)
+
+
+async def test_a_queued_job_waits_for_a_worker_of_its_queue(make: Factory, rt: Runtime) -> None:
+    number = await make.queued(queue="q")
+    await make.worker_row(queues=["other"])
+    why = await rt.inspect.why(number)
+    assert (why.reason, why.then) == ("no_worker", "start one: draftsman worker --queue q")
+    await make.worker_row(queues=["q"])
+    assert (await rt.inspect.why(number)).reason == "next"
+
+
+async def test_a_worker_that_drains_or_is_silent_does_not_count(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.queued(queue="default")
+    worker = await make.worker_row()
+    claim = rt.claim(worker, ())
+    await claim.heartbeat([], draining=True)
+    assert (await rt.inspect.why(number)).reason == "no_worker"
+    await claim.heartbeat([], draining=False)
+    assert (await rt.inspect.why(number)).reason == "next"
+    await clock.forward(301)
+    assert (await rt.inspect.why(number)).reason == "no_worker"
+
+
+async def test_a_type_that_no_worker_knows_is_named(make: Factory, rt: Runtime) -> None:
+    number = await make.queued(queue="default", type="odd")
+    await make.worker_row(types=["noop"])
+    why = await rt.inspect.why(number)
+    assert why.reason == "unknown_type"
+    assert "'odd'" in why.text
+
+
+async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
+    make: Factory, rt: Runtime
+) -> None:
+    await make.worker_row(slots=4)
+    last = await make.queued(queue="default")
+    urgent = await make.queued(queue="default", priority=5)
+    await make.queued(queue="default", priority=-5)
+    await make.queued(queue="other", priority=9)
+    behind, first = await rt.inspect.why(last), await rt.inspect.why(urgent)
+    assert (behind.reason, first.reason) == ("behind", "next")
+    assert behind.text == "1 jobs are before it in 'default'"
+    assert behind.then == "4 slots work on the queue"
+    await make.running(urgent)
+    assert (await rt.inspect.why(last)).reason == "next"
+
+
+async def test_the_claim_takes_what_is_said_to_be_next(make: Factory, rt: Runtime) -> None:
+    await make.worker_row()
+    numbers = [await make.queued(queue="default", priority=p) for p in (0, 3, 1, 3)]
+    claim = rt.claim(uuid4(), ("default",))
+    while numbers:
+        (said,) = [n for n in numbers if (await rt.inspect.why(n)).reason == "next"]
+        (work,) = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        assert work.number == said
+        numbers.remove(said)
+
+
+async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: Runtime) -> None:
+    asked, gate = await make.asked(), await make.asked(GATE)
+    why = await rt.inspect.why(asked.number)
+    assert why.text == f"{asked.name}/1 waits for an answer: Which one?"
+    assert why.then.startswith(f"answer it with: draftsman answer {asked.name}/1; expires ")
+    why = await rt.inspect.why(gate.number)
+    assert why.text == f"{gate.name}/1 waits for a decision by carol, dave: Deploy?"
+    assert f"draftsman approve {gate.name}/1" in why.then
+
+
+async def test_a_question_without_end_names_none(make: Factory, rt: Runtime) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    assert "expires" not in (await rt.inspect.why(work.number)).then
+
+
+async def test_a_time_to_come_is_told_and_one_that_is_over(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row()
+    number = await make.scheduled(delay=7200, queue="default")
+    assert (await rt.inspect.why(number)).then == "due in 2.0 h"
+    await clock.forward(7200 - 600)
+    then = (await rt.inspect.why(number)).then
+    assert then == "due in 10 min; but no live worker serves its queue: draftsman up"
+    await clock.forward(700)
+    await make.worker_row()
+    assert (await rt.inspect.why(number)).then == "due now; the leader promotes it"
+
+
+async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
+    why = await rt.inspect.why(await make.retrying())
+    assert why.text == "it failed (attempt 0 of 3, retry 1 of 3): busy"
+
+
+async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row(id=make.worker, host="far", pid=7)
+    work = await make.running()
+    await clock.forward(60)
+    why = await rt.inspect.why(work.number)
+    assert why.text == "far pid 7 is running it; last heartbeat 60 s ago"
+    await rt.operate.cancel(work.number, make.owner)
+    why = await rt.inspect.why(work.number)
+    assert (why.reason, why.text) == ("canceling", "far pid 7 was told to stop it")
+
+
+async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) -> None:
+    work = await make.claimed()
+    why = await rt.inspect.why(work.number)
+    assert (why.reason, why.text) == ("claimed", f"worker {make.worker} claimed it ahead")
+
+
+async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
+    why = await rt.inspect.why(await make.failed())
+    assert why.text == "it is failed: no such thing"
+    assert "draftsman retry" in why.then
