@@ -1,0 +1,252 @@
+"""The agent `tidy`: runs a profile's validators and fixers, and asks what to apply.
+
+    {python} -m draftsman.agents.tidy
+
+It validates, tries the fixers on a copy to say what they would do, asks, applies, validates again
+and reports. Each stage ends with a checkpoint that holds its outcome, so that a later run starts
+after the last one that was finished; what a stage was in the middle of is done anew.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.agents.client import Client, Parked, Refused
+from draftsman.agents.commands import CommandNotFound, Ran, run
+
+SAFE: Final = "safe fixes"
+ALL: Final = "all fixes"
+NOTHING: Final = "nothing"
+FIXED: Final = re.compile(r"\((\d+) fixed")
+NO_FILES: Final = re.compile(r"No \w+ files found")
+CONTEXT_LINES: Final = 20
+
+Outcome = dict[str, Any]
+
+
+class FixerTimeout(Exception):
+    """A fixer took longer than the profile allows."""
+
+
+class Tidy:
+    """One run of the agent."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        start = client.start
+        self.tree = Path(start["workspace"])
+        self.base = start["base_sha"]
+        self.repo = Path(start["repo"]).name.removesuffix(".git")
+        self.validators: list[dict[str, Any]] = start["profile"]["validation_commands"]
+        self.fixers: list[dict[str, Any]] = start["profile"]["fix_commands"]
+        self.may_write = start["mode"] == "fix"
+        self.done: dict[str, Any] = start["checkpoint"] or {}
+
+    def run(self) -> None:
+        """Do what is not done yet, then send the result."""
+        before = self.stage("before", self.validate)
+        survey = self.stage("survey", self.survey)
+        if not any(found["files"] for found in survey.values()):
+            self.finish(_nothing_to_fix(before), None, before)
+        elif not self.may_write:
+            self.finish(f"{SAFE}: {describe(survey[SAFE])}", None, before)
+        else:
+            level = self.ask(before, survey)
+            applied = self.stage("applied", lambda: self.apply(level))
+            after = self.stage("after", self.validate) if level != NOTHING else before
+            self.finish(_sum_up(applied, after), applied, after)
+
+    def stage(self, name: str, work: Callable[[], Any]) -> Any:
+        """Return what the stage came to, from the checkpoint if an earlier run finished it."""
+        if name not in self.done:
+            self.done[name] = work()
+            self.client.call("checkpoint", data=self.done)
+        return self.done[name]
+
+    def validate(self) -> list[Outcome]:
+        """Run the validators on the workspace."""
+        return [self._validate(settings) for settings in self.validators]
+
+    def _validate(self, settings: dict[str, Any]) -> Outcome:
+        try:
+            ran = run(self.client, settings, self.tree)
+        except CommandNotFound as error:
+            if settings["required"]:
+                raise
+            ran = Ran(settings["name"], settings["command"][0], 127, 0.0, str(error))
+        outcome = ran.as_json() | {"passed": ran.exit_code == 0, "required": settings["required"]}
+        self.client.send("event", kind="validation_ran", payload=outcome)
+        return outcome
+
+    def survey(self) -> dict[str, Outcome]:
+        """Return what each level would change, found out on copies."""
+        found = {}
+        for level in (SAFE, ALL):
+            with tempfile.TemporaryDirectory(dir=os.environ.get("HOME")) as folder:
+                copy = Path(folder, "tree")
+                shutil.copytree(self.tree, copy, symlinks=True, ignore=_git_folder(self.tree))
+                (copy / ".git").write_text(f"gitdir: {self.tree / '.git'}\n")
+                ran = [run(self.client, fixer, copy) for fixer in self.fixers_of(level)]
+                found[level] = self.changes(copy) | {"findings": _findings(ran)}
+            self.client.send("log", text=f"{level}: {describe(found[level])}")
+        return found
+
+    def fixers_of(self, level: str) -> list[dict[str, Any]]:
+        """Return the fixers, the bolder ones first, so that a formatter has the last word."""
+        levels = {SAFE: ("safe",), ALL: ("all", "safe"), NOTHING: ()}[level]
+        return [fixer for name in levels for fixer in self.fixers if fixer["level"] == name]
+
+    def ask(self, before: list[Outcome], survey: dict[str, Outcome]) -> str:
+        """Return the level that a person chose; nobody in time means nothing."""
+        levels = (SAFE, ALL)  # a checkpoint that was stored does not keep the order of its keys
+        choices = [{"value": level, "description": describe(survey[level])} for level in levels]
+        answer = self.client.call(
+            "ask",
+            key="apply",
+            text=f"What should be applied to {self.repo}?",
+            choices=[*choices, {"value": NOTHING, "description": "leave it as it is"}],
+            context=_context(before),
+            on_expire="continue",
+        )
+        return answer["value"] if answer["value"] in survey else NOTHING
+
+    def apply(self, level: str) -> Outcome:
+        """Run the level's fixers in the workspace."""
+        for fixer in self.fixers_of(level):
+            ran = run(self.client, fixer, self.tree)
+            self.client.send("event", kind="command_executed", payload=ran.as_json())
+            if ran.exit_code is None:
+                raise FixerTimeout(
+                    f"fixer {ran.name!r} took more than {fixer['timeout']:g} s; raise its timeout"
+                )
+        return self.changes(self.tree) | {"level": level}
+
+    def changes(self, tree: Path) -> Outcome:
+        """Return how the tree differs from the base: files, and lines added and removed."""
+        rows = self._git(tree, "diff", "--numstat", "--no-renames", "--no-ext-diff", self.base)
+        new = self._git(tree, "ls-files", "--others", "--exclude-standard")
+        counts = [row.split("\t")[:2] for row in rows]
+        added = sum(int(plus) for plus, _ in counts if plus != "-")
+        removed = sum(int(minus) for _, minus in counts if minus != "-")
+        return {"files": len(rows) + len(new), "insertions": added, "deletions": removed}
+
+    def _git(self, tree: Path, *arguments: str) -> list[str]:
+        where = (f"--git-dir={self.tree / '.git'}", f"--work-tree={tree}")
+        output = subprocess.run(
+            ["git", *where, arguments[0], "-z", *arguments[1:]],
+            cwd=tree,
+            env=os.environ | {"GIT_OPTIONAL_LOCKS": "0"},
+            stdout=subprocess.PIPE,
+            check=True,
+        ).stdout
+        return [row for row in os.fsdecode(output).split("\0") if row]
+
+    def finish(self, summary: str, applied: Outcome | None, after: list[Outcome]) -> None:
+        """Keep a report and send the result."""
+        before = self.done["before"]
+        report = Path(os.environ.get("HOME", tempfile.gettempdir()), "report.md")
+        report.write_text(_report(self.repo, summary, before, after), encoding="utf-8")
+        self.client.call("artifact", path=str(report), name="report.md")
+        data = {
+            "before": [_short(outcome) for outcome in before],
+            "after": [_short(outcome) for outcome in after],
+            "level": applied["level"] if applied else None,
+            "files_changed": applied["files"] if applied else 0,
+        }
+        self.client.send("result", summary=summary, data=data)
+
+
+def describe(found: Outcome) -> str:
+    """Return what a level would do, in words."""
+    if not found["files"]:
+        return "nothing to change"
+    files = _count(found["files"], "file")
+    what = f"{_count(found['findings'], 'finding')} in" if found["findings"] else "changes in"
+    return f"{what} {files}, +{found['insertions']} -{found['deletions']} lines"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _findings(ran: list[Ran]) -> int:
+    return sum(int(number) for each in ran for number in FIXED.findall(each.output))
+
+
+def _git_folder(tree: Path) -> Callable[[str, list[str]], list[str]]:
+    return lambda folder, _: [".git"] if Path(folder) == tree else []
+
+
+def _nothing_to_fix(before: list[Outcome]) -> str:
+    if any(NO_FILES.search(outcome["output"]) for outcome in before):
+        return "nothing to fix: there are no files of the kind that the profile is for"
+    return f"nothing to fix; {_state(before)}"
+
+
+def _sum_up(applied: Outcome, after: list[Outcome]) -> str:
+    if applied["level"] == NOTHING:
+        return f"nothing applied, as chosen; {_state(after)}"
+    return f"{applied['level']} applied to {_count(applied['files'], 'file')}; {_state(after)}"
+
+
+def _state(outcomes: list[Outcome]) -> str:
+    failing = [f"{one['name']}: {one['summary']}" for one in outcomes if not one["passed"]]
+    return "; ".join(failing) if failing else "all validators pass"
+
+
+def _context(before: list[Outcome]) -> str:
+    failing = [outcome for outcome in before if not outcome["passed"]]
+    lines = [f"{outcome['name']}: {outcome['summary']}" for outcome in failing]
+    for outcome in failing:
+        lines += ["", *outcome["output"].splitlines()[:CONTEXT_LINES]]
+    return "\n".join(lines)
+
+
+def _short(outcome: Outcome) -> Outcome:
+    return {key: value for key, value in outcome.items() if key != "output"}
+
+
+def _report(repo: str, summary: str, before: list[Outcome], after: list[Outcome]) -> str:
+    rows = [
+        f"| {one['name']} | {_mark(one)} | {_mark(two)} | {two['summary'].replace('|', '/')} |"
+        for one, two in zip(before, after, strict=True)
+    ]
+    table = ["| validator | before | after | in the end |", "|---|---|---|---|", *rows]
+    return "\n".join([f"# tidy: {repo}", "", summary, "", *table, ""])
+
+
+def _mark(outcome: Outcome) -> str:
+    return "passes" if outcome["passed"] else "fails"
+
+
+def main() -> int:
+    """Run until done, parked or failed; return the exit code."""
+    try:
+        client = Client()
+        Tidy(client).run()
+    except Parked:
+        return 0
+    except CommandNotFound as error:
+        return _fail(client, "PERMANENT", "command_not_found", error)
+    except FixerTimeout as error:
+        return _fail(client, "TRANSIENT_APP", "command_timeout", error)
+    except Refused as error:
+        return _fail(client, "PERMANENT", "refused", error)
+    return 0
+
+
+def _fail(client: Client, error_class: str, code: str, error: Exception) -> int:
+    client.send("error", **{"class": error_class, "code": code, "message": str(error)})
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

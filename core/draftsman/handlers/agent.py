@@ -1,0 +1,202 @@
+"""`run_agent`: drive a program in a clone of the repository until it is done or must wait.
+
+    source -> mirror -> clone -> agent (JSON lines) -> snapshot -> branch, patch, result
+
+What the worker keeps of it is in PostgreSQL, so that any host can go on: each of the agent's
+checkpoints is stored with a bundle of the work in progress.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import contextlib
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.job import Mode
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.conversation import Conversation
+from draftsman.handlers.leftovers import tag_of
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.protocol import (
+    AnswerBody,
+    Profile,
+    Request,
+    Start,
+    StepState,
+    encode,
+)
+from draftsman.handlers.workspace import Snapshot, Workspace
+from draftsman.settings import AgentSettings
+
+BASE: Final = "agent:base"
+"""Step that pins the commit the work starts from."""
+PUBLISH: Final = "agent:publish"
+PATCH: Final = "changes.patch"
+DEFAULT_AGENT: Final = "tidy"
+
+
+async def run_agent(ctx: RunContext) -> Outcome:
+    """Run the job's agent; parks when it asks, resumes from its last checkpoint."""
+    agent = _agent(ctx)
+    source, ref = _repository(ctx)
+    steps = await ctx.steps()
+    data, bundle = await ctx.saved_work()
+    pinned = steps[BASE].result if BASE in steps else None
+    space = await Workspace.prepare(
+        ctx.settings.data_dir,
+        source,
+        job=ctx.job.number,
+        run=ctx.job.run,
+        tag=tag_of(ctx.job.id),
+        base=pinned or (data or {}).get("base_sha") or ref,
+        bundle=bundle,
+        created_at=ctx.job.created_at,
+    )
+    try:
+        if pinned is None:
+            await ctx.step(BASE, lambda _: space.base_sha)
+            found = {"source": source, "base_sha": space.base_sha, "method": "explicit"}
+            await ctx.event("repo_resolved", found)
+        talk = Conversation(ctx, space)
+        await _drive(ctx, agent, space, talk, await _start(ctx, space, source, data))
+        if talk.question is not None:
+            await ctx.put(talk.question)
+        return await _deliver(ctx, space, talk)
+    finally:
+        with contextlib.suppress(Failure, OSError):
+            await space.remove()
+
+
+async def _drive(
+    ctx: RunContext,
+    agent: AgentSettings,
+    space: Workspace,
+    talk: Conversation,
+    start: Start,
+) -> None:
+    """Start the agent and talk with it until it exits; when we have to stop, park it first."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    async def on_stderr(chunk: bytes) -> None:
+        await ctx.log_stream(decoder.decode(chunk))
+
+    lease = ctx.settings.worker.lease
+    async with await AgentProcess.start(
+        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr
+    ) as process:
+        ctx.on_beat(process.heartbeat)
+        await process.send(encode(start))
+        pump = asyncio.create_task(talk.listen(process))
+        try:
+            await asyncio.shield(pump)
+        except asyncio.CancelledError:
+            if ctx.stopping == "shutdown":
+                await talk.park(process, None)
+                await asyncio.wait([pump], timeout=ctx.settings.worker.abort)
+            raise
+        finally:
+            pump.cancel()
+            await asyncio.gather(pump, return_exceptions=True)
+
+
+async def _deliver(ctx: RunContext, space: Workspace, talk: Conversation) -> Done:
+    """Turn the finished tree into a patch, a branch and the job's result."""
+    if talk.error is not None:
+        talk.error.program_exit = talk.exit_code
+        raise talk.error
+    if talk.result is None:
+        raise Failure(
+            f"the agent exited with code {talk.exit_code} and gave no result",
+            origin="agent",
+            code="protocol" if talk.exit_code == 0 else "exit",
+            program_exit=talk.exit_code,
+        )
+    result: dict[str, Any] = {"summary": talk.result.summary, "data": talk.result.data}
+    snapshot = await space.snapshot(_message(ctx, talk.result.summary))
+    result["files_changed"] = snapshot.files_changed
+    if snapshot.files_changed == 0:
+        return Done(result)
+    result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
+    await ctx.artifact(PATCH, await space.diff(snapshot), "patch")
+    if ctx.job.mode is Mode.FIX:
+        result["commit"] = await ctx.step(PUBLISH, lambda _: _publish(space, snapshot))
+        result["branch"] = space.branch
+        await ctx.event("branch_published", {"branch": space.branch, "commit": snapshot.commit})
+    return Done(result)
+
+
+async def _publish(space: Workspace, snapshot: Snapshot) -> str:
+    await space.publish(snapshot)
+    return snapshot.commit
+
+
+async def _start(
+    ctx: RunContext, space: Workspace, source: str, data: dict[str, Any] | None
+) -> Start:
+    answers = {
+        key: AnswerBody(
+            outcome=answer.outcome,
+            value=getattr(answer, "value", None),
+            text=getattr(answer, "text", None),
+            by=getattr(answer, "by", ()),
+            at=getattr(answer, "at", None),
+            reason=getattr(answer, "reason", None),
+        )
+        for key, answer in (await ctx.answers()).items()
+    }
+    steps = {
+        key: StepState.model_validate(
+            {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
+        )
+        for key, step in (await ctx.steps()).items()
+        if not key.startswith("agent:")
+    }
+    profile = ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile)
+    return Start(
+        job=ctx.job.name,
+        run=ctx.job.run,
+        repo=source,
+        workspace=str(space.path),
+        branch=space.branch,
+        base_sha=space.base_sha,
+        checkpoint=(data or {}).get("agent"),
+        steps=steps,
+        answers=answers,
+        deadline=datetime.now(UTC) + timedelta(seconds=ctx.deadline),
+        mode=ctx.job.mode.value,
+        request=Request(title=ctx.job.ticket_title, text=ctx.job.ticket_text),
+        profile=Profile.of(profile),
+    )
+
+
+def _agent(ctx: RunContext) -> AgentSettings:
+    name = ctx.job.agent or DEFAULT_AGENT
+    agent = ctx.settings.agents.get(name)
+    if agent is None:
+        known = ", ".join(sorted(ctx.settings.agents))
+        text = f"there is no agent {name!r} on this worker; configured are: {known}"
+        raise Failure(text, origin="agent", code="no_such_agent")
+    return agent
+
+
+def _repository(ctx: RunContext) -> tuple[str, str | None]:
+    repo = ctx.job.payload.get("repo")
+    if not isinstance(repo, dict) or not repo.get("source"):
+        text = "run_agent needs a repository; submit it with: --repo PATH or URL"
+        raise Failure(text, origin="agent", declared="PERMANENT")
+    return str(repo["source"]), repo.get("ref")
+
+
+def _repo_name(ctx: RunContext) -> str:
+    name = ctx.job.repo_name or ""
+    return f"{ctx.job.repo_owner}/{name}" if ctx.job.repo_owner else name
+
+
+def _message(ctx: RunContext, summary: str) -> str:
+    title = ctx.job.ticket_title or f"{ctx.job.agent or DEFAULT_AGENT} on {Path(_repo_name(ctx))}"
+    return f"{title}\n\n{summary}\n\nMade by draftsman, {ctx.job.name}."

@@ -1,0 +1,333 @@
+"""What a handler is given: the job, its memory, and people to ask."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, TypeVar, overload
+
+from pydantic import ValidationError
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.domain.outcome import Parked, Snooze
+from draftsman.domain.question import (
+    Answered,
+    Ask,
+    Choice,
+    NoAnswer,
+    OnDeny,
+    OnExpire,
+    Question,
+    QuestionKind,
+    QuestionStatus,
+)
+from draftsman.domain.run import Claimed
+from draftsman.errors import UsageError
+from draftsman.handlers.log import RunLog
+from draftsman.services.checkpoint import Checkpoints
+from draftsman.services.questions import LONGEST, Questions
+from draftsman.services.settle import Settle
+from draftsman.settings import Settings
+from draftsman.store.progress import Step
+
+T = TypeVar("T")
+
+
+class RunContext:
+    """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
+
+    `job` is the claimed job.
+    """
+
+    def __init__(
+        self,
+        job: Claimed,
+        *,
+        settings: Settings,
+        checkpoints: Checkpoints,
+        questions: Questions,
+        settle: Settle,
+        deadline: float,
+    ) -> None:
+        self.job = job
+        self.settings = settings
+        self.deadline = deadline
+        """Seconds of running time that were left when the run started."""
+        self.stopping: str | None = None
+        """Why the run has to end, once it has: `canceled`, `shutdown` or `lost`."""
+        self.parked = False
+        """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
+        self._checkpoints = checkpoints
+        self._questions = questions
+        self._settle = settle
+        self._log = RunLog(checkpoints, job.lease)
+        self._on_beat: list[Callable[[], None]] = []
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the run should end soon; the handler's task is cancelled as well."""
+        return self.stopping is not None
+
+    def on_beat(self, call: Callable[[], None]) -> None:
+        """Call back after each heartbeat that proved the lease."""
+        self._on_beat.append(call)
+
+    def beat(self) -> None:
+        """Tell those who asked that the lease holds."""
+        for call in self._on_beat:
+            call()
+
+    async def saved(self) -> dict[str, Any] | None:
+        """Return the newest checkpoint's data."""
+        return (await self._checkpoints.latest(self.job.number))[0]
+
+    async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the newest checkpoint's data and its work bundle."""
+        return await self._checkpoints.latest(self.job.number)
+
+    async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save state for a later run; raises UsageError over 1 MiB of JSON."""
+        await self._checkpoints.save(self.job.lease, data, bundle)
+
+    @overload
+    async def step(
+        self,
+        key: str,
+        effect: Callable[[str], Awaitable[T]],
+        lookup: Callable[[str], Awaitable[T | None]] | None = None,
+    ) -> T: ...
+
+    @overload
+    async def step(
+        self,
+        key: str,
+        effect: Callable[[str], T],
+        lookup: Callable[[str], T | None] | None = None,
+    ) -> T: ...
+
+    async def step(
+        self,
+        key: str,
+        effect: Callable[[str], Any],
+        lookup: Callable[[str], Any] | None = None,
+    ) -> Any:
+        """Make an effect once: a later run gets the recorded result.
+
+        `effect`, a coroutine function or a plain one, takes the invocation id, the same in every
+        run, to carry to the outside. When an earlier run died between the effect and its record,
+        `lookup` is asked first.
+        """
+        known, new = await self._checkpoints.begin_step(self.job.lease, key)
+        if known.status == "done":
+            return known.result
+        result = None
+        if not new and lookup is not None:
+            result = await _awaited(lookup(known.invocation_id))
+        if result is None:
+            result = await _awaited(effect(known.invocation_id))
+        await self._checkpoints.finish_step(self.job.lease, key, result)
+        return result
+
+    async def ask(
+        self,
+        key: str,
+        text: str,
+        *,
+        choices: Sequence[str | Choice | dict[str, Any]] = (),
+        freeform: bool = False,
+        context: str | None = None,
+        expires_in: float | None = None,
+        never_expires: bool = False,
+        on_expire: OnExpire | str = OnExpire.EXPIRE,
+        default: str | None = None,
+    ) -> Answered | NoAnswer:
+        """Return the answer to this question, or park the run until there is one.
+
+        Parking frees the slot and raises Parked through the handler; the job runs again from the
+        top, where this call returns. Times in seconds. Raises UsageError.
+        """
+        return await self.put(
+            _build(
+                key=key,
+                text=text,
+                choices=tuple(choices),
+                freeform=freeform,
+                context=context,
+                expires_in=expires_in,
+                never_expires=never_expires,
+                on_expire=on_expire,
+                default=default,
+            )
+        )
+
+    async def approve(
+        self,
+        key: str,
+        text: str,
+        *,
+        action: dict[str, Any] | None = None,
+        approvers: Sequence[str] | None = None,
+        quorum: int = 1,
+        context: str | None = None,
+        expires_in: float | None = None,
+        on_deny: OnDeny | str = OnDeny.FAIL,
+    ) -> Answered:
+        """Return the decision of this gate, or park the run until there is one.
+
+        The decision is bound to `text` and `action`: change them and people are asked again. A
+        denial fails the job, unless `on_deny` is `continue`.
+        """
+        decided = await self.put(
+            _build(
+                key=key,
+                kind=QuestionKind.APPROVAL,
+                text=text,
+                action=action,
+                approvers=None if approvers is None else tuple(approvers),
+                quorum=quorum,
+                context=context,
+                expires_in=expires_in,
+                on_deny=on_deny,
+            )
+        )
+        if isinstance(decided, NoAnswer):  # a gate cannot go on without a decision
+            raise Parked
+        return decided
+
+    async def answered(self, item: Ask) -> Answered | NoAnswer | None:
+        """Return what is already known for this question; None when nobody was asked it."""
+        known = await self._questions.of_key(self.job.number, item.key)
+        if known is None or known.digest != item.digest:
+            return None
+        return answer_of(known)
+
+    async def answers(self) -> dict[str, Answered | NoAnswer]:
+        """Return every answer of the job so far that still counts, by its key."""
+        asked, _ = await self._questions.of_job(self.job.number)
+        known = {item.key: answer_of(item) for item in asked if item.status != "superseded"}
+        return {key: answer for key, answer in known.items() if answer is not None}
+
+    async def steps(self) -> dict[str, Step]:
+        """Return every step of the job so far, by its key."""
+        return {step.key: step for step in await self._checkpoints.steps(self.job.number)}
+
+    async def note_step(self, key: str, invocation_id: str | None = None) -> None:
+        """Note that an effect that something else makes is about to happen."""
+        await self._checkpoints.begin_step(self.job.lease, key, invocation_id)
+
+    async def finish_step(self, key: str, result: Any) -> None:
+        """Record the result of a noted effect."""
+        await self._checkpoints.finish_step(self.job.lease, key, result)
+
+    async def put(self, item: Ask) -> Answered | NoAnswer:
+        """Return what is known for this question, or ask it and park."""
+        if (known := await self.answered(item)) is not None:
+            return known
+        await self.close()
+        asked = await self._questions.ask(self.job.lease, item)
+        self.parked = True
+        given = self.job.overrides.get("answers")
+        if asked is not None and isinstance(given, dict) and item.key in given:
+            await self._answer(asked, str(given[item.key]))
+        raise Parked
+
+    async def _answer(self, question: str, text: str) -> None:
+        """Give the answer that came with the request, in the name of who asked for the job.
+
+        Never to a gate. One that does not fit is left out: the question waits for people then.
+        """
+        invoker = self.job.invoker_id
+        actor = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
+        response = Response(source_event_id=f"request:{question}", text=text)
+        ordinal = int(question.rpartition("/")[2])
+        with contextlib.suppress(UsageError):
+            await self._questions.answer(self.job.number, ordinal, response, actor)
+
+    async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
+        """Park until a time, or for so long; holds no slot and spends nothing."""
+        _check_time(until)
+        at = datetime.fromisoformat(await self.step(f"sleep:{key}", lambda _: self._due(until)))
+        if at > await self._checkpoints.now():
+            await self.close()
+            await self._settle.outcome(self.job, Snooze(at))
+            self.parked = True
+            raise Parked
+
+    async def _due(self, until: datetime | timedelta | float) -> str:
+        if isinstance(until, datetime):
+            return until.isoformat()
+        length = until if isinstance(until, timedelta) else timedelta(seconds=until)
+        return (await self._checkpoints.now() + length).isoformat()
+
+    async def event(self, kind: str, payload: dict[str, Any] | None = None) -> None:
+        """Append to the job's trail; a payload over 10 KB is cut and says so."""
+        await self._checkpoints.event(self.job.lease, kind, payload or {})
+
+    async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
+        """Keep a file of at most 25 MB with the job."""
+        await self._checkpoints.artifact(self.job.lease, name, kind, data)
+
+    async def usage(self, amounts: dict[str, Any]) -> None:
+        """Record what the run used so far."""
+        await self._checkpoints.usage(self.job.lease, amounts)
+
+    async def log_stream(self, text: str) -> None:
+        """Add a piece of another program's output as it is; waits while much is on its way."""
+        self._log.append(text)
+        await self._log.room()
+
+    def log(self, text: str) -> None:
+        """Add to the run's log; `draftsman logs -f` shows it within about a second."""
+        self._log.write(text)
+
+    async def close(self) -> None:
+        """Store what is left of the log, while the run still may."""
+        await self._log.close()
+
+
+async def _awaited(value: Any) -> Any:
+    return await value if inspect.isawaitable(value) else value
+
+
+def _check_time(until: datetime | timedelta | float) -> None:
+    """Raise UsageError for a time that cannot be meant."""
+    if isinstance(until, datetime):
+        if until.tzinfo is None:
+            raise UsageError("sleep until a time with a time zone: datetime.now(UTC) + …")
+        return
+    seconds = until.total_seconds() if isinstance(until, timedelta) else until
+    if not (math.isfinite(seconds) and seconds <= LONGEST):
+        raise UsageError("sleep takes at most 366 days")
+
+
+def answer_of(question: Question) -> Answered | NoAnswer | None:
+    """Return what a question's resolution means to the handler; None while it is open."""
+    found = question.resolution
+    if found is None or question.status is QuestionStatus.CANCELED:
+        return None
+    if question.status is QuestionStatus.EXPIRED:
+        return NoAnswer()
+    return Answered(
+        value=found.get("value"),
+        text=found.get("text"),
+        outcome=found["outcome"],
+        via=found["via"],
+        by=tuple(found.get("by", ())),
+        reason=found.get("reason"),
+        at=question.answered_at,
+    )
+
+
+def _build(**fields: Any) -> Ask:
+    try:
+        return Ask(**fields)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        message = first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"question {fields.get('key')!r}: {where} {message}".strip()) from None

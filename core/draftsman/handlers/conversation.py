@@ -1,0 +1,180 @@
+"""The worker's side of the talk with one agent: every message kept before it is acknowledged."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from draftsman.domain.question import Ask as Question
+from draftsman.domain.question import NoAnswer
+from draftsman.errors import Failure, UsageError
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.protocol import (
+    Ack,
+    Answer,
+    Approve,
+    Artifact,
+    Ask,
+    Checkpoint,
+    Error,
+    Event,
+    FromAgent,
+    Log,
+    Malformed,
+    Park,
+    Refused,
+    Result,
+    Step,
+    ToAgent,
+    Usage,
+    encode,
+    parse_line,
+)
+from draftsman.handlers.workspace import Workspace
+
+PARK: Final = 10.0
+"""Seconds that a parked agent gets to save a checkpoint and exit."""
+TERMINATE: Final = 5.0
+"""Seconds between SIGTERM and SIGKILL."""
+
+
+class Conversation:
+    """What was said so far.
+
+    After `listen`, one of `result`, `error` and `question` tells how it ended, or none of them
+    where the agent just went away.
+    """
+
+    def __init__(self, ctx: RunContext, space: Workspace) -> None:
+        self.result: Result | None = None
+        self.error: Failure | None = None
+        self.question: Question | None = None
+        self.exit_code: int | None = None
+        self._ctx = ctx
+        self._space = space
+        self._usage: dict[str, Any] = {}
+        self._ending: asyncio.Task[None] | None = None
+
+    async def listen(self, process: AgentProcess) -> None:
+        """Hear the agent until it exits."""
+        try:
+            async for line in process.lines():
+                await self._hear(process, line)
+            self.exit_code = await process.wait()
+        finally:
+            if self._ending is not None:
+                self._ending.cancel()
+
+    async def park(self, process: AgentProcess, id: str | None) -> None:
+        """Tell the agent to save and exit; end it when it does not."""
+        await process.send(encode(Park(id=id)))
+        self._end_soon(process)
+
+    def _end_soon(self, process: AgentProcess) -> None:
+        if self._ending is None:
+            self._ending = asyncio.create_task(_end(process))
+
+    async def _hear(self, process: AgentProcess, line: bytes | Malformed) -> None:
+        message = line if isinstance(line, Malformed) else parse_line(line)
+        if isinstance(message, Malformed):
+            self._ctx.log(f"[refused] {message.reason}")
+            await self._send(process, Refused(id=message.id, reason=message.reason))
+            return
+        if isinstance(message, Ask | Approve):
+            await self._asked(process, message)
+            return
+        try:
+            await self._keep(message)
+        except (UsageError, Failure) as error:
+            self._ctx.log(f"[refused] {message.type}: {error}")
+            await self._send(process, Refused(id=message.id, reason=str(error)))
+            return
+        if message.id is not None:
+            await self._send(process, Ack(id=message.id))
+        if isinstance(message, Result | Error):
+            self._end_soon(process)
+
+    async def _asked(self, process: AgentProcess, message: Ask | Approve) -> None:
+        """Answer what is known; else park the agent, and ask people once it is gone."""
+        item = message.question()
+        known = await self._ctx.answered(item)
+        if known is None:
+            if self.question is None:
+                self.question = item
+            await self.park(process, message.id)
+            return
+        if isinstance(known, NoAnswer):
+            reply = Answer(id=message.id, key=message.key, outcome=known.outcome)
+        else:
+            reply = Answer(
+                id=message.id,
+                key=message.key,
+                outcome=known.outcome,
+                value=known.value,
+                text=known.text,
+                by=known.by,
+                at=known.at,
+                reason=known.reason,
+            )
+        await self._send(process, reply)
+
+    async def _keep(self, message: FromAgent) -> None:
+        match message:
+            case Checkpoint():
+                await self._checkpoint(message)
+            case Step(state="pending"):
+                await self._ctx.note_step(message.key, message.invocation_id)
+            case Step():
+                await self._ctx.note_step(message.key, message.invocation_id)
+                await self._ctx.finish_step(message.key, message.result)
+            case Event():
+                await self._ctx.event(message.kind, message.payload)
+            case Log():
+                self._ctx.log(message.text)
+            case Artifact():
+                name = message.name or PurePosixPath(message.path).name
+                kind = "report" if name.endswith(".md") else "file"
+                data = await self._space.read_artifact(message.path)
+                await self._ctx.artifact(name, data, kind)
+            case Usage():
+                await self._add(message)
+            case Result():
+                self.result = message
+            case Error():
+                self.error = Failure(
+                    message.message,
+                    origin="agent",
+                    code=message.code,
+                    retry_after=message.retry_after,
+                    declared=message.error_class,
+                )
+            case _:
+                raise UsageError(f"{message.type} is not kept")
+
+    async def _checkpoint(self, message: Checkpoint) -> None:
+        """Keep the agent's state with a bundle of the tree as it is now, in one transaction."""
+        snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
+        bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
+        data = {"agent": message.data, "base_sha": self._space.base_sha}
+        await self._ctx.checkpoint(data, bundle)
+
+    async def _add(self, message: Usage) -> None:
+        for name in ("input_tokens", "output_tokens", "cost_usd"):
+            self._usage[name] = self._usage.get(name, 0) + getattr(message, name)
+        if message.model:
+            self._usage["models"] = sorted({*self._usage.get("models", ()), message.model})
+        await self._ctx.usage(self._usage)
+
+    async def _send(self, process: AgentProcess, message: ToAgent) -> None:
+        await process.send(encode(message))
+
+
+async def _end(process: AgentProcess) -> None:
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(PARK)
+        process.terminate()
+        await asyncio.sleep(TERMINATE)
+        process.kill()

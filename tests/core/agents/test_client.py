@@ -1,0 +1,90 @@
+"""The agent's side of the protocol, against a worker that is a pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from draftsman.agents.client import Client, Parked, Refused
+
+
+@dataclass
+class Worker:
+    """The other ends of the pipes."""
+
+    client: Client
+    to_agent: int
+    from_agent: int
+
+    def say(self, *messages: dict[str, Any]) -> None:
+        os.write(self.to_agent, b"".join(json.dumps(m).encode() + b"\n" for m in messages))
+
+    def heard(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in os.read(self.from_agent, 1 << 16).splitlines()]
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    source, to_agent = os.pipe()
+    from_agent, target = os.pipe()
+    os.write(to_agent, b'{"type":"start","job":"D-1"}\n')
+    yield Worker(Client(source, target), to_agent, from_agent)
+    for descriptor in (source, to_agent, from_agent, target):
+        os.close(descriptor)
+
+
+def test_a_call_returns_its_own_reply(worker: Worker) -> None:
+    worker.say({"type": "refused", "reason": "a line"}, {"type": "ack", "id": "1"})
+    assert worker.client.start["job"] == "D-1"
+    assert worker.client.call("checkpoint", data={"n": 1}) == {"type": "ack", "id": "1"}
+    assert worker.heard() == [{"type": "checkpoint", "id": "1", "data": {"n": 1}}]
+    worker.say({"type": "refused", "id": "2", "reason": "too large"})
+    with pytest.raises(Refused, match="too large"):
+        worker.client.call("checkpoint", data=None)
+
+
+def test_a_question_that_waits_for_a_person_parks(worker: Worker) -> None:
+    worker.say({"type": "park", "id": "1"})
+    with pytest.raises(Parked):
+        worker.client.call("ask", key="k", text="t")
+
+
+def test_a_shutdown_lets_the_checkpoint_through_and_then_parks(worker: Worker) -> None:
+    worker.say({"type": "park"}, {"type": "ack", "id": "1"})
+    assert worker.client.call("checkpoint", data=None)["type"] == "ack"
+    with pytest.raises(Parked):
+        worker.client.wait(worker.from_agent, 0)
+
+
+def test_a_park_that_came_with_another_line_is_not_missed(worker: Worker) -> None:
+    worker.say({"type": "ack", "id": "1"}, {"type": "park"})
+    worker.client.call("checkpoint", data=None)
+    with pytest.raises(Parked):
+        worker.client.wait(worker.from_agent, 0)
+
+
+def test_waiting_ends_with_output_with_time_or_with_a_park(worker: Worker) -> None:
+    reader, writer = os.pipe()
+    assert not worker.client.wait(reader, 0)
+    os.write(writer, b"x")
+    assert worker.client.wait(reader, 60)
+    worker.say({"type": "park"})
+    with pytest.raises(Parked):
+        worker.client.wait(reader, 60)
+    os.close(reader)
+    os.close(writer)
+
+
+def test_a_line_may_come_in_pieces(worker: Worker) -> None:
+    reader, writer = os.pipe()
+    os.write(worker.to_agent, b'{"type":')
+    assert not worker.client.wait(reader, 60)
+    os.write(worker.to_agent, b'"ack","id":"1"}\n')
+    assert worker.client.call("checkpoint", data=None)["id"] == "1"
+    os.close(reader)
+    os.close(writer)

@@ -1,0 +1,394 @@
+"""The agent `tidy` on real repositories, driven through the protocol as a worker drives it."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from draftsman.handlers.git import environment
+from draftsman.handlers.protocol import (
+    AnswerBody,
+    Artifact,
+    Ask,
+    Checkpoint,
+    Error,
+    Event,
+    FromAgent,
+    Malformed,
+    Park,
+    Refused,
+    Result,
+    ToAgent,
+)
+from draftsman.handlers.sample import make_sample_repo
+from draftsman.handlers.workspace import Workspace
+from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
+from tests.core.agents.driver import (
+    DEADLINE,
+    Heard,
+    Message,
+    answering,
+    converse,
+    listen,
+    start_in,
+)
+
+TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
+RUFF = ProfileSettings()
+SED = ProfileSettings(
+    validation_commands=(
+        CommandSettings(name="one", command=("grep", "-q", "ONE", "notes.txt")),
+        CommandSettings(name="two", command=("grep", "-q", "TWO", "notes.txt")),
+    ),
+    fix_commands=(
+        FixSettings(name="one", command=("sed", "-i.bak", "s/one/ONE/", "notes.txt")),
+        FixSettings(name="backup", command=("rm", "-f", "notes.txt.bak")),
+        FixSettings(name="two", command=("sed", "-i.bak", "s/two/TWO/", "notes.txt"), level="all"),
+    ),
+)
+
+
+@pytest.fixture
+async def sample(tmp_path: Path) -> Path:
+    await make_sample_repo(tmp_path / "sample")
+    return tmp_path / "sample"
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository without any Python."""
+    return make_repository(tmp_path / "repository", {"notes.txt": "one\ntwo\n"})
+
+
+def make_repository(folder: Path, files: dict[str, str]) -> Path:
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
+        subprocess.run(["git", *command], cwd=folder, env=environment(), check=True)
+    return folder
+
+
+def run_its_tests(folder: Path) -> None:
+    command = [sys.executable, "-m", "unittest", "-q", "tests.test_stock"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+
+
+async def tidy(
+    source: Path, answers: dict[str, str | None], profile: ProfileSettings = RUFF, **more: Any
+) -> tuple[Workspace, Heard]:
+    workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
+    start = start_in(workspace, profile, **more)
+    heard = await converse(TIDY, start, workspace.path, workspace.home, answering(answers))
+    assert heard.of(Malformed) == []
+    return workspace, heard
+
+
+def script(name: str, code: str, **more: Any) -> dict[str, Any]:
+    return {"name": name, "command": ("{python}", "-c", code), **more}
+
+
+async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path) -> None:
+    workspace, heard = await tidy(sample, {})
+    assert heard.code == 0
+    [ask] = heard.of(Ask)
+    assert ask.key == "apply"
+    assert ask.text == "What should be applied to sample?"
+    assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
+    safe, everything, nothing = (choice.description for choice in ask.choices)
+    counts = [int(text.split()[0]) for text in (safe, everything)]
+    assert counts == sorted(counts)
+    assert counts[0] > 10
+    assert " findings in 4 files, +" in safe
+    assert nothing == "leave it as it is"
+    assert ask.context.startswith("lint: Found ")
+    snapshot = await workspace.snapshot("untouched")
+    assert snapshot.files_changed == 0
+    assert list(workspace.home.iterdir()) == []
+
+
+async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> None:
+    workspace, heard = await tidy(sample, {"apply": "safe fixes"})
+    [result] = heard.of(Result)
+    assert result.summary.startswith("safe fixes applied to 4 files; lint: Found ")
+    assert result.data["level"] == "safe fixes"
+    assert result.data["files_changed"] == 4
+    assert [one["passed"] for one in result.data["before"]] == [False, False]
+    assert [one["passed"] for one in result.data["after"]] == [False, True]
+    snapshot = await workspace.snapshot("safe")
+    assert snapshot.files_changed == 4
+    code = (workspace.path / "inventory" / "stock.py").read_text()
+    assert "import os" not in code
+    assert "item == None" in code
+    [artifact] = heard.of(Artifact)
+    report = (await workspace.read_artifact(artifact.path)).decode()
+    assert report.startswith("# tidy: sample\n\nsafe fixes applied to 4 files")
+    assert heard.code == 0
+
+
+async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> None:
+    workspace, heard = await tidy(sample, {"apply": "all fixes"})
+    [result] = heard.of(Result)
+    assert result.summary == "all fixes applied to 4 files; all validators pass"
+    assert "item is None" in (workspace.path / "inventory" / "stock.py").read_text()
+    run_its_tests(workspace.path)
+    kinds = [event.kind for event in heard.of(Event)]
+    assert kinds == 2 * ["validation_ran"] + 3 * ["command_executed"] + 2 * ["validation_ran"]
+    first = heard.of(Event)[0].payload
+    assert (first["name"], first["exit_code"], first["passed"]) == ("lint", 1, False)
+    assert first["command"].endswith("-m ruff check .")
+    assert first["duration_seconds"] > 0
+    assert len(first["output"]) < 5000
+
+
+@pytest.mark.parametrize("answer", ["nothing", None])
+async def test_nothing_is_applied_when_nobody_wants_it(answer: str | None, sample: Path) -> None:
+    workspace, heard = await tidy(sample, {"apply": answer})
+    [result] = heard.of(Result)
+    assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
+    assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
+    assert (await workspace.snapshot("nothing")).files_changed == 0
+
+
+async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
+    workspace, heard = await tidy(sample, {}, mode="investigate")
+    [result] = heard.of(Result)
+    assert result.summary.startswith("safe fixes: ")
+    assert heard.of(Ask) == []
+    assert (await workspace.snapshot("nothing")).files_changed == 0
+
+
+async def test_a_tidy_repository_is_not_asked_about(tmp_path: Path) -> None:
+    clean = make_repository(tmp_path / "clean", {"code.py": '"""Nothing."""\n'})
+    _, heard = await tidy(clean, {})
+    assert heard.of(Ask) == []
+    [result] = heard.of(Result)
+    assert result.summary == "nothing to fix; all validators pass"
+
+
+async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path) -> None:
+    _, heard = await tidy(repository, {})
+    [result] = heard.of(Result)
+    assert result.summary == (
+        "nothing to fix: there are no files of the kind that the profile is for"
+    )
+
+
+async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
+    write = "import pathlib; pathlib.Path('notes.txt').write_text('ONE\\nTWO\\n')"
+    make = "import pathlib; pathlib.Path('index.txt').write_text('1')"
+    profile = ProfileSettings(
+        validation_commands=(CommandSettings(**script("shout", "raise SystemExit(1)")),),
+        fix_commands=(
+            FixSettings(**script("upper", write)),
+            FixSettings(**script("index", make, level="all")),
+        ),
+    )
+    workspace, heard = await tidy(repository, {"apply": "all fixes"}, profile)
+    safe, everything, _ = heard.of(Ask)[0].choices
+    assert safe.description == "changes in 1 file, +2 -2 lines"
+    assert everything.description == "changes in 2 files, +2 -2 lines"
+    assert heard.of(Result)[0].summary == "all fixes applied to 2 files; shout: exit 1"
+    assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (("no-such-linter", "."), "there is no program no-such-linter"),
+        (("{python}", "-P", "-m", "no_such"), f"{sys.executable} has no module no_such"),
+        (("sh", "-c", "no-such-linter ."), "no-such-linter: not found"),
+    ],
+    ids=["program", "module", "shell"],
+)
+async def test_a_tool_that_is_missing_is_named(
+    command: tuple[str, ...], named: str, repository: Path
+) -> None:
+    profile = ProfileSettings(
+        validation_commands=(CommandSettings(name="lint", command=command),), fix_commands=()
+    )
+    _, heard = await tidy(repository, {}, profile)
+    [error] = heard.of(Error)
+    assert (error.error_class, error.code) == ("PERMANENT", "command_not_found")
+    assert error.message.startswith("command 'lint': ")
+    assert error.message.endswith(f"{named}; install it, or change the profile")
+    assert heard.code == 1
+    optional = CommandSettings(name="lint", command=command, required=False)
+    profile = ProfileSettings(validation_commands=(optional,), fix_commands=())
+    _, heard = await tidy(repository, {}, profile)
+    assert heard.of(Result)[0].summary.startswith("nothing to fix; lint: command 'lint': ")
+
+
+async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> None:
+    hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
+    profile = ProfileSettings(validation_commands=(CommandSettings(**hang),), fix_commands=())
+    _, heard = await tidy(repository, {}, profile)
+    assert heard.of(Result)[0].summary == "nothing to fix; hang: stopped after 0 s"
+    write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
+    slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
+    fixer = FixSettings(**script("slow", slow + write, timeout=1))
+    profile = ProfileSettings(validation_commands=(), fix_commands=(fixer,))
+    _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
+    [error] = heard.of(Error)
+    assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
+    assert error.message == "fixer 'slow' took more than 1 s; raise its timeout"
+
+
+async def test_a_command_that_leaves_its_output_open_does_not_hold_it_up(repository: Path) -> None:
+    command = ("sh", "-c", "sleep 1000 & echo done")
+    profile = ProfileSettings(
+        validation_commands=(CommandSettings(name="daemon", command=command),), fix_commands=()
+    )
+    _, heard = await tidy(repository, {}, profile)
+    assert heard.of(Result)[0].summary == "nothing to fix; all validators pass"
+
+
+async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
+    long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
+    profile = ProfileSettings(validation_commands=(CommandSettings(**long),), fix_commands=())
+    _, heard = await tidy(repository, {}, profile)
+    payload = heard.of(Event)[0].payload
+    assert payload["output"].startswith("first\nxxx")
+    assert payload["summary"] == "9 errors"
+    assert "bytes …" in payload["output"]
+    assert len(payload["output"]) < 4100
+
+
+async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
+    workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
+    pid_file = workspace.home / "pid"
+    write = f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid()))"
+    hang = script("hang", f"{write}; signal.pause()")
+    quick = CommandSettings(**script("quick", ""))
+    profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
+
+    def reply(message: FromAgent) -> ToAgent | None:
+        return Park() if isinstance(message, Event) else None
+
+    start = start_in(workspace, profile)
+    heard = await converse(TIDY, start, workspace.path, workspace.home, reply)
+    assert heard.code == 0
+    assert [message.type for message in heard.messages if not isinstance(message, Malformed)] == [
+        "event"
+    ]
+    if pid_file.exists() and (pid := pid_file.read_text()):
+        assert not psutil.pid_exists(int(pid))
+
+
+async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> None:
+    workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
+
+    def reply(message: FromAgent) -> ToAgent | None:
+        return Refused(id=message.id, reason="it is too large") if message.id else None
+
+    start = start_in(workspace, SED)
+    heard = await converse(TIDY, start, workspace.path, workspace.home, reply)
+    [error] = heard.of(Error)
+    assert (error.error_class, error.message, heard.code) == ("PERMANENT", "it is too large", 1)
+
+
+async def test_it_ends_when_its_worker_has_gone(sample: Path) -> None:
+    tidy = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "draftsman.agents.tidy"),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+    )
+    async with asyncio.timeout(DEADLINE):
+        output, _ = await tidy.communicate()
+    assert (output, tidy.returncode) == (b"", 0)
+
+
+def test_it_starts_without_anything_heavy() -> None:
+    code = "import draftsman.agents.tidy, sys; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
+    heavy = {"pydantic", "psycopg", "click", "rich", "textual", "asyncio", "draftsman.settings"}
+    assert heavy.isdisjoint(shown.stdout.split())
+
+
+class Host:
+    """A machine of its own, whose worker is killed: what survives is what the database has."""
+
+    def __init__(self, source: Path, profile: ProfileSettings = RUFF) -> None:
+        self.source, self.profile = source, profile
+        self.runs = 0
+        self.checkpoint: Any = None
+        self.bundle: bytes | None = None
+        self.base: str | None = None
+        self.answers: dict[str, AnswerBody] = {}
+        self.workspace: Workspace
+
+    async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
+        self.runs += 1
+        self.workspace = workspace = await Workspace.prepare(
+            self.source.parent / f"host{self.runs}",
+            str(self.source),
+            job=1,
+            run=self.runs,
+            base=self.base,
+            bundle=self.bundle,
+        )
+        self.base = workspace.base_sha
+        start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
+        reply, heard = answering(answers), Heard()
+        async with aclosing(
+            listen(TIDY, start, workspace.path, workspace.home, reply, heard)
+        ) as messages:
+            async for message in messages:
+                if isinstance(message, Checkpoint):
+                    snapshot = await workspace.snapshot("work in progress")
+                    self.bundle = await workspace.bundle(snapshot)
+                    self.checkpoint = message.data
+                yield message
+
+
+async def test_killed_after_any_message_it_comes_to_the_same_end(repository: Path) -> None:
+    undisturbed = Host(repository, SED)
+    said = [message async for message in undisturbed.run({"apply": "all fixes"})]
+    expected = (await undisturbed.workspace.snapshot("done")).tree
+    for stop_after in range(len(said)):
+        host = Host(repository, SED)
+        async with aclosing(host.run({"apply": "all fixes"})) as messages:
+            for _ in range(stop_after + 1):
+                await anext(messages)
+        ended = [message async for message in host.run({"apply": "all fixes"})]
+        assert isinstance(ended[-1], Result), stop_after
+        assert ended[-1].data["files_changed"] == 1, stop_after
+        assert (await host.workspace.snapshot("done")).tree == expected, stop_after
+
+
+async def test_what_is_done_is_not_done_again(sample: Path) -> None:
+    host = Host(sample)
+    parked = [message async for message in host.run({})]
+    assert isinstance(parked[-1], Ask)
+    resumed = [message async for message in host.run({"apply": "safe fixes"})]
+    kinds = [message.kind for message in resumed if isinstance(message, Event)]
+    assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
+
+
+async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(repository: Path) -> None:
+    flag = str(repository.parent / "killed")
+    code = (
+        "import os, pathlib, signal\n"
+        f"notes, flag = pathlib.Path('notes.txt'), pathlib.Path({flag!r})\n"
+        "if pathlib.Path('.git').is_dir() and not flag.exists():\n"
+        "    flag.touch(); notes.write_text('half'); os.kill(os.getppid(), signal.SIGKILL)\n"
+        "    signal.pause()\n"
+        "notes.write_text(notes.read_text().upper())\n"
+    )
+    fixer = FixSettings(**script("upper", code))
+    host = Host(repository, ProfileSettings(validation_commands=(), fix_commands=(fixer,)))
+    killed = [message async for message in host.run({"apply": "safe fixes"})]
+    assert isinstance(killed[-1], Ask)
+    assert (host.workspace.path / "notes.txt").read_text() == "half"
+    ended = [message async for message in host.run({"apply": "safe fixes"})]
+    assert isinstance(ended[-1], Result)
+    assert ended[-1].summary == "safe fixes applied to 1 file; all validators pass"
+    assert (host.workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"

@@ -1,0 +1,236 @@
+"""How the runs of agents end otherwise: they fail, or are stopped, and leave nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.handlers import conversation
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
+from tests.core.handlers.test_agent import WORK, done
+from tests.core.loops.agents import driving, file, git, gone, make_repository, wanted
+from tests.core.loops.crews import ends, reaches, run_of
+from tests.factories import Factory
+
+S = Status
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo", a="one\n")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def log_of(rt: Runtime, number: int) -> str:
+    return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error_class", "says"),
+    [
+        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 and gave no result"),
+        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 and gave no"),
+        (
+            "os.kill(os.getpid(), 9)",
+            S.RETRYING,
+            "TRANSIENT_INFRA",
+            "the agent exited with code 137 and gave no result",
+        ),
+        (
+            'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
+            S.FAILED,
+            "PERMANENT",
+            "no ruff here",
+        ),
+        (
+            'say("error", **{"class": "TRANSIENT_APP"}, message="busy", retry_after=900)',
+            S.RETRYING,
+            "TRANSIENT_APP",
+            "busy",
+        ),
+    ],
+)
+async def test_an_agent_that_fails_fails_its_run(
+    rt: Runtime,
+    make: Factory,
+    data: Path,
+    repo: Path,
+    code: str,
+    status: Status,
+    error_class: str,
+    says: str,
+) -> None:
+    number = await wanted(make, repo)
+    async with driving(rt, data, f"print('about to', file=sys.stderr, flush=True)\n{code}"):
+        job = await reaches(rt, number, status)
+    assert job.error_class == error_class
+    assert (job.last_error or "").startswith(says)
+    assert await log_of(rt, number) == "about to\n"
+    if "retry_after" in code and job.next_retry_at is not None:
+        assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(900, abs=1)
+
+
+async def test_the_exit_code_of_an_agent_that_failed_is_kept_with_its_run(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    number = await wanted(make, repo)
+    async with driving(rt, data, "sys.exit(3)"):
+        await reaches(rt, number, S.RETRYING)
+    assert (await run_of(rt, number)).exit_code == 3
+
+
+async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
+    rt: Runtime, make: Factory, data: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(conversation, "PARK", 0.05)
+    monkeypatch.setattr(conversation, "TERMINATE", 0.05)
+    job = await done(rt, make, data, repo, f"{WORK}\n{STUBBORN}")
+    assert (job.status, (job.result or {})["files_changed"]) == (S.COMPLETED, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"repo": None}, "run_agent needs a repository; submit it with: --repo PATH or URL"),
+        ({"repo": "/nonexistent/folder"}, "/nonexistent/folder is no folder; give the top of"),
+        ({"repo": "EMPTY"}, "'EMPTY' does not appear to be a git repository; give the top of one"),
+        ({"ref": "no-such-branch"}, "no-such-branch"),
+        ({"ref": "--upload-pack=x"}, "'--upload-pack=x' cannot be a branch, a tag or a commit"),
+    ],
+)
+async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
+    rt: Runtime,
+    make: Factory,
+    data: Path,
+    repo: Path,
+    tmp_path: Path,
+    fields: dict[str, Any],
+    says: str,
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    values = {"repo": repo} | fields
+    source = empty if values["repo"] == "EMPTY" else values.pop("repo")
+    values.pop("repo", None)
+    number = await wanted(make, source, **values)
+    async with driving(rt, data, WORK):
+        job = await ends(rt, number)
+    assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
+    assert says.replace("EMPTY", str(empty)) in (job.last_error or "")
+    assert "\n" not in (job.last_error or "")
+
+
+# --- how it is stopped ---------------------------------------------------------------------------
+
+FAMILY = """
+import subprocess, time
+child = subprocess.Popen(["setsid", "sh", "-c", "sleep 600 & wait"], start_new_session=True)
+open(start["request"]["text"], "w").write(f"{os.getpid()} {child.pid}\\n")
+"""
+
+
+async def test_a_cancel_kills_the_agent_and_its_children(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    async with driving(rt, data, f"{FAMILY}\n{STUBBORN}"):
+        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        await rt.operate.cancel(number, make.owner)
+        assert (await ends(rt, number)).status is S.CANCELED
+        await gone(*pids)
+    assert list((data / "runs").iterdir()) == []
+    assert git("branch", "--list", "draftsman/*", cwd=repo) == ""
+
+
+async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    async with driving(
+        rt, data, f"{FAMILY}\ntime.sleep(600)", types={"run_agent": {"timeout": 0.6}}
+    ):
+        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        job = await ends(rt, number)
+        await gone(*pids)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+
+
+async def test_a_shutdown_lets_the_agent_save_and_hands_the_job_back(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    code = f"""
+if start["run"] == 1:
+    open("half.txt", "w").write("half\\n")
+    open({str(tmp_path / "ready")!r}, "w").write("ready\\n")
+    assert hear() == {{"type": "park", "id": None}}
+    say("checkpoint", id="c", data="half way")
+    hear()
+    sys.exit(0)
+say("result", summary="", data={{"half": open("half.txt").read(), "at": start["checkpoint"]}})
+"""
+    number = await wanted(make, repo)
+    async with driving(rt, data, code) as crew:
+        await file(tmp_path / "ready")
+        crew.shut_down("test")
+        job = await reaches(rt, number, S.RESUMED)
+    assert (job.attempts, job.retry_count) == (0, 0)
+    async with driving(rt, tmp_path / "elsewhere", code):
+        job = await ends(rt, number)
+    assert (job.result or {})["data"] == {"half": "half\n", "at": "half way"}
+
+
+async def test_an_agent_that_ignores_the_shutdown_is_killed(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as crew:
+        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        crew.shut_down("test")
+        await reaches(rt, number, S.RESUMED)
+        await gone(*pids)
+
+
+async def test_a_run_that_lost_its_job_kills_its_agent(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await wanted(make, repo, text=str(tmp_path / "pids"), on_lost="fail")
+    async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)") as crew:
+        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        await rt.sweeps.rescue(Term(), [crew.id])
+        await gone(*pids)
+    assert (await rt.inspect.job(number)).last_error == "the worker was lost"
+
+
+async def test_clones_that_a_killed_worker_left_behind_go_with_the_next_one(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    over, running = await rt.inspect.job(await make.completed()), await make.running()
+    keep = [
+        f"D-{running.number}.1-{running.id.hex[-12:]}",
+        f"D-{over.number}.1-{'0' * 12}",  # of another database
+        f"D-999.1-{over.id.hex[-12:]}",
+        "mine",
+    ]
+    gone_now = [
+        f"D-{over.number}.1-{over.id.hex[-12:]}",
+        f"D-{running.number}.0-{running.id.hex[-12:]}",
+    ]
+    for name in keep + gone_now:
+        (data / "runs" / name / "repo").mkdir(parents=True)
+    async with driving(rt, data, WORK):
+        await ends(rt, await wanted(make, repo))
+    assert sorted(path.name for path in (data / "runs").iterdir()) == sorted(keep)

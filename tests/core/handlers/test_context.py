@@ -1,0 +1,307 @@
+"""What a handler is given: memory that outlives its run, and people to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome, Parked
+from draftsman.domain.run import Claimed
+from draftsman.errors import LeaseLost, UsageError
+from draftsman.handlers.context import RunContext
+from draftsman.loops import leader
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
+from tests.core.loops.crews import (
+    ends,
+    last_event,
+    reaches,
+    run_of,
+    tuned,
+    working,
+)
+from tests.factories import Factory
+
+S = Status
+Work = Callable[[RunContext], Awaitable[Outcome]]
+
+
+@pytest.fixture(autouse=True)
+def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader, "TICK", 0.02)
+
+
+def context(rt: Runtime, work: Claimed) -> RunContext:
+    """Return what the run's handler would be given."""
+    return RunContext(
+        work,
+        settings=rt.settings,
+        checkpoints=rt.checkpoints,
+        questions=rt.questions,
+        settle=rt.settle,
+        deadline=60,
+    )
+
+
+async def lose(rt: Runtime, make: Factory) -> None:
+    """Take every job from the factory's worker; it comes back as resumed."""
+    assert await rt.sweeps.rescue(Term(), [make.worker]) > 0
+
+
+# --- memory --------------------------------------------------------------------------------------
+
+
+async def test_what_was_saved_is_there_in_a_later_run(rt: Runtime, make: Factory) -> None:
+    work = await make.running(on_lost="resume")
+    ctx = context(rt, work)
+    assert await ctx.saved() is None
+    await ctx.checkpoint({"page": 1})
+    await ctx.checkpoint({"page": 2}, b"bundle")
+    await lose(rt, make)
+    later = context(rt, await make.running(work.number))
+    assert later.job.run == 2
+    assert await later.saved() == {"page": 2}
+    assert await later.saved_work() == ({"page": 2}, b"bundle")
+
+
+async def test_a_checkpoint_that_is_too_large_is_refused_and_the_last_one_stays(
+    rt: Runtime, make: Factory
+) -> None:
+    ctx = context(rt, await make.running())
+    await ctx.checkpoint({"small": 1})
+    with pytest.raises(UsageError, match=r"a checkpoint has 1,048,\d+ bytes; at most 1,048,576"):
+        await ctx.checkpoint({"big": "x" * 2**20})
+    assert await ctx.saved() == {"small": 1}
+
+
+class Outside:
+    """The world, which notes each effect by its invocation id."""
+
+    def __init__(self) -> None:
+        self.effects: list[str] = []
+
+    async def effect(self, invocation: str) -> int:
+        self.effects.append(invocation)
+        return len(self.effects)
+
+    async def dies_after(self, invocation: str) -> int:
+        await self.effect(invocation)
+        raise LookupError("the process dies here")
+
+    async def dies_before(self, invocation: str) -> int:
+        raise LookupError("the process dies here")
+
+    async def lookup(self, invocation: str) -> int | None:
+        return 7 if invocation in self.effects else None
+
+
+async def test_a_step_is_made_once_and_its_result_remembered(rt: Runtime, make: Factory) -> None:
+    outside = Outside()
+    work = await make.running(on_lost="resume")
+    ctx = context(rt, work)
+    assert [await ctx.step("pay", outside.effect) for _ in range(2)] == [1, 1]
+    assert await ctx.step("post", outside.effect) == 2
+    await lose(rt, make)
+    later = context(rt, await make.running(work.number))
+    assert await later.step("pay", outside.effect, outside.lookup) == 1
+    assert len(outside.effects) == 2
+
+
+@pytest.mark.parametrize("value", [None, 0, "", False, [], {"a": [1, "two", None]}])
+async def test_any_result_is_remembered_as_it_was(
+    rt: Runtime, make: Factory, value: object
+) -> None:
+    ctx = context(rt, await make.running())
+    made = []
+
+    async def effect(_: str) -> object:
+        made.append(1)
+        return value
+
+    assert await ctx.step("it", effect) == value
+    assert await ctx.step("it", effect) == value
+    assert made == [1]
+
+
+async def test_an_effect_whose_record_is_missing_is_looked_up_and_not_repeated(
+    rt: Runtime, make: Factory
+) -> None:
+    outside = Outside()
+    work = await make.running(on_lost="resume")
+    with pytest.raises(LookupError):
+        await context(rt, work).step("pay", outside.dies_after, outside.lookup)
+    await lose(rt, make)
+    later = context(rt, await make.running(work.number))
+    assert await later.step("pay", outside.effect, outside.lookup) == 7
+    assert await later.step("pay", outside.effect) == 7
+    assert len(outside.effects) == 1
+
+
+async def test_an_effect_that_did_not_happen_is_made_under_the_same_invocation_id(
+    rt: Runtime, make: Factory
+) -> None:
+    outside = Outside()
+    work = await make.running(on_lost="resume")
+    with pytest.raises(LookupError):
+        await context(rt, work).step("pay", outside.dies_before, outside.lookup)
+    invocation = (await context(rt, work).steps())["pay"].invocation_id
+    await lose(rt, make)
+    later = context(rt, await make.running(work.number))
+    assert await later.step("pay", outside.effect, outside.lookup) == 1
+    assert outside.effects == [invocation]
+
+
+async def test_a_step_in_a_run_that_failed_is_not_repeated_by_the_next(
+    rt: Runtime, make: Factory
+) -> None:
+    outside = Outside()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        got = await ctx.step("pay", outside.effect)
+        if ctx.job.run == 1:
+            raise TimeoutError
+        return Done({"got": got})
+
+    number = await make.queued(queue="default")
+    limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}
+    async with working(tuned(rt, types=limits), {"noop": handler}, leader=True):
+        job = await ends(rt, number)
+    assert (job.result, job.run_count, len(outside.effects)) == ({"got": 1}, 2, 1)
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("length", [0.3, timedelta(seconds=0.3), "datetime"])
+async def test_a_sleep_holds_no_slot_and_spends_nothing(
+    rt: Runtime, make: Factory, length: Any
+) -> None:
+    woke: list[tuple[int, datetime]] = []
+    until = datetime.now(UTC) + timedelta(seconds=0.3) if length == "datetime" else length
+
+    async def handler(ctx: RunContext) -> Outcome:
+        await ctx.sleep("nap", until)
+        woke.append((ctx.job.run, datetime.now(UTC)))
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}, slots=1, leader=True) as crew:
+        slept = await reaches(rt, number, S.SCHEDULED)
+        assert crew.worker.leases() == []
+        job = await ends(rt, number)
+    assert slept.run_at is not None
+    [(run, at)] = woke
+    assert run == 2
+    assert at >= slept.run_at - timedelta(milliseconds=5)
+    assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
+    assert (await run_of(rt, number)).status == "paused"
+
+
+async def test_a_sleep_that_is_over_does_not_park(rt: Runtime, make: Factory) -> None:
+    ctx = context(rt, await make.running())
+    await ctx.sleep("past", datetime.now(UTC) - timedelta(days=1))
+    await ctx.sleep("now", 0)
+    assert (await rt.inspect.job(ctx.job.number)).status is S.RUNNING
+
+
+async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) -> None:
+    work = await make.running()
+    with pytest.raises(Parked):
+        await context(rt, work).sleep("nap", 3600)
+    first = (await rt.inspect.job(work.number)).run_at
+    steps = await rt.checkpoints.steps(work.number)
+    assert first is not None
+    assert [(step.key, step.result) for step in steps] == [("sleep:nap", first.isoformat())]
+
+
+@pytest.mark.parametrize("until", [datetime(2030, 1, 1), float("nan"), 1e30])  # noqa: DTZ001
+async def test_a_time_that_cannot_be_meant_is_refused(
+    rt: Runtime, make: Factory, until: Any
+) -> None:
+    ctx = context(rt, await make.running())
+    with pytest.raises(UsageError):
+        await ctx.sleep("nap", until)
+    assert (await rt.inspect.job(ctx.job.number)).status is S.RUNNING
+
+
+# --- the trail and files -------------------------------------------------------------------------
+
+
+async def test_an_event_is_in_the_trail_and_a_large_one_is_cut(rt: Runtime, make: Factory) -> None:
+    ctx = context(rt, await make.running())
+    await ctx.event("page_read", {"page": 3})
+    await ctx.event("noted")
+    await ctx.event("too_much", {"text": "x" * 50_000})
+    small = await last_event(rt, ctx.job.number, "page_read")
+    assert (small.payload, small.run, small.actor) == ({"page": 3}, 1, f"worker:{make.worker}")
+    assert (await last_event(rt, ctx.job.number, "noted")).payload == {}
+    large = await last_event(rt, ctx.job.number, "too_much")
+    assert large.payload["truncated"] is True
+    assert len(str(large.payload)) < 10_000
+
+
+async def test_an_artifact_and_what_was_used_are_kept(rt: Runtime, make: Factory) -> None:
+    ctx = context(rt, await make.running())
+    await ctx.artifact("report.md", b"# fine", "report")
+    await ctx.usage({"input_tokens": 5})
+    found, data = await rt.checkpoints.read_artifact(ctx.job.number, "report.md")
+    assert (found.kind, found.run, data) == ("report", 1, b"# fine")
+    assert (await run_of(rt, ctx.job.number)).usage == {"input_tokens": 5}
+    with pytest.raises(UsageError, match="at most 25 MB are kept"):
+        await ctx.artifact("big", bytes(25 * 2**20 + 1))
+
+
+# --- fencing -------------------------------------------------------------------------------------
+
+WRITES: dict[str, Callable[[RunContext], Awaitable[object]]] = {
+    "checkpoint": lambda ctx: ctx.checkpoint({"late": 1}),
+    "step": lambda ctx: ctx.step("late", Outside().effect),
+    "note_step": lambda ctx: ctx.note_step("late"),
+    "finish_step": lambda ctx: ctx.finish_step("early", 2),
+    "ask": lambda ctx: ctx.ask("late", "Which?", choices=["a"]),
+    "approve": lambda ctx: ctx.approve("late", "Deploy?"),
+    "sleep": lambda ctx: ctx.sleep("late", 60),
+    "event": lambda ctx: ctx.event("late"),
+    "artifact": lambda ctx: ctx.artifact("late", b"late"),
+    "usage": lambda ctx: ctx.usage({"late": 1}),
+}
+
+
+@pytest.mark.parametrize("how", ["rescued", "claimed again", "canceled"])
+@pytest.mark.parametrize("write", WRITES)
+async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
+    rt: Runtime, make: Factory, write: str, how: str
+) -> None:
+    work = await make.running(on_lost="resume")
+    ctx = context(rt, work)
+    await ctx.note_step("early")
+    if how == "canceled":
+        await rt.operate.cancel(work.number, make.owner, force=True)
+    else:
+        await lose(rt, make)
+    if how == "claimed again":
+        await make.running(work.number)
+    before = await everything(rt, work.number)
+    with pytest.raises(LeaseLost, match=f"D-{work.number}"):
+        await WRITES[write](ctx)
+    ctx.log("late")
+    await ctx.close()
+    assert await everything(rt, work.number) == before
+
+
+async def everything(rt: Runtime, number: int) -> list[object]:
+    """Return all that a run can write."""
+    return [
+        await rt.inspect.job(number),
+        await rt.inspect.trail(number),
+        await rt.inspect.runs(number),
+        await rt.questions.of_job(number),
+        await rt.checkpoints.latest(number),
+        await rt.checkpoints.steps(number),
+        await rt.checkpoints.artifacts(number),
+        await rt.checkpoints.logs(number),
+    ]

@@ -1,0 +1,77 @@
+"""Handlers of the configuration, and what is wrong with those that cannot be loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from draftsman.errors import ConfigError
+from draftsman.handlers import registry
+from draftsman.handlers.agent import run_agent
+from draftsman.runtime import Runtime
+from tests.core.loops.crews import ends, tuned, working
+from tests.factories import Factory
+
+MODULE = """
+from draftsman import Done, RunContext
+async def greet(ctx: RunContext) -> Done:
+    return Done({"hello": ctx.job.payload["name"]})
+async def shadow(ctx): return Done({})
+def plain(ctx): return Done({})
+VALUE = 3
+class Group:
+    async def method(ctx): return Done({})
+"""
+
+
+@pytest.fixture(autouse=True)
+def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Put modules where Python finds them: a good one, and some that cannot be imported."""
+    (tmp_path / "my_handlers.py").write_text(MODULE)
+    (tmp_path / "my_broken.py").write_text("raise RuntimeError('no\\nway')\n")
+    (tmp_path / "my_typo.py").write_text("def (:\n")
+    (tmp_path / "my_exit.py").write_text("import sys\nsys.exit('bye')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+
+def test_what_is_built_in_is_there_without_configuration() -> None:
+    assert registry.load({}) == {"run_agent": run_agent}
+
+
+async def test_a_handler_of_the_configuration_runs_its_type(rt: Runtime, make: Factory) -> None:
+    handlers = registry.load({"greet:daily": "my_handlers:greet"})
+    assert handlers.keys() == {"run_agent", "greet:daily"}
+    number = await make.queued(type="greet:daily", queue="default", payload={"name": "Anna"})
+    async with working(tuned(rt), handlers):
+        assert (await ends(rt, number)).result == {"hello": "Anna"}
+
+
+def test_a_built_in_type_may_be_replaced() -> None:
+    assert registry.load({"run_agent": "my_handlers:shadow"})["run_agent"] is not run_agent
+
+
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("my_handlers", "is 'my_handlers'; give package.module:function"),
+        ("my_handlers:", "is 'my_handlers:'; give package.module:function"),
+        (":greet", "is ':greet'; give package.module:function"),
+        ("no_such_module:f", "no_such_module:f cannot be imported: No module named"),
+        ("my_handlers:nobody", "has no attribute 'nobody'"),
+        ("my_broken:f", "my_broken:f cannot be imported: no way"),
+        ("my_typo:f", "my_typo:f cannot be imported: "),
+        ("my_exit:f", "my_exit:f cannot be imported: bye"),
+        ("..my:f", "cannot be imported: "),
+        ("my_handlers:plain", "must be an async function that takes a context"),
+        ("my_handlers:VALUE", "must be an async function that takes a context"),
+        ("my_handlers:Group", "must be an async function that takes a context"),
+    ],
+)
+def test_a_path_that_leads_to_no_handler_is_told_in_one_line(path: str, says: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        registry.load({"report:weekly": path})
+    message = str(raised.value)
+    assert message.startswith("handlers.report:weekly")
+    assert says in message
+    assert "\n" not in message

@@ -1,0 +1,257 @@
+"""The log of a run: stored soon, in order, once, and bounded while it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import timedelta
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome, Snooze
+from draftsman.handlers import log
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.log import CHUNK, KEPT, RunLog
+from draftsman.handlers.registry import Handler
+from draftsman.runtime import Runtime
+from draftsman.services.checkpoint import Checkpoints
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.loops.crews import Held, Said, reaches, soon, tuned, working
+from tests.core.loops.wire import wired
+from tests.factories import Factory
+from tests.support.waits import until, wait_blocked
+
+S = Status
+
+
+async def stored(rt: Runtime, number: int) -> list[str]:
+    return [chunk.text for chunk in await rt.checkpoints.logs(number)]
+
+
+async def holds(rt: Runtime, number: int, text: str) -> bool:
+    return text in "".join(await stored(rt, number))
+
+
+async def test_a_line_is_stored_soon_and_gets_its_end(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 0.01)
+    work = await make.running()
+    lines = RunLog(rt.checkpoints, work.lease)
+    lines.write("one")
+    await until(lambda: holds(rt, work.number, "one\n"), "the first line")
+    lines.write("two\n")
+    await until(lambda: holds(rt, work.number, "two\n"), "the second line")
+    await lines.close()
+    assert await stored(rt, work.number) == ["one\n", "two\n"]
+
+
+async def test_lines_wait_for_company_and_not_longer_than_a_piece_is_long(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 60)
+    work = await make.running()
+    lines = RunLog(rt.checkpoints, work.lease)
+    text = "".join(f"{number}\n" for number in range(CHUNK // 4))
+    lines.write("first")
+    assert len(text) > CHUNK
+    lines.write(text)
+    await until(lambda: holds(rt, work.number, text), "everything")
+    await lines.close()
+    pieces = await stored(rt, work.number)
+    assert [len(piece) for piece in pieces[:-1]] == [CHUNK] * (len(pieces) - 1)
+    assert "".join(pieces) == f"first\n{text}"
+
+
+async def test_closing_stores_the_rest(rt: Runtime, make: Factory) -> None:
+    work = await make.running()
+    lines = RunLog(rt.checkpoints, work.lease)
+    lines.write("the end\0\ud800")
+    await soon(lines.close())
+    assert await stored(rt, work.number) == ["the end\ufffd?\n"]
+
+
+async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
+    rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 0.01)
+    work = await make.running()
+    lines = RunLog(rt.checkpoints, work.lease)
+    async with rt.db.connection() as other, other.transaction():
+        await other.execute(
+            "SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (work.number,)
+        )
+        lines.write("first")
+        await wait_blocked(conn, by=other.info.backend_pid)
+        lines.write("second")
+        closing = asyncio.create_task(lines.close())
+        lines.write("third")
+        await asyncio.sleep(0)
+    await soon(closing)
+    assert "".join(await stored(rt, work.number)) == "first\nsecond\nthird\n"
+
+
+async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
+    rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 0.01)
+    work = await make.running()
+    async with wired(database_url) as (wire, db):
+        lines = RunLog(Checkpoints(db), work.lease)
+        wire.lose_reply_to(b"COMMIT")
+        lines.write("first")
+        await soon(wire.lost.wait())
+        lines.write("second")
+        await until(lambda: holds(rt, work.number, "second"), "the second line")
+        await lines.close()
+    assert "".join(await stored(rt, work.number)) == "first\nsecond\n"
+
+
+async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_is_told(
+    rt: Runtime,
+    make: Factory,
+    database_url: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 0.01)
+    said, work = Said(caplog), await make.running()
+    async with wired(database_url) as (wire, db):
+        lines = RunLog(Checkpoints(db), work.lease)
+        wire.cut()
+        for number in range(3 * KEPT // 100):
+            lines.write(f"{number:099}")
+        assert len(lines._text) <= KEPT + len(log.CUT)
+        await said.wait(f"log of D-{work.number} not stored yet")
+        wire.mend()
+        await until(lambda: holds(rt, work.number, f"{number:099}\n"), "the last line")
+        await lines.close()
+    text = "".join(await stored(rt, work.number))
+    assert text.startswith(log.CUT)
+    assert KEPT // 2 < len(text) < KEPT + 1000
+    whole = text.splitlines()[2:]
+    assert whole == [f"{n:099}" for n in range(int(whole[0]), number + 1)]
+
+
+async def test_a_run_that_lost_its_job_stores_nothing_and_says_nothing(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 0.01)
+    work = await make.running()
+    lines = RunLog(rt.checkpoints, work.lease)
+    await rt.sweeps.rescue(Term(), [make.worker])
+    lines.write("late")
+    await until(lambda: is_over(lines), "the writer's end")
+    lines.write("later")
+    await lines.close()
+    assert await stored(rt, work.number) == []
+
+
+async def is_over(lines: RunLog) -> bool:
+    return lines._writer is not None and lines._writer.done()
+
+
+async def test_a_run_that_is_being_canceled_may_still_log(rt: Runtime, make: Factory) -> None:
+    work = await make.running()
+    await rt.operate.cancel(work.number, make.owner)
+    lines = RunLog(rt.checkpoints, work.lease)
+    lines.write("tidying up")
+    await lines.close()
+    assert await stored(rt, work.number) == ["tidying up\n"]
+
+
+async def fail(ctx: RunContext) -> Outcome:
+    raise ValueError("no luck")
+
+
+async def ask(ctx: RunContext) -> Outcome:
+    await ctx.ask("pick", "Which?", choices=["a"])
+    return Done({})
+
+
+async def sleep(ctx: RunContext) -> Outcome:
+    await ctx.sleep("nap", timedelta(hours=1))
+    return Done({})
+
+
+async def snooze(ctx: RunContext) -> Outcome:
+    return Snooze(3600)
+
+
+async def done(ctx: RunContext) -> Outcome:
+    return Done({})
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (fail, S.RETRYING),
+        (ask, S.WAITING_FOR_INPUT),
+        (sleep, S.SCHEDULED),
+        (snooze, S.SCHEDULED),
+        (done, S.COMPLETED),
+    ],
+)
+async def test_the_last_lines_before_any_end_are_stored(
+    rt: Runtime,
+    make: Factory,
+    monkeypatch: pytest.MonkeyPatch,
+    end: Handler,
+    status: Status,
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 60)
+
+    async def handler(ctx: RunContext) -> Outcome:
+        ctx.log("why it ended")
+        return await end(ctx)
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}):
+        await reaches(rt, number, status)
+        (kept,) = await stored(rt, number)
+        assert kept.startswith("why it ended\n")
+        assert ("Traceback" in kept) == (status == Status.RETRYING)
+
+
+@pytest.mark.parametrize("canceled", [True, False])
+async def test_the_last_lines_before_a_stop_are_stored(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch, canceled: bool
+) -> None:
+    monkeypatch.setattr(log, "DELAY", 60)
+    held = Held()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        ctx.log("it began")
+        try:
+            return await held(ctx)
+        finally:
+            ctx.log("it was stopped")
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}) as crew:
+        await held.next()
+        if canceled:
+            await rt.operate.cancel(number, make.owner)
+        else:
+            crew.shut_down("test")
+        await reaches(rt, number, S.CANCELED if canceled else S.RESUMED)
+    assert "".join(await stored(rt, number)) == "it began\nit was stopped\n"
+
+
+async def test_each_run_has_a_log_of_its_own(rt: Runtime, make: Factory) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        ctx.log(f"this is run {ctx.job.run}")
+        await ctx.ask("pick", "Which?", choices=["a"])
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}):
+        await reaches(rt, number, S.WAITING_FOR_INPUT)
+        await make.answer(number, "a")
+        await reaches(rt, number, S.COMPLETED)
+    chunks = await rt.checkpoints.logs(number)
+    assert [(chunk.run, chunk.seq, chunk.text) for chunk in chunks] == [
+        (1, 0, "this is run 1\n"),
+        (2, 0, "this is run 2\n"),
+    ]

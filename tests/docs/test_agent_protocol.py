@@ -1,0 +1,64 @@
+"""The page about the agent protocol is true: its tables are the models', its examples run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from draftsman.handlers.protocol import Ask, Malformed, Result
+from draftsman.handlers.sample import make_sample_repo
+from draftsman.handlers.workspace import Workspace
+from draftsman.settings import AgentSettings, ProfileSettings
+from tests.core.agents.driver import Heard, answering, converse, start_in
+from tests.docs.protocol_tables import DOCS, PAGE, page
+
+PYTHON = ("{python}", str(DOCS / "examples" / "agent.py"))
+SHELL = (str(DOCS / "examples" / "agent.sh"),)
+
+
+def test_the_page_says_what_the_models_say() -> None:
+    text = PAGE.read_text()
+    again = "regenerate it: python tests/docs/protocol_tables.py"
+    assert page(text) == text, again
+
+
+@pytest.fixture
+async def workspace(tmp_path: Path) -> Workspace:
+    await make_sample_repo(tmp_path / "sample")
+    return await Workspace.prepare(tmp_path / "data", str(tmp_path / "sample"), job=7, run=1)
+
+
+async def run(command: tuple[str, ...], space: Workspace, answers: dict[str, str]) -> Heard:
+    agent = AgentSettings(command=command)
+    start = start_in(space, ProfileSettings())
+    return await converse(agent, start, space.path, space.home, answering(answers))
+
+
+@pytest.mark.parametrize("command", [PYTHON, SHELL], ids=["python", "shell"])
+async def test_an_example_asks_parks_and_does_what_was_answered(
+    command: tuple[str, ...], workspace: Workspace
+) -> None:
+    parked = await run(command, workspace, {})
+    assert (parked.code, parked.log, parked.of(Malformed)) == (0, b"", [])
+    [ask] = parked.messages
+    assert isinstance(ask, Ask)
+    assert [choice.value for choice in ask.choices] == ["hello", "goodbye"]
+    assert not (workspace.path / "GREETING.txt").exists()
+    for word in ("hello", "goodbye"):
+        heard = await run(command, workspace, {"word": word})
+        assert (heard.code, heard.log, heard.of(Malformed)) == (0, b"", [])
+        assert heard.of(Result)[0].summary == f"said {word}"
+        assert (workspace.path / "GREETING.txt").read_text().startswith(word)
+
+
+def test_the_examples_are_short_and_need_nothing() -> None:
+    python = (DOCS / "examples" / "agent.py").read_text()
+    code = [line for line in python.splitlines() if line.strip()]
+    assert len(code) <= 12
+    assert python.startswith("import json, sys\n")
+    shell = (DOCS / "examples" / "agent.sh").read_text()
+    assert shell.startswith("#!/bin/sh\n")
+    assert "jq" not in shell
+    assert shutil.which("sh") is not None
