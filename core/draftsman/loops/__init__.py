@@ -1,0 +1,1 @@
+"""What runs for ever: the worker, its heart, its ear, and the leader."""

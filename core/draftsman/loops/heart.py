@@ -1,0 +1,73 @@
+"""The worker's heart: it says that the worker and its runs live, and learns what they lost."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from draftsman.loops.loop import Outage, Stop
+from draftsman.loops.worker import Worker
+from draftsman.settings import WorkerSettings
+
+TICK: Final = 5.0
+"""Seconds between two thoughts of beating: a third of what others give a free session lock."""
+_log = logging.getLogger(__name__)
+
+
+class Heart:
+    """Beats for one worker.
+
+    A worker that was stopped for longer than its lease kills its runs before it does anything
+    else: somebody else has them by now.
+    """
+
+    def __init__(
+        self,
+        worker: Worker,
+        settings: WorkerSettings,
+        register: Callable[[], Awaitable[None]],
+        held: Callable[[], bool],
+    ) -> None:
+        self.stop = Stop()
+        self._worker = worker
+        self._settings = settings
+        self._register = register
+        self._held = held
+        self._last = _clock()
+        self._outage = Outage("the heartbeat")
+
+    async def run(self) -> None:
+        """Beat until stopped; more often while the session lock does not speak for the worker."""
+        while not await self.stop.wait(min(TICK, self._settings.heartbeat)):
+            due = _clock() - self._last >= self._settings.heartbeat - TICK / 2
+            if due or not self._held():
+                await self._outage.guard(self.beat)
+
+    async def beat(self) -> None:
+        """Beat once; stop the runs that are lost or canceled."""
+        if (silent := _clock() - self._last) > self._settings.lease:
+            _log.warning("no heartbeat for %.0f s: all runs are given up", silent)
+            for lost in list(self._worker.running.values()):
+                lost.cancel("lost")
+        registered, pulses = await self._worker.claim.heartbeat(
+            self._worker.leases(), draining=bool(self._worker.stop)
+        )
+        self._last = _clock()
+        if not registered:
+            await self._register()
+        for pulse in pulses:
+            execution = self._worker.running.get(pulse.token)
+            if not pulse.owned:
+                self._worker.lose(pulse.token)
+            elif execution is not None and pulse.canceled:
+                execution.cancel("canceled")
+            elif execution is not None:
+                execution.beat()
+
+
+def _clock() -> float:
+    """Seconds that go on while the machine sleeps, where the system can tell."""
+    boot = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot is None else time.clock_gettime(boot)

@@ -1,0 +1,118 @@
+"""The leader: the one worker that sweeps.
+
+Leases cannot exclude two leaders, so two do no harm: each sweep's statement proves the lease.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Final
+from uuid import UUID
+
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
+
+from draftsman.errors import DraftsmanError
+from draftsman.loops.loop import Outage, Stop
+from draftsman.services.sweep import Sweeps
+from draftsman.settings import SweepSettings
+from draftsman.store.sweeps import Term
+
+TICK: Final = 1.0
+"""Seconds between two looks for what is due next, at most, and for local workers that died."""
+DISTRUST: Final = 0.8
+"""Part of its time after which a lease that could not be renewed is given up."""
+logging.getLogger("apscheduler").setLevel(logging.ERROR)
+_log = logging.getLogger(__name__)
+
+
+class Leader:
+    """Stands for leader all the time, and leads while it holds the lease."""
+
+    def __init__(self, sweeps: Sweeps, settings: SweepSettings, owner: UUID) -> None:
+        self.stop = Stop()
+        self._sweeps = sweeps
+        self._settings = settings
+        self._owner = owner
+        self._term: int | None = None
+        self._outage = Outage("the leader")
+
+    async def run(self) -> None:
+        """Stand and lead until stopped; resign then."""
+        while not self.stop:
+            await self._outage.guard(self._stand)
+            if self._term is not None:
+                await self._lead(Term(self._owner, self._term))
+                self._term = None
+            await self.stop.wait(min(TICK * 2, self._settings.lease / 2))
+
+    async def _stand(self) -> None:
+        self._term = await self._sweeps.acquire(self._owner, self._settings.lease)
+
+    async def _lead(self, term: Term) -> None:
+        _log.info("leading, term %s", term.term)
+        scheduler = AsyncIOScheduler(timezone="UTC")
+        for name in self._sweeps.names:
+            scheduler.add_job(
+                self._sweep,
+                "interval",
+                args=(name, term),
+                seconds=self._settings.interval,
+                max_instances=1,
+                coalesce=True,
+                id=name,
+            )
+        scheduler.start()
+        parts = {asyncio.create_task(self._keep(term)), asyncio.create_task(self._watch(term))}
+        try:
+            for name in self._sweeps.names:
+                await self._sweep(name, term)
+            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*ended)
+        finally:
+            for part in parts:
+                part.cancel()
+            scheduler.shutdown(wait=False)
+            await asyncio.gather(*parts, return_exceptions=True)
+            await self._outage.guard(lambda: self._sweeps.resign(term))
+            _log.info("no longer leading, term %s", term.term)
+
+    async def _keep(self, term: Term) -> None:
+        """Renew at half of the lease; return when it is lost, doubtful, or we stop."""
+        loop = asyncio.get_running_loop()
+        renewed = loop.time()
+        while not await self.stop.wait(self._settings.lease / 2):
+            asked = loop.time()
+            try:
+                if not await self._sweeps.renew(term, self._settings.lease):
+                    return
+                renewed = asked
+            except DraftsmanError as error:
+                _log.warning("the lease was not renewed: %s", error)
+                if loop.time() - renewed > self._settings.lease * DISTRUST:
+                    return
+
+    async def _watch(self, term: Term) -> None:
+        """Promote to the second, and take over from local workers as soon as they die."""
+        while True:
+            due = None
+            try:
+                if await self._sweeps.local_deaths():
+                    await self._sweep("rescue", term)
+                    await self._sweep("reap", term)
+                due = await self._sweeps.next_due()
+                if due is not None and due <= 0:
+                    await self._sweep("promote", term)
+                    await self._sweep("expire", term)
+            except DraftsmanError as error:
+                _log.debug("the timer waits for the database: %s", error)
+            await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))
+
+    async def _sweep(self, name: str, term: Term) -> None:
+        try:
+            changed = await self._sweeps.names[name](term)
+        except DraftsmanError as error:
+            _log.warning("sweep %s failed: %s", name, error)
+            return
+        if changed:
+            _log.info("sweep %s: %s rows", name, changed)

@@ -1,0 +1,194 @@
+"""One run of one job: the handler, its deadline, and what its end means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from draftsman.domain.classify import as_failure
+from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
+from draftsman.domain.retry import RetryPolicy
+from draftsman.domain.run import Claimed
+from draftsman.domain.text import REQUEST_LIMIT, bounded
+from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.registry import Handler
+from draftsman.log import redact
+from draftsman.services.checkpoint import Checkpoints
+from draftsman.services.claim import Claim
+from draftsman.services.questions import Questions
+from draftsman.services.settle import Settle
+from draftsman.settings import Settings
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What every run of a worker shares."""
+
+    settings: Settings
+    types: Mapping[str, RetryPolicy]
+    claim: Claim
+    checkpoints: Checkpoints
+    questions: Questions
+    settle: Settle
+    revive: Callable[[], Awaitable[None]] | None = None
+    """Brings the database back where this process may: the embedded one after it was killed."""
+
+
+class Execution:
+    """A run in a slot. `result` is set when it completed and the worker has to settle it."""
+
+    def __init__(self, bench: Bench, job: Claimed, handler: Handler) -> None:
+        self.job = job
+        self.result: dict[str, Any] | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._bench = bench
+        self._handler = handler
+        self._limits = bench.types.get(job.type, RetryPolicy())
+        self._context: RunContext | None = None
+        self._why: str | None = None
+        self._begun = False
+        self._settling = False
+        """Whether the handler is over: what is being written now must not be interrupted."""
+
+    def start(self, ended: Callable[[Execution], None]) -> None:
+        """Begin; `ended` is called once the handler is over."""
+        self.task = asyncio.create_task(self._run(), name=f"{self.job.name}.{self.job.run}")
+        self.task.add_done_callback(lambda _: ended(self))
+
+    def cancel(self, why: str) -> None:
+        """Tell the handler once to end: `canceled`, `shutdown` or `lost`."""
+        if self._why is not None or self.task is None:
+            return
+        if why == "lost" and self._context is not None and self._context.parked:
+            return  # it gave its lease back itself, and may tidy up
+        self._why = why
+        if self._context is not None:
+            self._context.stopping = why
+        # a task that is cancelled before its first step would settle nothing
+        if self._begun and not self._settling:
+            self.task.cancel()
+
+    async def abandon(self) -> None:
+        """Hand back the job of a handler that does not end, whatever it does."""
+        self._settling = True
+        _log.error("%s does not end; its job is handed back", self.job.name)
+        await self._persist(lambda: self._bench.settle.hand_back(self.job, "shutdown"))
+
+    def kill(self) -> None:
+        """Cancel a handler again that did not end when it was told to."""
+        if self.task is not None and not self._settling:
+            self.task.cancel()
+
+    def beat(self) -> None:
+        """Pass on that the run is still this worker's; its agent's guard waits for it."""
+        if self._context is not None:
+            self._context.beat()
+
+    async def _run(self) -> None:
+        self._begun = True
+        if self._why is not None:
+            await self._stopped()
+            return
+        try:
+            await self._execute()
+        except Parked:
+            return
+        except LeaseLost:
+            await self._end(lambda: self._bench.settle.canceled(self.job))
+        except asyncio.CancelledError:
+            await self._stopped()
+        except BaseException as error:  # a handler's sys.exit() must not end the worker
+            if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
+                return
+            failure = as_failure(error)
+            _log.warning("%s failed: %s", self.job.name, failure)
+            if failure is not error and self._context is not None:
+                self._context.log(redact("".join(traceback.format_exception(error))))
+            await self._end(lambda: self._bench.settle.failure(self.job, failure))
+
+    async def _execute(self) -> None:
+        left = await self._time_left()
+        self._context = context = RunContext(
+            self.job,
+            settings=self._bench.settings,
+            checkpoints=self._bench.checkpoints,
+            questions=self._bench.questions,
+            settle=self._bench.settle,
+            deadline=left,
+        )
+        try:
+            async with asyncio.timeout(left) as deadline:
+                outcome = await self._handler(context)
+        except TimeoutError:
+            if deadline.expired():
+                text = f"it ran for {self._limits.timeout:.0f} s, its limit; waiting is excluded"
+                raise Failure(text, code="timeout") from None
+            raise
+        self._settling = True
+        result = _result(outcome)
+        if result is None:
+            await self._end(lambda: self._bench.settle.outcome(self.job, outcome))
+            return
+        self.result = result
+        await self._persist(context.close)
+
+    async def _time_left(self) -> float:
+        spent = await self._bench.claim.ran_before(self.job.lease) if self.job.run > 1 else 0.0
+        if spent >= self._limits.timeout:
+            text = f"it ran {spent:.0f} s in all; its limit is {self._limits.timeout:.0f} s"
+            raise Failure(text, code="timeout")
+        return self._limits.timeout - spent
+
+    async def _stopped(self) -> None:
+        """Settle a run that was cancelled from outside; a lost one writes nothing."""
+        self._settling = True
+        settle = self._bench.settle
+        match self._why:
+            case "canceled":
+                await self._end(lambda: settle.canceled(self.job))
+            case "lost":
+                _log.warning("%s lost its job; it was stopped and wrote nothing", self.job.name)
+            case _:
+                await self._end(lambda: settle.hand_back(self.job, "shutdown"))
+
+    async def _end(self, write: Callable[[], Awaitable[Any]]) -> None:
+        """Store the log while the run still owns its job, then write how it ended."""
+        self._settling = True
+        if self._context is not None:
+            await self._persist(self._context.close)
+        await self._persist(write)
+
+    async def _persist(self, write: Callable[[], Awaitable[Any]]) -> None:
+        """Write, and wait for the database while the lease may still hold."""
+        deadline = asyncio.get_running_loop().time() + self._bench.settings.worker.lease
+        while True:
+            try:
+                await write()
+                return
+            except LeaseLost:
+                return
+            except DatabaseUnreachable as error:
+                if asyncio.get_running_loop().time() > deadline or self._why == "shutdown":
+                    _log.error("%s could not be settled: %s", self.job.name, error)
+                    return
+                await asyncio.sleep(self._bench.settings.worker.poll)
+
+
+def _result(outcome: object) -> dict[str, Any] | None:
+    """Return the result of a Done, None for another outcome; raises Failure for neither."""
+    if isinstance(outcome, Snooze | Cancel):
+        return None
+    if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
+        text = "the handler returned no outcome; return Done({...}), Snooze(...) or Cancel(...)"
+        raise Failure(text, declared="INVALID_OUTPUT")
+    try:
+        return dict(bounded(outcome.result, REQUEST_LIMIT, "the result"))
+    except UsageError as error:
+        raise Failure(str(error), declared="INVALID_OUTPUT") from None

@@ -1,0 +1,177 @@
+"""Everything wired: what a front end holds, and all that it needs."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import pwd
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import UUID
+
+from draftsman import __version__, migrate
+from draftsman.domain.actor import Actor
+from draftsman.domain.ids import new_id
+from draftsman.domain.job import OnLost, Source
+from draftsman.domain.policy import Person, Policy
+from draftsman.domain.retry import BUILT_IN, RetryPolicy
+from draftsman.embedded import EmbeddedServer
+from draftsman.handlers.registry import Handler
+from draftsman.loops.crew import Crew
+from draftsman.loops.run import Bench
+from draftsman.services.checkpoint import Checkpoints
+from draftsman.services.claim import Claim
+from draftsman.services.inspect import Inspect
+from draftsman.services.intake import Intake
+from draftsman.services.operate import Operate
+from draftsman.services.questions import Questions
+from draftsman.services.settle import Settle
+from draftsman.services.sweep import Sweeps
+from draftsman.settings import Settings
+from draftsman.store.db import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The services over one database, and who is asking for them."""
+
+    settings: Settings
+    db: Database
+    embedded: bool
+    policy: Policy
+    types: dict[str, RetryPolicy]
+    intake: Intake
+    questions: Questions
+    operate: Operate
+    inspect: Inspect
+    checkpoints: Checkpoints
+    settle: Settle
+    sweeps: Sweeps
+
+    def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
+        """Return the claims of one worker."""
+        return Claim(self.db, worker, queues)
+
+    def crew(
+        self,
+        handlers: Mapping[str, Handler],
+        *,
+        queues: Sequence[str] | None = None,
+        slots: int | None = None,
+        leader: bool = True,
+    ) -> Crew:
+        """Return a worker of this process with everything around it."""
+        worker, served = new_id(), queues or self.settings.worker.queues
+        bench = Bench(
+            self.settings,
+            self.types,
+            self.claim(worker, served),
+            self.checkpoints,
+            self.questions,
+            self.settle,
+            self._revive if self.embedded else None,
+        )
+        return Crew(
+            worker,
+            bench,
+            self.db,
+            handlers,
+            version=__version__,
+            queues=served,
+            slots=slots or self.settings.worker.slots,
+            sweeps=self.sweeps if leader else None,
+        )
+
+    async def _revive(self) -> None:
+        server = EmbeddedServer(self.settings.data_dir, self.settings.embedded.idle_stop)
+        await asyncio.to_thread(server.revive)
+
+    async def actor(self, channel: Source = Source.CLI) -> Actor:
+        """Return who runs this process, with their person and roles.
+
+        On a local server that is the operating-system user, by uid and never by `$USER`; on a
+        remote one the database role. The owner of an embedded database has every role.
+        """
+        health, _ = await self.inspect.health()
+        name = login() if self.embedded or health.local else health.role
+        return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
+
+
+def login() -> str:
+    """Return the name of the user that this process really runs as."""
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid-{os.getuid()}"
+
+
+def policy(settings: Settings) -> Policy:
+    """Return who may do what, as configured."""
+    people = {}
+    for name, person in settings.people.items():
+        ids = {Source.SLACK: person.slack, Source.TRELLO: person.trello}
+        ids |= {Source.CLI: person.login, Source.TUI: person.login}
+        known = {channel: value for channel, value in ids.items() if value}
+        people[name] = Person(name, frozenset(person.roles), known)
+    return Policy(people, settings.groups, settings.questions.self_approval)
+
+
+def retry_policies(settings: Settings) -> dict[str, RetryPolicy]:
+    """Return the limits of every type that has its own: built in, then configured."""
+    merged = dict(BUILT_IN)
+    for name, limits in settings.types.items():
+        base = merged.get(name, RetryPolicy())
+        changes = limits.model_dump(exclude_none=True)
+        if "on_lost" in changes:
+            changes["on_lost"] = OnLost(changes["on_lost"])
+        merged[name] = RetryPolicy(
+            **{field: changes.get(field, getattr(base, field)) for field in base.__slots__}
+        )
+    return merged
+
+
+async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
+    """Return the URL of the database, and whether it is the embedded one, which is started.
+
+    The embedded database migrates by itself; a server never does.
+    """
+    if settings.database_url is not None:
+        return settings.database_url.get_secret_value(), False
+    server = EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
+    url = await asyncio.to_thread(server.ensure)
+    if migrations:
+        await migrate.migrate(url)
+    return url, True
+
+
+@asynccontextmanager
+async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
+    """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
+    url, embedded = await database_url(settings)
+    db = Database(url, settings.database, read_only=read_only)
+    await db.open()
+    try:
+        yield wire(settings, db, embedded)
+    finally:
+        await db.close()
+
+
+def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
+    """Return the services over an open database."""
+    people, types = policy(settings), retry_policies(settings)
+    lease = settings.worker.lease
+    return Runtime(
+        settings,
+        db,
+        embedded,
+        people,
+        types,
+        Intake(db, people, types),
+        Questions(db, people, settings.questions.expires_in),
+        Operate(db, people),
+        Inspect(db, lease),
+        Checkpoints(db),
+        Settle(db, types),
+        Sweeps(db, people, settings.sweeps, lease),
+    )

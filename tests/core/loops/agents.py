@@ -1,0 +1,119 @@
+"""Little agents that tests write, repositories for them to work on, and workers to drive them."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from draftsman.handlers import registry
+from draftsman.handlers.git import environment
+from draftsman.loops.crew import Crew
+from draftsman.runtime import Runtime
+from tests.core.loops.crews import tuned, working
+from tests.factories import Factory
+from tests.support.waits import until
+
+PRELUDE = """
+import json, os, sys
+def say(type, **fields):
+    print(json.dumps({"type": type, **fields}), flush=True)
+def hear():
+    line = sys.stdin.readline()
+    return json.loads(line) if line else sys.exit(0)
+def ask(key, text="Which?", **fields):
+    fields = fields or {"choices": ["red", "blue"]}
+    say("ask", id=key, key=key, text=text, **fields)
+    return hear()
+def parked(reply):
+    if reply["type"] == "park":
+        sys.exit(0)
+    return reply
+start = hear()
+"""
+"""What the agents of the tests begin with."""
+
+
+def agent(code: str) -> dict[str, Any]:
+    """Return the configuration of an agent that runs this."""
+    return {"command": ["{python}", "-I", "-S", "-c", PRELUDE + code]}
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    """Run git as nobody in particular; return what it said."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=cwd, env=environment(), capture_output=True, check=True
+    )
+    return done.stdout.decode(errors="surrogateescape").strip()
+
+
+def make_repository(path: Path, **files: str | bytes) -> Path:
+    """Make a repository with one commit."""
+    path.mkdir()
+    git("init", "-q", "-bmain", ".", cwd=path)
+    for name, content in (files or {"a": "one\n"}).items():
+        data = content.encode() if isinstance(content, str) else content
+        (path / f"{name}.txt").write_bytes(data)
+    git("add", "-A", cwd=path)
+    git("commit", "-qm", "first", cwd=path)
+    return path
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of every file below a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes()) for path in files
+    }
+
+
+@asynccontextmanager
+async def driving(
+    rt: Runtime,
+    data_dir: Path,
+    code: str,
+    *,
+    leader: bool = False,
+    slots: int = 2,
+    **settings: Any,
+) -> AsyncIterator[Crew]:
+    """Run a worker with one agent, `test`, and the handlers that are built in."""
+    configured = tuned(rt, data_dir=data_dir, agents={"test": agent(code)}, **settings)
+    async with working(configured, registry.load({}), leader=leader, slots=slots) as crew:
+        yield crew
+
+
+async def wanted(make: Factory, repo: Path | str | None, **fields: Any) -> int:
+    """Submit a job for the agent."""
+    source = {} if repo is None else {"repo": str(repo)}
+    values = {"type": "run_agent", "agent": "test", "queue": "default", "title": "Do it"}
+    return await make.queued(**(values | source | fields))
+
+
+async def is_gone(pid: int) -> bool:
+    """Return whether a process has ended; a zombie has."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def gone(*pids: int) -> None:
+    """Return once these processes have ended."""
+    for pid in pids:
+        await until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
+
+
+async def file(path: Path) -> str:
+    """Return a file's content once it is there, complete with its newline."""
+
+    async def look() -> bool:
+        return path.exists() and path.read_text().endswith("\n")
+
+    await until(look, str(path))
+    return await asyncio.to_thread(path.read_text)

@@ -1,0 +1,322 @@
+"""The leader: one of all the workers sweeps, and somebody always does."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Iterator
+from datetime import datetime
+from uuid import UUID
+
+import pytest
+
+from draftsman import host
+from draftsman.domain.job import Job, Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.question import Answered
+from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
+from draftsman.loops.crew import Crew
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.core.loops.crews import (
+    Said,
+    ends,
+    kinds,
+    last_event,
+    noop,
+    reaches,
+    row_of,
+    run_of,
+    tuned,
+    working,
+)
+from tests.core.loops.wire import wired
+from tests.factories import Factory
+from tests.support.statements import rows, value
+from tests.support.waits import until
+
+S = Status
+SELDOM = {"interval": 3600}
+"""Sweeps at the start only: what comes later is the timer's."""
+
+
+@pytest.fixture
+def process() -> Iterator[subprocess.Popen[bytes]]:
+    """Give a process that a worker's row may point to."""
+    with subprocess.Popen(["sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+async def leads(rt: Runtime, crew: Crew) -> bool:
+    row = await row_of(rt, crew.id)
+    return row is not None and row.leader
+
+
+async def worker_of(make: Factory, process: subprocess.Popen[bytes]) -> UUID:
+    """Register a worker on this host that the process stands for."""
+    began = host.started(process.pid)
+    return await make.worker_row(
+        host_id=host.identity(), pid=process.pid, pid_started=began, types=["noop"]
+    )
+
+
+async def test_one_worker_leads_and_another_takes_over_when_it_stops(
+    rt: Runtime, conn: Connection
+) -> None:
+    async with (
+        working(tuned(rt), {"noop": noop}) as idle,
+        working(tuned(rt), {"noop": noop}, leader=True) as leader,
+    ):
+        await until(lambda: leads(rt, leader), "the first leader")
+        async with working(tuned(rt), {"noop": noop}, leader=True) as heir:
+            terms = await rows(conn, "SELECT owner, term FROM draftsman.leases")
+            assert terms == [(leader.id, 1)]
+            leader.shut_down("test")
+            await until(lambda: leads(rt, heir), "the second leader")
+            assert not await leads(rt, idle)
+            assert await value(conn, "SELECT term FROM draftsman.leases") == 2
+
+
+async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> None:
+    async with working(tuned(rt, sweeps={"lease": 600}), {"noop": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+    query = "SELECT expires_at <= draftsman.now() FROM draftsman.leases"
+    assert await value(conn, query) is True
+
+
+async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
+    rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
+) -> None:
+    old = await worker_of(make, process)
+    assert await rt.sweeps.acquire(old, 3600) == 1
+    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+        process.kill()
+        await until(lambda: leads(rt, crew), "the new leader")
+        assert await value(conn, "SELECT term FROM draftsman.leases") == 2
+
+
+async def test_the_lease_of_a_leader_that_lives_is_left_alone(
+    rt: Runtime, make: Factory, process: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    old = await worker_of(make, process)
+    said = Said(caplog)
+    assert await rt.sweeps.acquire(old, 3600) == 1
+    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+        assert crew.leader is not None
+        await crew.leader._stand()
+        assert crew.leader._term is None
+    assert said.lines("leading") == []
+
+
+async def test_every_sweep_runs_when_somebody_begins_to_lead(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    lost = await make.running(worker=await make.worker_row())
+    await conn.execute("UPDATE draftsman.job_runs SET heartbeat_at = now() - interval '1 hour'")
+    await conn.execute("UPDATE draftsman.workers SET heartbeat_at = now() - interval '2 days'")
+    partitions = await value(conn, COUNT)
+    newest = await value(
+        conn,
+        "SELECT max(relname) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'job_events_2%'",
+    )
+    await conn.execute(f"DROP TABLE draftsman.{newest}".encode())
+    async with working(tuned(rt, sweeps=SELDOM), {"other": noop}, leader=True):
+        await reaches(rt, lost.number, S.RETRYING)
+        await until(lambda: counts(conn, partitions), "the partition made again")
+    assert await value(conn, "SELECT count(*) FROM draftsman.workers") == 0
+
+
+COUNT = "SELECT count(*) FROM pg_inherits WHERE inhparent = 'draftsman.job_events'::regclass"
+
+
+async def counts(conn: Connection, wanted: int) -> bool:
+    return bool(await value(conn, COUNT) == wanted)
+
+
+async def test_sweeps_come_again_after_the_interval(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    async with working(tuned(rt, sweeps={"interval": 0.1}), {"other": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        for _ in range(2):
+            lost = await make.running(worker=await make.worker_row())
+            await conn.execute(
+                "UPDATE draftsman.job_runs SET heartbeat_at = now() - interval '1 hour'"
+                " WHERE job = %s",
+                (lost.number,),
+            )
+            await reaches(rt, lost.number, S.RETRYING)
+
+
+async def promoted_late(rt: Runtime, number: int, due: datetime) -> float:
+    """Return by how many seconds a job was late when it became claimable."""
+    events = await rt.inspect.trail(number)
+    moved = [e for e in events if e.kind in ("job_promoted", "job_woken", "job_retried")]
+    return (moved[-1].created_at - due).total_seconds()
+
+
+async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        number = await make.queued(queue="default", delay=0.5)
+        job = await ends(rt, number)
+    assert job.run_at is not None
+    assert 0 <= await promoted_late(rt, number, job.run_at) < 1.5
+
+
+async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
+    due: list[Job] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        if ctx.job.run == 1:
+            raise Failure("busy", http_status=503, retry_after=0.5)
+        due.append(await rt.inspect.job(ctx.job.number))
+        return Done({})
+
+    limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}
+    number = await make.queued(queue="default")
+    async with working(tuned(rt, types=limits, sweeps=SELDOM), {"noop": handler}, leader=True):
+        failed = await reaches(rt, number, S.RETRYING)
+        assert failed.next_retry_at is not None
+        job = await ends(rt, number)
+    assert (job.status, job.retry_count, job.run_count) == (S.COMPLETED, 1, 2)
+    assert 0 <= await promoted_late(rt, number, failed.next_retry_at) < 1.5
+
+
+async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, make: Factory) -> None:
+    got: list[object] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        got.append(
+            await ctx.ask(
+                "pick",
+                "Which?",
+                choices=["a", "b"],
+                expires_in=0.5,
+                on_expire="default",
+                default="b",
+            )
+        )
+        return Done({})
+
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": handler}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        number = await make.queued(queue="default")
+        await ends(rt, number)
+    question = await rt.questions.get(number, 1)
+    assert question.expires_at is not None
+    closed = await last_event(rt, number, "question_expired")
+    assert 0 <= (closed.created_at - question.expires_at).total_seconds() < 1.5
+    [answer] = got
+    assert isinstance(answer, Answered)
+    assert (answer.value, answer.via) == ("b", "policy")
+
+
+async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
+    rt: Runtime, make: Factory, process: subprocess.Popen[bytes], conn: Connection
+) -> None:
+    old = await make.worker_row()
+    await conn.execute("UPDATE draftsman.workers SET heartbeat_at = now() - interval '2 days'")
+    dead = await worker_of(make, process)
+    work = await make.running(worker=dead, queue="default", on_lost="resume")
+    ahead = await make.claimed(worker=dead, queue="default")
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
+        await until(lambda: is_gone(rt, old), "the sweeps of the start over")
+        assert (await rt.inspect.job(work.number)).status is S.RUNNING
+        process.kill()  # a zombie until the fixture waits for it
+        began = asyncio.get_running_loop().time()
+        job = await ends(rt, work.number)
+        assert asyncio.get_running_loop().time() - began < 4
+        assert (await ends(rt, ahead.number)).attempts == 0
+        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
+    assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 1, 2)
+    assert (await run_of(rt, work.number)).error == "the worker was lost"
+
+
+async def test_a_pid_that_another_process_has_by_now_does_not_save_a_dead_worker(
+    rt: Runtime, make: Factory, process: subprocess.Popen[bytes]
+) -> None:
+    began = host.started(process.pid)
+    assert began is not None
+    old = {"host_id": host.identity(), "pid": process.pid}
+    dead = await make.worker_row(**old, pid_started=began - 1000)
+    alive = await make.worker_row(**old, pid_started=began)
+    lost, kept = await make.running(worker=dead), await make.running(worker=alive)
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
+        await reaches(rt, lost.number, S.RETRYING)
+        await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
+    assert (await rt.inspect.job(kept.number)).status is S.RUNNING
+    assert not await is_gone(rt, alive)
+
+
+async def is_gone(rt: Runtime, worker: UUID) -> bool:
+    return await row_of(rt, worker) is None
+
+
+async def test_a_leader_whose_lease_was_taken_stops_leading(
+    rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = Said(caplog)
+    other = await make.worker_row()
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        await conn.execute(
+            "UPDATE draftsman.leases SET owner = %s, term = 2, expires_at = now() + interval '1 h'",
+            (other,),
+        )
+        due = await make.queued(queue="default", delay=0.001)
+        await said.wait("no longer leading, term 1")
+        assert (await rt.inspect.job(due)).status is S.SCHEDULED
+    assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
+
+
+async def test_a_leader_that_cannot_renew_distrusts_its_lease(
+    rt: Runtime, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    said = Said(caplog)
+    async with (
+        wired(database_url) as (wire, db),
+        working(tuned(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
+    ):
+        await said.wait("leading, term 1")
+        wire.cut()
+        await said.wait("no longer leading, term 1")
+        wire.mend()
+        await said.wait("leading, term 2")
+
+
+async def test_two_that_both_think_they_lead_do_no_harm(
+    rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first one renews its lease once in five minutes, and so learns nothing."""
+    said, ran = Said(caplog), []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        ran.append(ctx.job.number)
+        return Done({})
+
+    first, second = tuned(rt, sweeps={"lease": 600, "interval": 0.05}), tuned(rt, sweeps=SELDOM)
+    async with working(first, {"noop": handler}, leader=True):
+        await said.wait("leading, term 1")
+        await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
+        async with working(second, {"noop": handler}, leader=True):
+            await said.wait("leading, term 2")
+            due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
+            lost = [(await make.running(queue="dead")).number for _ in range(5)]
+            await conn.execute(
+                "UPDATE draftsman.job_runs SET heartbeat_at = now() - '1 h'::interval"
+                " WHERE job IN (SELECT number FROM draftsman.jobs WHERE queue = 'dead')"
+            )
+            await make.worker_row(host_id=host.identity(), pid=2**22 + 1)
+            for number in lost:
+                await reaches(rt, number, S.RETRYING)
+            for number in due:
+                await ends(rt, number)
+            assert not said.lines("no longer leading")
+    assert sorted(ran) == due
+    for number in due:
+        assert (await kinds(rt, number)).count("job_promoted") == 1
+    assert {(await rt.inspect.job(number)).attempts for number in lost} == {1}
+    assert not any((await rt.inspect.invariants()).values())

@@ -1,0 +1,250 @@
+"""How a run ends: what the handler returned or raised, and what follows."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
+from draftsman.domain.question import Answered
+from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.registry import Handler
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.loops.crews import (
+    Held,
+    asked,
+    ends,
+    kinds,
+    noop,
+    reaches,
+    run_of,
+    soon,
+    tuned,
+    working,
+)
+from tests.factories import Factory
+
+S = Status
+
+
+class Stray(BaseException):
+    """Neither an Exception nor known to anybody."""
+
+
+def returning(value: Any) -> Handler:
+    async def handler(ctx: RunContext) -> Outcome:
+        return cast(Outcome, value)
+
+    return handler
+
+
+def raising(error: BaseException) -> Handler:
+    async def handler(ctx: RunContext) -> Outcome:
+        raise error
+
+    return handler
+
+
+async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
+    """Return a job after one run, and prove that its worker still works."""
+    number = await make.queued(type="it", queue="default", **job)
+    async with working(tuned(rt), {"it": handler, "noop": noop}):
+        await reaches(rt, number, *stops)
+        after = await make.queued(queue="default")
+        assert (await ends(rt, after)).status is S.COMPLETED
+    return await rt.inspect.job(number)
+
+
+async def test_a_result_is_kept_with_the_job(rt: Runtime, make: Factory) -> None:
+    job = await end_of(rt, make, returning(Done({"found": [1, "two"]})), S.COMPLETED)
+    assert job.result == {"found": [1, "two"]}
+    assert (await run_of(rt, job.number)).status == "completed"
+
+
+async def test_a_snooze_puts_the_job_off_and_spends_nothing(rt: Runtime, make: Factory) -> None:
+    at = datetime.now(UTC) + timedelta(hours=2)
+    job = await end_of(rt, make, returning(Snooze(at)), S.SCHEDULED)
+    assert (job.run_at, job.attempts, job.retry_count) == (at, 0, 0)
+    assert (await run_of(rt, job.number)).status == "paused"
+
+
+async def test_a_handler_may_cancel_its_job(rt: Runtime, make: Factory) -> None:
+    job = await end_of(rt, make, returning(Cancel("not wanted\0")), S.CANCELED)
+    assert job.cancel_reason == "not wanted\ufffd"
+    assert (job.cancel_requested_by or "").startswith("worker:")
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "error_class", "counts"),
+    [
+        (Failure("slow down", http_status=429), S.RETRYING, "TRANSIENT_APP", (0, 1)),
+        (Failure("no such page", http_status=404), S.FAILED, "PERMANENT", (0, 0)),
+        (Failure("odd"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (Failure("bad", declared="INVALID_OUTPUT"), S.FAILED, "INVALID_OUTPUT", (0, 0)),
+        (TimeoutError(), S.RETRYING, "TRANSIENT_APP", (0, 1)),
+        (FileNotFoundError(2, "No such file"), S.FAILED, "PERMANENT", (0, 0)),
+        (ConnectionResetError(104, "reset"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+        (ValueError("what?"), S.RETRYING, "TRANSIENT_INFRA", (1, 0)),
+    ],
+)
+async def test_what_is_raised_decides_what_follows_and_what_is_spent(
+    rt: Runtime,
+    make: Factory,
+    error: Exception,
+    status: Status,
+    error_class: str,
+    counts: tuple[int, int],
+) -> None:
+    job = await end_of(rt, make, raising(error), status)
+    assert (job.error_class, (job.attempts, job.retry_count)) == (error_class, counts)
+    run = await run_of(rt, job.number)
+    assert (run.status, run.error, run.error_class) == ("failed", job.last_error, error_class)
+
+
+async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
+    job = await end_of(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
+    assert job.last_error == "ValueError: no luck"
+    assert (await kinds(rt, job.number))[-1] == "queue_job_dead"
+
+
+async def test_what_the_other_side_wants_to_wait_is_waited(rt: Runtime, make: Factory) -> None:
+    error = Failure("later", http_status=429, retry_after=1000)
+    job = await end_of(rt, make, raising(error), S.RETRYING)
+    assert job.next_retry_at is not None
+    assert 990 < (job.next_retry_at - job.updated_at).total_seconds() <= 1000
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), Stray("odd")])
+async def test_no_exception_of_a_handler_ends_its_worker(
+    rt: Runtime, make: Factory, error: BaseException
+) -> None:
+    job = await end_of(rt, make, raising(error), S.RETRYING)
+    assert job.error_class == "TRANSIENT_INFRA"
+    assert type(error).__name__ in (job.last_error or "")
+
+
+@pytest.mark.parametrize("value", [None, "done", Done(cast(Any, None)), Done(cast(Any, [1]))])
+async def test_what_is_no_outcome_fails_the_job_and_says_so(
+    rt: Runtime, make: Factory, value: Any
+) -> None:
+    job = await end_of(rt, make, returning(value), S.FAILED, S.COMPLETED)
+    assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
+    assert "return" in (job.last_error or "")
+
+
+@pytest.mark.parametrize(
+    ("result", "says"),
+    [
+        ({"big": "x" * 2**20}, "at most 1,048,576 are kept"),
+        ({"odd": {1, 2}}, "a value of type set is not JSON"),
+        ({"nan": float("nan")}, "nan is not JSON"),
+    ],
+)
+async def test_a_result_that_cannot_be_kept_is_invalid_output(
+    rt: Runtime, make: Factory, result: dict[str, Any], says: str
+) -> None:
+    job = await end_of(rt, make, returning(Done(result)), S.FAILED)
+    assert job.error_class == "INVALID_OUTPUT"
+    assert says in (job.last_error or "")
+
+
+async def test_a_question_inside_a_task_group_parks_the_run(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        async with asyncio.TaskGroup() as group:
+            asked = group.create_task(ctx.ask("pick", "Which?", choices=["a", "b"]))
+        answer = asked.result()
+        return Done({"got": answer.value if isinstance(answer, Answered) else None})
+
+    number = await make.queued(type="it", queue="default")
+    async with working(tuned(rt), {"it": handler}):
+        await reaches(rt, number, S.WAITING_FOR_INPUT)
+        await make.answer(number, "b")
+        job = await ends(rt, number)
+    assert (job.result, job.run_count, job.attempts) == ({"got": "b"}, 2, 0)
+    gc.collect()
+    assert not [record for record in caplog.records if record.name == "asyncio"]
+
+
+async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, make: Factory) -> None:
+    number = await make.queued(type="it", queue="default")
+    async with working(tuned(rt, types={"it": {"timeout": 0.05}}), {"it": Held()}):
+        job = await ends(rt, number)
+    assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
+    assert job.last_error == "it ran for 0 s, its limit; waiting is excluded"
+
+
+async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    left: list[float] = []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        left.append(ctx.deadline)
+        await ctx.ask("pick", "Which?", choices=["a", "b"])
+        await ctx.ask("more", "And now?", choices=["a", "b"])
+        return Done({})
+
+    number = await make.queued(type="it", queue="default")
+    async with working(tuned(rt, types={"it": {"timeout": 100}}), {"it": handler}):
+        await reaches(rt, number, S.WAITING_FOR_INPUT)
+        await set_run(conn, number, 1, "600 seconds", "560 seconds")
+        await make.answer(number, "a")
+        await asked(rt, number, 2)
+        await set_run(conn, number, 2, "500 seconds", "430 seconds")
+        await make.answer(number, "a", n=2)
+        job = await ends(rt, number)
+    assert left == [100, pytest.approx(60, abs=0.01)]
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+    assert job.last_error == "it ran 110 s in all; its limit is 100 s"
+
+
+async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:
+    """Let a run have been at another time; only the server's owner may."""
+    await conn.execute("SET session_replication_role = replica")
+    await conn.execute(
+        "UPDATE draftsman.job_runs SET started_at = draftsman.now() - %s::interval,"
+        " finished_at = draftsman.now() - %s::interval WHERE job = %s AND ordinal = %s",
+        (began, ended, job, run),
+    )
+    await conn.execute("SET session_replication_role = origin")
+
+
+async def lose(rt: Runtime, make: Factory, number: int) -> None:
+    """Take the job from its worker, as a leader does that thinks it dead."""
+    job = await rt.inspect.job(number)
+    assert job.worker_id is not None
+    assert await rt.sweeps.rescue(Term(), [job.worker_id]) == 1
+
+
+@pytest.mark.parametrize("then", [returning(Done({"late": 1})), raising(ValueError("late"))])
+async def test_a_run_that_lost_its_job_writes_nothing(
+    rt: Runtime, make: Factory, then: Handler
+) -> None:
+    entered, go = asyncio.Event(), asyncio.Event()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        entered.set()
+        await go.wait()
+        return await then(ctx)
+
+    number = await make.queued(type="it", queue="default", on_lost="fail")
+    async with working(tuned(rt, heartbeat=20), {"it": handler, "noop": noop}) as crew:
+        await soon(entered.wait())
+        await lose(rt, make, number)
+        before = await rt.inspect.job(number), await rt.inspect.trail(number)
+        go.set()
+        await ends(rt, await make.queued(queue="default"))
+        await crew.heart.beat()
+        assert not crew.worker.leases()
+    assert (await rt.inspect.job(number), await rt.inspect.trail(number)) == before
+    assert before[0].status is S.FAILED

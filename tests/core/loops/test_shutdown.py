@@ -1,0 +1,291 @@
+"""How a worker stops: it claims no more, waits, aborts, and hands back what is left."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.handlers.context import RunContext
+from draftsman.loops.crew import Crew
+from draftsman.loops.run import Bench, Execution
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.core.loops.crews import (
+    Held,
+    Said,
+    ends,
+    last_event,
+    reaches,
+    row_of,
+    run_of,
+    soon,
+    tuned,
+    working,
+)
+from tests.core.loops.wire import wired
+from tests.factories import Factory
+from tests.support.waits import background, until, wait_blocked
+
+S = Status
+
+
+class Stubborn(Held):
+    """A handler that is told to end, and does not, until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told = asyncio.Event()
+
+    async def __call__(self, ctx: RunContext) -> Outcome:
+        self.entered.put_nowait(ctx)
+        while not self.go.is_set():
+            try:
+                await self.go.wait()
+            except asyncio.CancelledError:
+                self.told.set()
+        return Done({"anyway": 1})
+
+
+async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = Held(), Said(caplog)
+    first = await make.queued(queue="default")
+    async with working(tuned(rt, drain=60), {"noop": held}) as crew:
+        await held.next()
+        crew.shut_down("test")
+        await said.wait("draining 1 runs")
+        second = await make.queued(queue="default")
+        await until(lambda: draining(rt, crew), "the worker draining")
+        held.go.set()
+        assert (await ends(rt, first)).result == {"run": 1}
+    assert (await rt.inspect.job(second)).status is S.QUEUED
+    assert await row_of(rt, crew.id) is None
+
+
+async def draining(rt: Runtime, crew: Crew) -> bool:
+    row = await row_of(rt, crew.id)
+    return row is not None and row.draining
+
+
+async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
+    rt: Runtime, make: Factory
+) -> None:
+    held = Held()
+    number = await make.queued(queue="default")
+    async with working(tuned(rt, drain=0.05), {"noop": held}) as crew:
+        ctx = await held.next()
+        await ctx.checkpoint({"at": 7})
+        crew.shut_down("test")
+        job = await reaches(rt, number, S.RESUMED)
+        assert (ctx.cancelled, ctx.stopping) == (True, "shutdown")
+    assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
+    assert (await run_of(rt, number)).status == "interrupted"
+    assert (await last_event(rt, number, "job_handed_back")).payload == {"reason": "shutdown"}
+
+    saved = []
+
+    async def goes_on(ctx: RunContext) -> Outcome:
+        saved.append(await ctx.saved())
+        return Done({"run": ctx.job.run})
+
+    async with working(tuned(rt), {"noop": goes_on}):
+        assert (await ends(rt, number)).result == {"run": 2}
+    assert saved == [{"at": 7}]
+
+
+async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make: Factory) -> None:
+    entered = asyncio.Event()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await ctx.checkpoint({"saved": "at the last moment"})
+            raise
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}) as crew:
+        await soon(entered.wait())
+        crew.shut_down("test")
+        await reaches(rt, number, S.RESUMED)
+    assert (await rt.checkpoints.latest(number))[0] == {"saved": "at the last moment"}
+
+
+async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:
+    held = Held()
+    [_, second] = [await make.queued(queue="default") for _ in range(2)]
+    async with working(tuned(rt, prefetch=1), {"noop": held}, slots=1) as crew:
+        await held.next()
+        await reaches(rt, second, S.CLAIMED)
+        crew.shut_down("test")
+        await reaches(rt, second, S.QUEUED)
+    assert await rt.inspect.runs(second) == []
+    assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
+
+
+async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
+    rt: Runtime, make: Factory
+) -> None:
+    stubborn = Stubborn()
+    number = await make.queued(queue="default")
+    try:
+        async with working(tuned(rt, abort=0.05), {"noop": stubborn}) as crew:
+            await stubborn.next()
+            crew.shut_down("test")
+            await soon(stubborn.told.wait())
+            job = await reaches(rt, number, S.RESUMED)
+    finally:
+        stubborn.go.set()
+    assert job.attempts == 0
+    await until(lambda: gone(f"D-{number}.1"), "the handler's end")
+    assert (await rt.inspect.job(number)).status is S.RESUMED
+
+
+async def gone(task: str) -> bool:
+    return task not in {other.get_name() for other in asyncio.all_tasks()}
+
+
+async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
+    rt: Runtime, make: Factory
+) -> None:
+    stubborn = Stubborn()
+    number = await make.queued(queue="default")
+    async with working(tuned(rt, abort=5), {"noop": stubborn}) as crew:
+        await stubborn.next()
+        crew.shut_down("test")
+        await soon(stubborn.told.wait())
+        stubborn.go.set()
+        assert (await ends(rt, number)).result == {"anyway": 1}
+
+
+async def test_what_finishes_during_the_drain_is_settled_at_once(
+    rt: Runtime, make: Factory
+) -> None:
+    short, long = Held(), Held()
+    first = await make.queued(type="short", queue="default")
+    second = await make.queued(type="long", queue="default")
+    async with working(tuned(rt, drain=60), {"short": short, "long": long}) as crew:
+        await short.next(), await long.next()
+        crew.shut_down("test")
+        short.go.set()
+        assert (await ends(rt, first)).status is S.COMPLETED
+        assert (await rt.inspect.job(second)).status is S.RUNNING
+        long.go.set()
+    assert (await rt.inspect.job(second)).status is S.COMPLETED
+
+
+async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_end(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    held = Held()
+    number = await make.queued(queue="default")
+    async with working(tuned(rt, drain=60), {"noop": held}) as crew:
+        await held.next()
+        async with conn.transaction():
+            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            crew.shut_down("test")
+            held.go.set()
+            await until(lambda: nothing_runs(crew), "the handler's end")
+            await crew.heart.beat()
+        assert (await ends(rt, number)).result == {"run": 1}
+
+
+async def nothing_runs(crew: Crew) -> bool:
+    return not crew.worker.running
+
+
+async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
+    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = Held(), Said(caplog)
+    number = await make.queued(queue="default")
+    async with (
+        wired(database_url) as (wire, db),
+        working(tuned(rt, db, drain=60), {"noop": held}) as crew,
+    ):
+        await held.next()
+        wire.cut()
+        crew.shut_down("test")
+        held.go.set()
+        await said.wait("the worker waits for the database")
+        wire.mend()
+        assert (await ends(rt, number)).result == {"run": 1}
+
+
+async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = Held(), Said(caplog)
+    number = await make.queued(queue="default")
+    crew = tuned(rt).crew({"noop": held})
+    async with background(crew.run()) as running:
+        (await held.next()).on_beat(odd)
+        with pytest.raises(ValueError, match="odd"):
+            await soon(running)
+    assert said.lines("Heart broke: odd")
+    assert (await rt.inspect.job(number)).status is S.RESUMED
+    assert await row_of(rt, crew.id) is None
+
+
+def odd() -> None:
+    raise ValueError("odd")
+
+
+async def test_a_stop_does_not_wait_for_the_ear(rt: Runtime) -> None:
+    async with working(tuned(rt), {"noop": Held()}) as crew:
+        await until(lambda: listening(rt, crew), "the ear")
+        began = asyncio.get_running_loop().time()
+    assert asyncio.get_running_loop().time() - began < 0.5
+
+
+async def listening(rt: Runtime, crew: Crew) -> bool:
+    row = await row_of(rt, crew.id)
+    return row is not None and row.connected
+
+
+@pytest.mark.parametrize(("why", "status"), [("shutdown", S.RESUMED), ("canceled", S.CANCELED)])
+async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
+    rt: Runtime, make: Factory, why: str, status: Status
+) -> None:
+    work = await make.running()
+    if why == "canceled":
+        await rt.operate.cancel(work.number, make.owner)
+    quick = tuned(rt)
+    claim = quick.claim(make.worker, ("default",))
+    bench = Bench(quick.settings, {}, claim, rt.checkpoints, rt.questions, rt.settle)
+    ended = asyncio.Event()
+    execution = Execution(bench, work, Held())
+    execution.start(lambda _: ended.set())
+    execution.cancel(why)
+    await soon(ended.wait())
+    assert (await rt.inspect.job(work.number)).status is status
+
+
+async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_late(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    held = Held()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        outcome = await held(ctx)
+        ctx.log("the last line")
+        return outcome
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}) as crew:
+        await held.next()
+        async with conn.transaction():
+            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            held.go.set()
+            async with rt.db.connection() as other:
+                await wait_blocked(other, by=conn.info.backend_pid)
+            crew.shut_down("test")
+            await until(lambda: draining(rt, crew), "the worker draining")
+        assert (await ends(rt, number)).result == {"run": 1}
+    assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
