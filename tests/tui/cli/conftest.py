@@ -1,0 +1,72 @@
+"""A command line that talks to the database of the test, as any of its people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.runtime import Runtime
+from tests.support.people import GROUPS, PEOPLE
+from tests.tui.cli.running import Cli, Terminal
+
+EVERY_ROLE = ["invoker", "responder", "approver", "operator"]
+As = Callable[[str | None], Cli]
+
+
+@pytest.fixture
+async def me(rt: Runtime) -> Actor:
+    """Give who runs this process, as the server sees it."""
+    return await rt.actor()
+
+
+@pytest.fixture
+def config(
+    database_url: str, me: Actor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str | None], Path]:
+    """Give a configuration in which I am the person named; None: nobody; `root`: with all roles."""
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
+    monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "data"))
+
+    def write(name: str | None) -> Path:
+        people: dict[str, dict[str, Any]] = PEOPLE | {"root": {"roles": EVERY_ROLE}}
+        if name is not None:
+            people |= {name: people[name] | {"login": me.id}}
+        path = tmp_path / f"{name}.toml"
+        lines = [f"groups.{group} = {json.dumps(members)}" for group, members in GROUPS.items()]
+        for person, fields in people.items():
+            lines += [f"people.{person}.{key} = {json.dumps(fields[key])}" for key in fields]
+        path.write_text("\n".join(lines), encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def as_(config: Callable[[str | None], Path], capsys: pytest.CaptureFixture[str]) -> As:
+    """Give the command line of one of the people: `as_("carol")`."""
+    return lambda name: Cli(config(name), capsys)
+
+
+@pytest.fixture
+def cli(as_: As) -> Cli:
+    """Give the command line of somebody who may do everything."""
+    return as_("root")
+
+
+@pytest.fixture
+def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
+    """Give terminals on which a command runs; none outlives the test."""
+    opened: list[Terminal] = []
+
+    def open_one(*args: object, **env: str) -> Terminal:
+        opened.append(Terminal("--config", cli.config, *args, **env))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()

@@ -1,0 +1,174 @@
+"""Running the command line: in this process, as a process of its own, and on a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman_tui.cli import main
+
+COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main")
+CONTROLLED = """import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])"""
+"""Makes the terminal the one that controls us, so that Ctrl-C comes as a signal."""
+DEADLINE = 30.0
+"""Seconds after which what is awaited counts as missing."""
+
+IMPORTABLE = {
+    "PYTHONPATH": os.pathsep.join(
+        [*filter(None, [os.environ.get("PYTHONPATH")]), str(Path(__file__).resolve().parents[3])]
+    )
+}
+"""Handlers of the tests: a worker does not import from the current directory."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a command left: exit code, stdout, stderr."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        """Return the one document on stdout, of a command that went well."""
+        assert self.code == 0, self
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        """Return the JSON lines on stdout."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def refused(self, code: int, *words: str) -> str:
+        """Return the one line on stderr of a command that ended with `code` and says `words`."""
+        assert self.code == code, self
+        assert self.err.count("\n") == 1, self.err
+        assert self.err.startswith("draftsman: "), self.err
+        assert "Traceback" not in self.err
+        for word in words:
+            assert word in self.err, self.err
+        return self.err
+
+
+class Cli:
+    """Runs commands in this process, as somebody, against the database of the test."""
+
+    def __init__(self, config: Path, capture: pytest.CaptureFixture[str]) -> None:
+        self.config = config
+        self._capture = capture
+
+    async def __call__(self, *args: object, stdin: str | bytes | None = None) -> Result:
+        """Run one command."""
+        words = ["--config", str(self.config), *map(str, args)]
+        self._capture.readouterr()
+        before = sys.stdin
+        data = stdin.encode() if isinstance(stdin, str) else stdin or b""
+        sys.stdin = io.TextIOWrapper(io.BytesIO(data))
+        try:
+            code = await asyncio.to_thread(main.run, words)
+        finally:
+            sys.stdin = before
+        found = self._capture.readouterr()
+        return Result(code, found.out, found.err)
+
+
+def process(
+    *args: object, stdout: int = subprocess.PIPE, shell: str = 'exec "$@"', **env: str
+) -> subprocess.CompletedProcess[str]:
+    """Run one command as a process of its own, to its end; `shell` is how a shell starts it."""
+    return subprocess.run(
+        ["sh", "-c", shell, "sh", *COMMAND, *map(str, args)],
+        env={**os.environ, **IMPORTABLE, **env},
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+
+
+def until(look: Callable[[], bool], what: str) -> None:
+    """Return once `look` says yes; fail with `what` was missing at the deadline."""
+    deadline = time.monotonic() + DEADLINE
+    while not look():
+        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE:.0f} s"
+        select.select([], [], [], 0.02)
+
+
+class Terminal:
+    """A command on a terminal of its own, 80 by 24; what it shows is in `screen`."""
+
+    def __init__(self, *args: object, **env: str) -> None:
+        self.screen = ""
+        env = {"TERM": "xterm", "COLUMNS": "", "LINES": ""} | env
+        self._fd, end = pty.openpty()
+        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        command = [sys.executable, "-c", CONTROLLED, *COMMAND, *map(str, args)]
+        self._process = subprocess.Popen(
+            command,
+            env={**os.environ, **IMPORTABLE, **env},
+            stdin=end,
+            stdout=end,
+            stderr=end,
+            start_new_session=True,
+        )
+        self.pid = self._process.pid
+        os.close(end)
+
+    @property
+    def plain(self) -> str:
+        """Return the screen without escape sequences."""
+        return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.screen).replace("\r\n", "\n")
+
+    def expect(self, text: str) -> None:
+        """Read until `text` is shown."""
+        until(lambda: text in self.plain or not self.read(), repr(text))
+        assert text in self.plain, self.plain
+
+    def type(self, text: str) -> None:
+        """Type, as a person does."""
+        os.write(self._fd, text.encode())
+
+    def end(self) -> int:
+        """Read to the end; return the exit code."""
+        until(lambda: not self.read(), "the end of the command")
+        code: int = self._process.wait(DEADLINE)
+        return code
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        self._process.kill()
+        self._process.wait(DEADLINE)
+        os.close(self._fd)
+
+    def read(self) -> bool:
+        """Take what is there; return False once there will be no more."""
+        if not select.select([self._fd], [], [], 0.1)[0]:
+            return True
+        try:
+            data = os.read(self._fd, 65536)
+        except OSError:  # the terminal's other end is closed
+            return False
+        self.screen += data.decode("utf-8", "replace")
+        return bool(data)

@@ -1,0 +1,112 @@
+"""`doctor`: finds what is wrong, says what to do, and fails when it must."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.store.db import Connection
+from tests.factories import Factory
+from tests.tui.cli.conftest import As
+from tests.tui.cli.running import Cli
+
+
+async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
+    done = await cli("doctor", "--json")
+    document = json.loads(done.out)
+    assert document["ok"] is (done.code == 0)
+    return {one["name"]: one for one in document["checks"]}
+
+
+async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
+    found = await _checks(cli)
+    assert {name for name, one in found.items() if one["status"] == "fail"} == set()
+    assert {"configuration", "database", "migrations", "clock", "people", "git"} <= found.keys()
+    assert found["configuration"]["text"] == str(cli.config)
+    assert "you are root" in found["people"]["text"]
+    assert (found["workers"]["status"], found["workers"]["then"]) == ("warn", "draftsman up")
+    assert found["agent tidy"]["status"] == "ok"
+
+
+async def test_people_that_are_missing_are_told_how_to_be_added(
+    as_: As, cli: Cli, tmp_path: Path, me: Any
+) -> None:
+    assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["then"]
+    cli.config.write_text("", encoding="utf-8")
+    done = await cli("doctor")
+    assert done.code == 1
+    assert "fail  people          nobody is configured" in done.out
+    assert f"[people.{me.id}]" in done.out
+    assert done.err == "draftsman: 1 check failed\n"
+
+
+async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
+    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
+    done = await cli("doctor")
+    assert done.code == 1
+    assert "fail  database        the database cannot be reached" in done.out
+    assert "ok    git" in done.out
+    assert "hush" not in done.out + done.err
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    assert "draftsman migrate" in (await _checks(cli))["migrations"]["text"]
+
+
+async def test_programs_that_are_missing_are_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = [
+        'agents.ghost.command = ["no-such-program"]',
+        'agents.module.command = ["{python}", "-m", "no.such.module"]',
+        'agents.leaky.command = ["{python}"]',
+        'agents.leaky.env = { DATABASE_URL = "x" }',
+    ]
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n" + "\n".join(agents))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = await _checks(cli)
+    assert "no program 'no-such-program'" in found["agent ghost"]["text"]
+    assert "no module 'no.such.module'" in found["agent module"]["text"]
+    assert found["agent leaky"]["status"] == "fail"
+    assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.31.9", "fail"), ("2.32.0", "ok")])
+async def test_an_old_git_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, status: str
+) -> None:
+    git = tmp_path / "git"
+    git.write_text(f"#!/bin/sh\necho git version {version}\n", encoding="utf-8")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert (await _checks(cli))["git"]["status"] == status
+
+
+async def test_a_listen_url_that_leads_nowhere_is_told(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
+    found = (await _checks(cli))["notifications"]
+    assert (found["status"], found["text"][:10]) == ("fail", "listen_url")
+
+
+async def test_invariants_hold_or_are_shown_with_their_rows(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
+    await make.completed()
+    assert "invariants hold" in (await cli("doctor", "--invariants")).out
+    assert (await cli("doctor", "--invariants", "--json")).json["broken"] == []
+    number = await make.queued()
+    await conn.execute(
+        "INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)"
+        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', now())",
+        (number,),
+    )
+    done = await cli("doctor", "--invariants")
+    assert done.code == 1
+    assert f"D-{number}  run_count_is_the_newest_run  run_count 0, newest run 7" in done.out
+    assert done.err == "draftsman: 1 row breaks an invariant\n"

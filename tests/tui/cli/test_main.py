@@ -1,0 +1,220 @@
+"""The process root: help, names, and one line for everything that goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from draftsman.store.db import Connection
+from draftsman_tui.cli import main
+from tests.factories import Factory
+from tests.support.waits import until
+from tests.tui.cli.running import COMMAND, DEADLINE, Cli, Terminal, process
+
+
+def _commands() -> Iterator[tuple[str, click.Command]]:
+    """Yield every command, those of groups too, with what is typed for it."""
+    context = click.Context(main.cli)
+    for name in main.COMMANDS:
+        command = main.cli.get_command(context, name)
+        assert command is not None, name
+        yield name, command
+        if isinstance(command, click.Group):
+            yield from ((f"{name} {sub}", found) for sub, found in command.commands.items())
+
+
+def test_help_names_every_command_in_its_section() -> None:
+    done = process("--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [line.split() for line in done.stdout.splitlines()]
+    for section, commands in main.SECTIONS.items():
+        assert [f"{section}:"] in lines
+        for name, (_, help) in commands.items():
+            assert [name, *help.split()] in lines
+    assert process().stdout == done.stdout
+    assert process("-h").stdout == done.stdout
+
+
+def test_help_loads_nothing_heavy() -> None:
+    script = (
+        "import sys\nfrom draftsman_tui.cli.main import run\ncode = run(['--help'])\n"
+        "print('LOADED', *sys.modules)\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    loaded = set(done.stdout.split("LOADED ")[1].split())
+    heavy = {"psycopg", "pydantic", "rich", "textual", "slack_bolt", "trello", "asyncio"}
+    assert heavy & loaded == set()
+
+
+def test_every_command_explains_itself_with_examples() -> None:
+    found = dict(_commands())
+    assert len(found) > len(main.COMMANDS)
+    for name, command in found.items():
+        done = process(*name.split(), "--help") if " " in name else None
+        text = done.stdout if done else command.get_help(click.Context(command, info_name=name))
+        assert "Usage:" in text, name
+        assert command.help, name
+        if not isinstance(command, click.Group) and name not in WITHOUT_EXAMPLES:
+            assert f"draftsman {name}" in text.split("Examples:")[1], name
+
+
+WITHOUT_EXAMPLES = {"db start", "db stop", "db status", "db url"}
+"""They take nothing to show; their group has the example."""
+
+
+def test_the_list_says_the_same_as_the_command() -> None:
+    found = dict(_commands())
+    said = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
+    assert said == {name: main.COMMANDS[name][1] for name in said}
+
+
+def test_every_command_takes_json_and_the_global_options() -> None:
+    for name, command in _commands():
+        if not isinstance(command, click.Group):
+            options = {option for param in command.params for option in param.opts}
+            assert {"--json", "--config", "--verbose", "--no-color"} <= options, name
+
+
+def test_the_version_is_told() -> None:
+    done = process("--version")
+    assert done.stdout.startswith("draftsman 0.")
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["jbos"], "there is no command 'jbos'; did you mean jobs?"),
+        (["zzz"], "there is no command 'zzz'; see: draftsman --help"),
+        (["db", "strt"], "there is no command 'strt'; did you mean start"),
+        (["--colour"], "--colour"),
+        (["show"], "missing argument 'JOB'; see: draftsman show --help"),
+        (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),
+        (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),
+    ],
+)
+def test_a_typing_error_is_one_line_and_2(words: list[str], says: str) -> None:
+    done = process(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("draftsman: ")
+    assert says in done.stderr
+
+
+def test_a_broken_configuration_names_key_and_value(tmp_path: Path) -> None:
+    file = tmp_path / "draftsman.toml"
+    for text, says in (
+        ("[worker]\nslotz = 1", "unknown key 'worker.slotz'; allowed here: abort"),
+        ("worker.slots = 'many'", "worker.slots"),
+        ("[worker", "not valid TOML"),
+    ):
+        file.write_text(text, encoding="utf-8")
+        done = process("--config", file, "jobs")
+        assert done.returncode == 2
+        assert done.stderr.startswith(f"draftsman: {file}: ")
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+async def test_a_database_that_is_down_or_empty_is_6(
+    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
+    for words in (["jobs"], ["submit", "x"], ["answer", "D-1/1", "x"], ["events"], ["migrate"]):
+        assert "hush" not in (await cli(*words)).refused(6, "cannot be reached")
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    (await cli("jobs")).refused(6, "run: draftsman migrate")
+
+
+def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A broken installation: the module of a command is gone.
+    monkeypatch.setitem(main.COMMANDS, "why", ("no_such_module", ""))
+    assert main.run(["why", "D-1"]) == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert error.startswith("draftsman: unexpected ModuleNotFoundError: ")
+    assert error.endswith("run with -v for the details\n")
+    assert main.run(["-v", "why", "D-1"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+async def test_what_an_error_repeats_is_made_safe(cli: Cli) -> None:
+    done = await cli("why", "x\x1b[2J\ny\x07")
+    assert not set(done.refused(2, "is not a job")[:-1]) & set("\x1b\x07\n")
+    assert "hush" not in (await cli("why", "postgresql://me:hush@db/x")).refused(2, "is not a job")
+
+
+async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make: Factory) -> None:
+    work = await make.asked()
+    full = os.open("/dev/full", os.O_WRONLY)
+    for words in (["jobs"], ["show", work.name, "--json"], ["jobs", "--help"], ["--version"]):
+        done = process("--config", cli.config, *words, stdout=full)
+        assert done.returncode == 1, words
+        assert done.stderr.count("\n") == 1, done.stderr
+        assert "No space left on device" in done.stderr
+    request = ["submit", "--type", "noop", "--key", "k"]
+    made = process("--config", cli.config, *request, stdout=full)
+    assert made.returncode == 1
+    assert "it would have said: D-2 created" in made.stderr
+    answered = process("--config", cli.config, "answer", f"{work.name}/1", "red", stdout=full)
+    assert "answered: red" in answered.stderr
+    os.close(full)
+    assert (await cli("show", work.name, "--json")).json["status"] == "resumed"
+    assert (await cli(*request)).out == "D-2 deduplicated\n"
+
+
+async def test_a_reader_that_leaves_ends_it_quietly(cli: Cli, make: Factory) -> None:
+    await make.queued()
+    for words in (["events"], ["jobs", "--json"], ["--help"]):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = process("--config", cli.config, *words, stdout=writer)
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (141, ""), words
+
+
+async def test_closed_streams_do_no_harm(cli: Cli, make: Factory) -> None:
+    request = ["submit", "--type", "noop", "--key", "k"]
+    done = process("--config", cli.config, *request, shell='exec "$@" <&- >&- 2>&-')
+    assert done.returncode == 0
+    assert (await cli(*request)).out == "D-1 deduplicated\n"
+
+
+async def test_an_interrupt_is_one_line_and_130(cli: Cli, make: Factory, conn: Connection) -> None:
+    await make.queued()
+    waiting = await asyncio.create_subprocess_exec(
+        *COMMAND, "--config", str(cli.config), "wait", "D-1", stdout=PIPE, stderr=PIPE
+    )
+
+    async def waits() -> bool:
+        found = await conn.execute(
+            "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+            " AND state = 'idle' AND query LIKE 'SELECT status FROM draftsman.jobs%'"
+        )
+        return bool((await found.fetchall())[0][0])
+
+    await until(waits, "the command's look at the job")
+    waiting.send_signal(signal.SIGINT)
+    out, error = await asyncio.wait_for(waiting.communicate(), DEADLINE)
+    assert (waiting.returncode, out, error) == (130, b"", b"draftsman: interrupted\n")
+
+
+async def test_ctrl_c_ends_what_follows(make: Factory, terminal: Callable[..., Terminal]) -> None:
+    number = await make.queued()
+    shown = terminal("events", "-f", number)
+    shown.expect("job_created")
+    shown.type("\x03")
+    assert shown.end() == 130
+    assert "Traceback" not in shown.screen

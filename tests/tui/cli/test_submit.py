@@ -1,0 +1,189 @@
+"""`submit`: one request, one job, whatever is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.runtime import Runtime
+from tests.factories import QUESTION, Factory
+from tests.support.waits import background, until
+from tests.tui.cli.conftest import As
+from tests.tui.cli.running import Cli
+
+
+async def test_a_request_becomes_a_job_with_all_that_was_said(
+    cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pay").mkdir()
+    (tmp_path / "body.json").write_text('{"rows": [1, 2]}', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    words = ["--agent", "tidy", "--repo", "pay", "--ref", "main", "--mode", "investigate"]
+    words += ["--title", "Pay", "--key", "k", "--subject", "card-1", "--queue", "fast"]
+    words += ["--priority", "7", "--payload", "@body.json", "--override", "n=3"]
+    words += ["--override", "who=anna", "--skill", "python", "--tag", "a", "--tag", "b"]
+    words += ["--max-attempts", "2", "--max-retries", "0", "--in", "1h30m"]
+    done = await cli("submit", *words, "Tidy", "it", "up")
+    assert (done.code, done.err) == (0, "")
+    number = int(done.out.removeprefix("D-").removesuffix(" created\n"))
+    job = await rt.inspect.job(number)
+    repo = {"source": str(tmp_path / "pay"), "ref": "main"}
+    assert job.payload == {"rows": [1, 2], "repo": repo}
+    assert (job.type, job.agent, job.mode, job.queue) == (
+        "run_agent",
+        "tidy",
+        "investigate",
+        "fast",
+    )
+    assert (job.ticket_title, job.ticket_text, job.priority) == ("Pay", "Tidy it up", 7)
+    assert (job.idempotency_key, job.subject_key) == ("k", "card-1")
+    assert (job.overrides, job.requested_skills) == ({"n": 3, "who": "anna"}, ["python"])
+    assert (job.tags, job.max_attempts, job.max_retries) == (["a", "b"], 2, 0)
+    assert (job.status, job.source, job.invoker_id) == (Status.SCHEDULED, "cli", "root")
+    assert job.run_at is not None
+    assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
+
+
+async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
+    first = (await cli("submit", "--key", "k", "--json", "Tidy")).json
+    assert first["how"] == "created"
+    again = await cli("submit", "--key", "k", "Tidy")
+    assert again.out == f"D-{first['number']} deduplicated\n"
+    (await cli("submit", "--key", "k", "Paint")).refused(4, "'k'", f"D-{first['number']}")
+
+
+async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
+    first = (await cli("submit", "--subject", "s", "--json", "Tidy")).json
+    done = await cli("submit", "--subject", "s", "Paint")
+    assert done.out == f"D-{first['number']} joined: a live job has the same subject\n"
+
+
+async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
+    done = await cli("submit", "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n")
+    job = await rt.inspect.job(done.json["number"])
+    assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
+
+
+async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
+    cli: Cli, rt: Runtime, tmp_path: Path
+) -> None:
+    lines = [{"type": "report", "key": f"r{n}", "title": f"Report {n}"} for n in range(1200)]
+    lines[3]["queue"] = "slow"
+    file = tmp_path / "batch.jsonl"
+    file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    made = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
+    assert [one["how"] for one in made] == ["created"] * 1200
+    jobs = [await rt.inspect.job(made[place]["number"]) for place in (3, 1199)]
+    assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
+    again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
+    assert again.out.splitlines() == [f"D-{one['number']} deduplicated" for one in made]
+
+
+async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
+    await cli("submit", "--type", "report", "--key", "taken", "--title", "other")
+    lines = [json.dumps({"type": "report", "key": f"r{n}"}) for n in range(1000)]
+    lines.append('{"type": "report", "key": "taken", "title": "mine"}')
+    done = await cli("submit", "--batch", "-", "--json", stdin="\n".join(lines))
+    assert done.code == 4
+    assert len(json.loads(done.out)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"type": "report"', "stdin:2: not JSON"),
+        ("[1]", "stdin:2: not a JSON object"),
+        ('{"tpye": "report"}', "unknown field 'tpye'; allowed: type, key"),
+        ('{"type": "report", "key": 5}', "key"),
+        ('{"type": "run_agent", "repo": "no/such/place"}', "no/such/place"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, says: str) -> None:
+    good = '{"type": "report", "key": "good"}\n'
+    (await cli("submit", "--batch", "-", stdin=good + line)).refused(2, "stdin:2", says)
+    assert (await cli("jobs", "--json")).json == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "say what is to be done"),
+        ([""], "say what is to be done"),
+        (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
+        (["x", "--mode", "break"], "'investigate' or 'fix'"),
+        (["x", "--priority", "5000"], "less than or equal to 1000"),
+        (["x", "--priority", "high"], "'high' is not a valid integer"),
+        (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
+        (["x", "--at", "9999-12-31T23:59:59-12:00"], "is not a time"),
+        (["x", "--at", "2031-01-01", "--in", "5m"], "--at or --in"),
+        (["x", "--in", "5x"], "90s, 10m"),
+        (["x", "--in", "0s"], "out of range"),
+        (["x", "--payload", "[1]"], "not a JSON object"),
+        (["x", "--payload", "{"], "not JSON at line 1 column 2"),
+        (["x", "--payload", "@no-such-file"], "no-such-file"),
+        (["x", "--payload", '{"a": NaN}'], "finite"),
+        (["x", "--override", "abc"], "key=value"),
+        (["x", "--max-attempts", "-1"], "greater than or equal to 0"),
+        (["x", "--queue", "a b"], "queue"),
+        (["x", "--timeout", "5s"], "--timeout goes with --wait"),
+        (["x", "--batch", "-"], "takes no TEXT"),
+        (["--batch", "/dev/null"], "no request in it"),
+        (["--batch", "no-such-file"], "no-such-file"),
+        (["x", "--title", "t" * 501], "at most 500"),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_in_one_line(
+    cli: Cli, words: list[str], says: str
+) -> None:
+    (await cli("submit", *words)).refused(2, says)
+    assert (await cli("jobs", "--json")).json == []
+
+
+async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
+    done = await as_("ben")("submit", "x")
+    done.refused(1, "may not submit", "who may: anna")
+    (await as_(None)("submit", "x")).refused(1, "may not submit")
+
+
+async def test_wait_tells_what_happens_and_ends_well_with_the_job(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    waiting = cli("submit", "--type", "noop", "--queue", "q", "--wait", "--json", "--key", "k")
+    async with background(waiting) as task:
+        work = await make.running(await _first(rt))
+        assert await rt.questions.ask(work.lease, QUESTION)
+        await make.answer(work.number, "red")
+        await rt.settle.outcome(await make.running(work.number), Done({"n": 1}))
+        done = await task
+    assert done.json | {"how": "created", "status": "completed"} == done.json
+    assert done.json["result"] == {"n": 1}
+    assert "Which one?" in done.err
+    assert [f"D-{work.number} created"] == done.err.splitlines()[:1]
+
+
+async def test_wait_for_a_person_who_does_not_come_ends_with_5(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    words = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
+    async with background(cli("submit", *words)) as task:
+        work = await make.running(await _first(rt))
+        await rt.questions.ask(work.lease, QUESTION)
+        done = await task
+    assert done.code == 5
+    assert done.out == f"D-{work.number} waiting for input\n"
+    assert f"D-{work.number}/1 is open after 2 s" in done.err.splitlines()[-1]
+
+
+async def _first(rt: Runtime) -> int:
+    """Return the number of the first job, once there is one."""
+
+    async def there() -> bool:
+        return bool(await rt.inspect.jobs())
+
+    await until(there, "a job")
+    return (await rt.inspect.jobs())[0].number

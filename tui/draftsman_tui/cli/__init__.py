@@ -1,0 +1,1 @@
+"""The command line: one module for each family of commands; `main` is the process root."""

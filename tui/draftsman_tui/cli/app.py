@@ -1,0 +1,161 @@
+"""What every command shares: its options, its configuration, its runtime, its output."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman_tui.cli.output import Output
+
+if TYPE_CHECKING:
+    from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+
+Function = Callable[..., Any]
+
+
+@dataclass(slots=True)
+class App:
+    """One call of the command line: its shared options, and what is made from them."""
+
+    config: Path | None = None
+    verbose: bool = False
+    json: bool = False
+    colour: bool | None = None
+    _settings: Settings | None = field(default=None, init=False)
+
+    @property
+    def out(self) -> Output:
+        """Where the command prints."""
+        return Output(json=self.json, colour=self.colour)
+
+    @property
+    def settings(self) -> Settings:
+        """The configuration; raises ConfigError."""
+        if self._settings is None:
+            from draftsman import settings
+
+            self._settings = settings.load(self.config)
+        return self._settings
+
+    @asynccontextmanager
+    async def runtime(self, *, read_only: bool = False) -> AsyncIterator[Runtime]:
+        """Connect; raises ConfigError, DatabaseUnreachable, SchemaOutdated."""
+        settings = self.settings
+        from draftsman.runtime import open_runtime
+
+        async with open_runtime(settings, read_only=read_only) as runtime:
+            yield runtime
+
+
+async def number_of(rt: Runtime, ref: JobRef) -> int:
+    """Return the number of the job that was named; raises NotFound, UsageError (ambiguous)."""
+    return await rt.inspect.resolve(ref)
+
+
+class Group(click.Group):
+    """A command that has commands: alone it prints its help, and it knows what was meant."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take no argument at all as a wish for help."""
+        if not args and not ctx.resilient_parsing:
+            Output().write(ctx.get_help() + "\n")
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; a misspelt one gets the nearest names."""
+        names = self.list_commands(ctx)
+        if args[0] in names or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        near = difflib.get_close_matches(args[0], names, 2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"see: {ctx.command_path} --help"
+        raise click.UsageError(f"there is no command {args[0]!r}; {hint}")
+
+
+def command(name: str, *, examples: tuple[str, ...] = ()) -> Callable[[Function], click.Command]:
+    """Make a command of a function that takes the App and its own parameters.
+
+    It may be a coroutine. Every command takes `--json` and, wherever they are written, the global
+    options.
+    """
+
+    def decorate(function: Function) -> click.Command:
+        @functools.wraps(function)
+        def run(**params: Any) -> None:
+            result = function(click.get_current_context().ensure_object(App), **params)
+            if inspect.iscoroutine(result):
+                import asyncio
+
+                asyncio.run(result)
+
+        made = click.command(name, epilog=example_lines(examples))(run)
+        made.params += shared_options(hidden=True)
+        made.params.append(_option("--json", "json", "Print JSON with the column names."))
+        return made
+
+    return decorate
+
+
+def example_lines(examples: tuple[str, ...]) -> str | None:
+    """Return the end of a help page: what to type, verbatim."""
+    if not examples:
+        return None
+    return "\b\nExamples:\n" + "\n".join(f"  {example}" for example in examples)
+
+
+def shared_options(*, hidden: bool) -> list[click.Parameter]:
+    """Return the global options; `hidden` leaves them out of a command's own help."""
+    return [
+        click.Option(
+            ["--config"],
+            type=click.Path(dir_okay=False, path_type=Path),
+            metavar="FILE",
+            help="Read this configuration file.",
+            hidden=hidden,
+            expose_value=False,
+            callback=_remember("config"),
+        ),
+        _option("-v/--verbose", "verbose", "Show the details of an unexpected error.", hidden),
+        click.Option(
+            ["--no-color", "colour"],
+            is_flag=True,
+            flag_value=True,
+            help="Print without colours, as NO_COLOR=1 does.",
+            hidden=hidden,
+            expose_value=False,
+            callback=lambda ctx, _, value: _keep(ctx, "colour", False if value else None),
+        ),
+    ]
+
+
+def _option(names: str, key: str, help: str, hidden: bool = False) -> click.Option:
+    return click.Option(
+        names.split("/"),
+        is_flag=True,
+        help=help,
+        hidden=hidden,
+        expose_value=False,
+        callback=_remember(key),
+    )
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+    return lambda ctx, _, value: _keep(ctx, key, value)
+
+
+def _keep(ctx: click.Context, key: str, value: Any) -> None:
+    """Keep an option that was given; one that was not leaves what came before it."""
+    if value not in (None, False) or (key == "colour" and value is False):
+        setattr(ctx.ensure_object(App), key, value)

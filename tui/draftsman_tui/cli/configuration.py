@@ -1,0 +1,113 @@
+"""`config` and `completion`: what is set, and a shell that helps."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.errors import NotFound
+from draftsman_tui.cli.app import App, command
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from draftsman.settings import Settings
+
+
+@command("config", examples=("draftsman config", "draftsman config --path"))
+@click.option("--path", is_flag=True, help="Print which file is read.")
+def config(app: App, path: bool) -> None:
+    """Print the configuration in effect, without secrets.
+
+    It is TOML that a draftsman.toml may hold; what is unset is a comment.
+    """
+    if path:
+        _print_path(app)
+        return
+    data = without_secrets(app.settings)
+    if app.json:
+        app.out.document(data)
+    else:
+        app.out.write("".join(f"{one}\n" for one in as_toml(data)))
+
+
+@command(
+    "completion",
+    examples=(
+        "draftsman completion bash > ~/.local/share/bash-completion/completions/draftsman",
+        "draftsman completion fish > ~/.config/fish/completions/draftsman.fish",
+    ),
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, app: App, shell: str) -> None:
+    """Print a completion script for your shell."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    assert kind is not None, shell  # noqa: S101 - the choices are click's own
+    script = kind(ctx.find_root().command, {}, "draftsman", "_DRAFTSMAN_COMPLETE").source()
+    if app.json:
+        app.out.document({"shell": shell, "script": script})
+    else:
+        app.out.write(script)
+
+
+def without_secrets(settings: Settings) -> dict[str, Any]:
+    """Return the settings as JSON data; passwords, tokens and the like are `***`."""
+    from draftsman.log import redact
+
+    data = settings.model_dump(mode="json")
+    for name in ("database_url", "listen_url"):
+        secret = getattr(settings, name)
+        data[name] = redact(secret.get_secret_value()) if secret is not None else None
+    for agent in data["agents"].values():
+        agent["env"] = {
+            key: redact(f"{key}={value}").removeprefix(f"{key}=")
+            for key, value in agent["env"].items()
+        }
+    if data["questions"]["expires_in"] is None:
+        data["questions"]["expires_in"] = 0
+    return data
+
+
+def as_toml(data: dict[str, Any], prefix: str = "") -> Iterator[str]:
+    """Yield the lines of a TOML file with dotted keys."""
+    for name, value in data.items():
+        key = prefix + _key(name)
+        if isinstance(value, dict) and value:
+            yield from as_toml(value, f"{key}.")
+        elif value is None or value == {}:
+            yield f"# {key} is {'unset' if value is None else 'empty'}"
+        else:
+            yield f"{key} = {_value(value)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, dict):
+        pairs = (f"{_key(k)} = {_value(v)}" for k, v in value.items() if v is not None)
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    # JSON's strings, numbers and booleans are TOML's too, but for DEL.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _print_path(app: App) -> None:
+    from draftsman import settings
+
+    found: Path | None = settings.config_path(app.config)
+    if app.json:
+        app.out.document({"path": None if found is None else str(found)})
+    elif found is None:
+        raise NotFound("no file is read, the defaults hold; see: draftsman config")
+    else:
+        app.out.write(f"{found}\n")

@@ -1,0 +1,325 @@
+"""`draftsman demo`: one real job on a real repository, from the request to the branch."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman import __version__
+from draftsman.errors import DraftsmanError, NobodyAnswered, UsageError
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.asking import prompt
+from draftsman_tui.cli.output import Output, line, one_line, words
+from draftsman_tui.cli.serve import OURSELVES
+
+if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
+    from draftsman.domain.event import Event
+    from draftsman.domain.job import Job
+    from draftsman.domain.question import Question
+    from draftsman.runtime import Runtime
+
+ANSWER: Final = "safe fixes"
+KILL_AT: Final = "job_started"
+"""Of the run that has the answer and applies it: the middle of the work."""
+HIDDEN: Final = frozenset({"job_claimed", "answer_received"})
+GIVE_UP: Final = 120
+"""Seconds without an event after which the demo says that something is wrong."""
+
+
+class Demo:
+    """One demonstration: a queue, a worker and a job of its own."""
+
+    def __init__(self, runtime: Runtime, out: Output, actor: Actor, config: Path | None) -> None:
+        self._runtime = runtime
+        self._out = out
+        self._actor = actor
+        self._config = config
+        self._queue = f"demo-{os.getpid()}"
+        self._began = time.time()
+        self._worker: Process | None = None
+        self._log = Path(tempfile.mkstemp(prefix="draftsman-demo-", suffix=".log")[1])
+
+    async def run(self, repo: Path, answer: str | None, *, kill: bool) -> int:
+        """Run the job to its end; return the number. `kill` kills its worker in the middle."""
+        number = await self._submit(repo)
+        try:
+            async with self._working():
+                async for event in self._events(number):
+                    self._show(event)
+                    if event.to_status == "waiting_for_input":
+                        await self._answer(number, answer)
+                    elif kill and event.kind == KILL_AT and (event.run or 0) > 1:
+                        kill = False
+                        await self._kill()
+        except DraftsmanError:
+            # nobody else serves the demo's queue
+            await self._runtime.operate.cancel(number, self._actor, "the demo ended", force=True)
+            raise
+        return number
+
+    def say(self, what: str, text: str, style: str = "", at: float | None = None) -> None:
+        """Print one step with the seconds since the start; `at` is a Unix time, None is now."""
+        if self._out.json:
+            return
+        seconds = f"{max(0.0, (at or time.time()) - self._began):6.1f} s  "
+        self._out.print(line(words(seconds, "dim"), words(f"{what:<10}", style), text))
+
+    async def _submit(self, repo: Path) -> int:
+        from draftsman.services.intake import invocation
+
+        asked = invocation(
+            type="run_agent",
+            agent="tidy",
+            repo=str(repo),
+            queue=self._queue,
+            title=f"Tidy up {repo.name}",
+            tags=("demo",),
+        )
+        made = await self._runtime.intake.submit(asked, self._actor)
+        self.say("request", f"tidy up {repo}", "bold")
+        self.say("job", f"{made.name}, one row in PostgreSQL from now on, whatever dies", "bold")
+        return made.number
+
+    @asynccontextmanager
+    async def _working(self) -> AsyncIterator[None]:
+        await self._start_worker()
+        try:
+            yield
+        finally:
+            await self._stop_worker()
+
+    async def _start_worker(self) -> None:
+        config = ("--config", str(self._config)) if self._config else ()
+        with self._log.open("ab") as log:
+            self._worker = await asyncio.create_subprocess_exec(
+                *(*OURSELVES, *config),
+                *("worker", "--queue", self._queue, "--slots", "1", "--parent", str(os.getpid())),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.say("worker", f"pid {self._worker.pid} starts", "cyan")
+
+    async def _stop_worker(self) -> None:
+        if self._worker is None or self._worker.returncode is not None:
+            return
+        with contextlib.suppress(ProcessLookupError):
+            self._worker.send_signal(signal.SIGTERM)
+        try:
+            await asyncio.wait_for(self._worker.wait(), 30)
+        except TimeoutError:
+            self._worker.kill()
+            await self._worker.wait()
+
+    async def _kill(self) -> None:
+        """Show the promise: nothing is lost, whatever dies."""
+        assert self._worker is not None  # noqa: S101 - it runs: its event was just read
+        self._worker.kill()
+        await self._worker.wait()
+        self.say("kill -9", f"worker {self._worker.pid} is dead, in the middle of the work", "red")
+        await self._start_worker()
+
+    async def _events(self, number: int) -> AsyncIterator[Event]:
+        """Yield the job's events; raises DraftsmanError when the worker dies or nothing moves."""
+        events = self._runtime.inspect.follow(number)
+        while True:
+            coming = asyncio.ensure_future(anext(events))
+            for _ in range(GIVE_UP):
+                await asyncio.wait({coming}, timeout=1)
+                if coming.done():
+                    break
+                self._check_worker()
+            else:
+                coming.cancel()
+                why = await self._runtime.inspect.why(number)
+                raise DraftsmanError(
+                    f"D-{number} makes no progress: {why.text}; the worker's log: {self._log}"
+                )
+            try:
+                yield await coming
+            except StopAsyncIteration:
+                return
+
+    def _check_worker(self) -> None:
+        if self._worker is not None and self._worker.returncode is not None:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip()
+            last = said.rpartition("\n")[2] or f"exit code {self._worker.returncode}"
+            raise DraftsmanError(f"the demo's worker ended: {last}; its log: {self._log}")
+
+    async def _answer(self, number: int, answer: str | None) -> None:
+        """Answer what is open; a person who names no choice is asked again."""
+        for question in await self._runtime.questions.open(number):
+            self._show_question(question)
+            while not await self._tried(question, answer):
+                pass
+
+    async def _tried(self, question: Question, answer: str | None) -> bool:
+        from draftsman.domain.answer import Response
+
+        asked = answer is None and self._out.interactive
+        text = _prompt(question) if asked else answer or ANSWER
+        response = Response(source_event_id=f"demo:{question.name}:{text}", text=text)
+        try:
+            verdict = await self._runtime.questions.answer(
+                question.job, question.ordinal, response, self._actor
+            )
+        except UsageError as error:
+            if not asked:
+                raise
+            self.say("again", str(error), "red")
+            return False
+        self.say("answer", text if verdict.accepted else verdict.reason or "", "green")
+        return True
+
+    def _show_question(self, question: Question) -> None:
+        if self._out.json:
+            return
+        self.say("question", f"{question.name}  {question.text}", "yellow")
+        for place, choice in enumerate(question.choices, 1):
+            about = f"  {choice['description']}" if choice.get("description") else ""
+            label = words(f"{place}  {choice['label']:<12}", "bold")
+            self._out.print(line(f"{'':21}", label, about))
+
+    def _show(self, event: Event) -> None:
+        if self._out.json:
+            self._out.item(event)
+        elif event.kind not in HIDDEN:
+            self.say(*_told(event), event.created_at.timestamp())
+
+
+def _prompt(question: Question) -> str:
+    try:
+        return prompt("Your answer, by number or name", default="1")
+    except click.Abort:
+        click.echo(err=True)
+        raise NobodyAnswered(
+            f"nobody answered {question.name}; the demo's job is canceled with it"
+        ) from None
+
+
+def _found(payload: dict[str, Any]) -> str:
+    mark = "passes" if payload.get("passed") else "fails"
+    return f"{payload['name']} {mark}: {payload.get('summary', '')}"
+
+
+TOLD: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
+    "job_created": ("queued", "cyan", lambda _: "until a worker takes it"),
+    "job_started": ("run", "cyan", lambda _: "starts, in a clone of its own"),
+    "repo_resolved": ("clone", "cyan", lambda found: f"at {found['base_sha'][:12]}"),
+    "validation_ran": ("validate", "cyan", _found),
+    "command_executed": ("fix", "cyan", lambda ran: f"{ran['name']}: {ran.get('summary', '')}"),
+    "needs_input": ("parked", "yellow", lambda _: "the run waits for a person, holding no slot"),
+    "job_resumed": ("resumed", "green", lambda end: f"by {', '.join(end.get('by', ()))}"),
+    "job_handed_back": ("rescued", "green", lambda _: "it goes on from its checkpoint"),
+    "branch_published": ("branch", "green", lambda at: f"{at['branch']} at {at['commit'][:12]}"),
+    "job_completed": ("completed", "bold green", lambda _: ""),
+}
+"""Events as steps of the demo: a word, its style, and the text made of the payload."""
+
+
+def _told(event: Event) -> tuple[str, str, str]:
+    if event.kind in TOLD:
+        word, style, text = TOLD[event.kind]
+        return word, text(event.payload), style
+    about = event.payload.get("error") or event.payload.get("reason") or ""
+    return event.kind.removeprefix("job_")[:10], one_line(str(about)), "red"
+
+
+@command(
+    "demo",
+    examples=(
+        "draftsman demo                            on a small sample repository",
+        "draftsman demo --repo . --kill            on yours, a worker killed in the middle",
+        "draftsman demo --answer 'all fixes' | cat",
+    ),
+)
+@click.option(
+    "--repo",
+    type=click.Path(path_type=Path),
+    help="Your own repository: its .git gets nothing but the branch. Unset: a small sample.",
+)
+@click.option("--answer", help=f"The answer to the question; piped, {ANSWER!r} is given.")
+@click.option("--kill", is_flag=True, help="Kill the worker with SIGKILL in the middle.")
+async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> None:
+    """Run one real job on a real repository, with no credentials.
+
+    It exits 0 only if the job completed.
+    """
+    out = app.out
+    if not app.json:
+        out.print(words(f"draftsman {__version__} demo", "bold"))
+    async with app.runtime() as runtime:
+        show = Demo(runtime, out, await runtime.actor(), app.config)
+        health, _ = await runtime.inspect.health()
+        where = "embedded, its data kept" if runtime.embedded else "the configured server"
+        show.say("database", f"PostgreSQL {health.version.split()[0]}, {where}", "cyan")
+        place = await _place(repo)
+        number = await show.run(place, answer, kill=kill)
+        job = await runtime.inspect.job(number)
+        if app.json:
+            out.item(job)
+        else:
+            out.print(*_summary(job), *_timeline(await runtime.inspect.trail(number)))
+            out.print(*_next_steps(job, place))
+    if job.status != "completed":
+        raise click.exceptions.Exit(1)
+
+
+async def _place(repo: Path | None) -> Path:
+    from draftsman.handlers.sample import make_sample_repo
+
+    if repo is None:
+        place = Path(tempfile.mkdtemp(prefix="draftsman-demo-")) / "inventory"
+        await make_sample_repo(place)
+        return place
+    place = repo.expanduser().resolve()
+    if not place.is_dir():
+        raise UsageError(f"{repo} is not a folder; give --repo the path of a git repository")
+    return place
+
+
+def _summary(job: Job) -> list[Any]:
+    result = job.result or {}
+    lines: list[Any] = ["", words(f"{job.name} is {job.status}", "bold")]
+    if job.last_error and job.status != "completed":
+        lines.append(words(job.last_error, "red"))
+    if result.get("summary"):
+        lines.append(str(result["summary"]))
+    return [*lines, ""]
+
+
+def _next_steps(job: Job, place: Path) -> list[str]:
+    branch = (job.result or {}).get("branch")
+    lines = ["", "See for yourself:"]
+    if branch:
+        lines.append(f"  git -C {place} log --stat -1 {branch}")
+    # `make demo` calls it by its path; what is printed is to be copied
+    called = sys.argv[0] if sys.argv[0].endswith("/draftsman") else "draftsman"
+    command = "draftsman" if shutil.which("draftsman") else called
+    return [*lines, *(f"  {command} {verb} {job.name}" for verb in ("show", "diff"))]
+
+
+def _timeline(trail: Sequence[Event]) -> list[Any]:
+    """Return the statuses that the job passed, each with its time and who moved it."""
+    moves = [event for event in trail if event.to_status is not None]
+    rows = [words("timeline", "bold")]
+    for event in moves:
+        at = f"{(event.created_at - moves[0].created_at).total_seconds():8.2f} s  "
+        by = "worker" if event.actor.startswith("worker:") else event.actor
+        rows.append(line(words(at, "dim"), f"{event.to_status:<20} ", words(by, "dim")))
+    return rows

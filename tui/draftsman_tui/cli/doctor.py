@@ -1,0 +1,196 @@
+"""`doctor`: is everything there, and if not, what to do.
+
+Each check is a small function that returns findings; one that fails never hides the next. `warn`
+is what works but will surprise, `fail` is what does not work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.errors import DraftsmanError, SchemaOutdated
+from draftsman_tui.cli import environment, times
+from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.environment import Finding
+from draftsman_tui.cli.health import health_of
+from draftsman_tui.cli.output import line, one_line, words
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+OLDEST: Final = 15
+"""Major version of PostgreSQL that has all that the schema uses."""
+SKEW: Final = 2.0
+"""Seconds that clocks may differ before times look wrong to people."""
+STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
+
+
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """Rows that break one invariant of the data."""
+
+    invariant: str
+    job: int
+    how: str
+
+
+@command("doctor", examples=("draftsman doctor", "draftsman doctor --invariants"))
+@click.option("--invariants", is_flag=True, help="Check every invariant of the data instead.")
+async def doctor(app: App, invariants: bool) -> None:
+    """Check everything, and say what to do.
+
+    Exits with 1 when a check fails, or with --invariants when a row breaks one.
+    """
+    if invariants:
+        async with app.runtime(read_only=True) as rt:
+            _report_invariants(app, await rt.inspect.invariants())
+        return
+    findings = []
+    # closed even when the reader of our output left: the checks hold a connection
+    async with contextlib.aclosing(_checks(app)) as checks:
+        async for finding in checks:
+            findings.append(finding)
+            if not app.json:
+                app.out.print(*_lines(finding))
+    failed = [one for one in findings if one.status == "fail"]
+    if app.json:
+        app.out.document({"ok": not failed, "checks": findings})
+    if failed:
+        raise DraftsmanError(_count(len(failed), "check") + " failed")
+
+
+async def _checks(app: App) -> AsyncGenerator[Finding, None]:
+    settings = app.settings
+    yield environment.configuration(app.config)
+    try:
+        async with app.runtime(read_only=True) as rt:
+            for check in (_server, _migrations, _clock, _people, _workers, _listen):
+                for finding in await check(rt):
+                    yield finding
+    except SchemaOutdated as error:
+        yield Finding("migrations", "fail", str(error))
+    except DraftsmanError as error:
+        yield Finding("database", "fail", str(error), _where(app))
+    yield environment.git()
+    for finding in (*environment.handlers(settings), *environment.agents(settings)):
+        yield finding
+
+
+async def _server(rt: Runtime) -> Sequence[Finding]:
+    health, _ = await rt.inspect.health()
+    kind = "embedded, yours alone" if rt.embedded else f"as {health.role}"
+    text = f"PostgreSQL {health.version}, {kind}"
+    if int(health.version.split(".")[0].split("beta")[0]) < OLDEST:
+        return [Finding("database", "fail", text, f"use version {OLDEST} or later")]
+    if health.fsync != "on" or health.synchronous_commit == "off":
+        risk = f"fsync {health.fsync}, synchronous_commit {health.synchronous_commit}"
+        then = "a power cut may lose acknowledged jobs: turn both on"
+        return [Finding("database", "ok", text), Finding("durability", "warn", risk, then)]
+    return [Finding("database", "ok", text), Finding("durability", "ok", "fsync on")]
+
+
+async def _migrations(rt: Runtime) -> Sequence[Finding]:
+    from draftsman import migrate
+
+    found = await migrate.state(rt.db.url)
+    missing = [one.name for one in found if one.applied_at is None]
+    if missing:
+        return [
+            Finding("migrations", "fail", f"missing: {', '.join(missing)}", "draftsman migrate")
+        ]
+    return [Finding("migrations", "ok", f"all {len(found)} applied")]
+
+
+async def _clock(rt: Runtime) -> Sequence[Finding]:
+    _, ahead = await rt.inspect.health()
+    if abs(ahead) <= SKEW:
+        return [Finding("clock", "ok", f"within {SKEW:.0f} s of the database's")]
+    way = "ahead of" if ahead > 0 else "behind"
+    text = f"{times.span(ahead)} {way} the database's, which decides"
+    return [Finding("clock", "warn", text, "let both machines follow NTP")]
+
+
+async def _people(rt: Runtime) -> Sequence[Finding]:
+    me = await rt.actor()
+    if rt.embedded:
+        return [Finding("people", "ok", f"the database is yours, {me.display_name}: you may all")]
+    table = f'[people.{me.id}] with login = "{me.id}"'
+    roles = 'roles = ["invoker", "responder", "approver", "operator"]'
+    if not rt.policy.people:
+        then = f"add to the configuration {table} and {roles}"
+        return [Finding("people", "fail", "nobody is configured, so nobody may do anything", then)]
+    if me.person is None:
+        then = f"add {table} and the roles that fit"
+        text = f"you are {me.id!r} here, which is no person's login"
+        return [Finding("people", "warn", text, then)]
+    count = _count(len(rt.policy.people), "person", "people")
+    return [Finding("people", "ok", f"{count}; you are {me.person}: {', '.join(sorted(me.roles))}")]
+
+
+async def _workers(rt: Runtime) -> Sequence[Finding]:
+    found = await rt.inspect.workers()
+    states = {one.id: health_of(one, rt.settings) for one in found}
+    live = [one for one in found if states[one.id] != "lost"]
+    if not live:
+        return [Finding("workers", "warn", "none is running, so nothing runs", "draftsman up")]
+    slots = sum(one.slots for one in live)
+    said = [Finding("workers", "ok", f"{len(live)} with {slots} slots")]
+    if not any(one.leader for one in live):
+        then = "start one without --no-leader"
+        said.append(Finding("leader", "warn", "no worker leads: nothing expires or retries", then))
+    return said
+
+
+async def _listen(rt: Runtime) -> Sequence[Finding]:
+    url = rt.settings.listen_url
+    name = "listen_url" if url else "database_url"
+    try:
+        heard = await rt.inspect.hears(url.get_secret_value() if url else None)
+    except DraftsmanError as error:
+        then = "set listen_url to a session connection"
+        return [Finding("notifications", "fail", f"{name}: {error}", then)]
+    if not heard:
+        text = f"{name}: notifications do not arrive, so everything waits for the next poll"
+        then = "through a transaction pooler? set listen_url to a session connection"
+        return [Finding("notifications", "warn", text, then)]
+    deaf = [one for one in await rt.inspect.workers() if not one.connected]
+    deaf = [one for one in deaf if health_of(one, rt.settings) == "alive"]
+    if deaf:
+        text = f"the worker {deaf[0].host}:{deaf[0].pid} has no session of its own: it only polls"
+        then = "through a transaction pooler? set listen_url to a session connection"
+        return [Finding("notifications", "warn", text, then)]
+    return [Finding("notifications", "ok", "they arrive")]
+
+
+def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+    broken = [Broken(name, row[0], row[1]) for name, rows in found.items() for row in rows]
+    if app.json:
+        app.out.document({"checked": list(found), "broken": broken})
+    elif broken:
+        rows = [(words(f"D-{one.job}", "bold"), one.invariant, one.how) for one in broken]
+        app.out.table(("JOB", "INVARIANT", "HOW"), rows, flexible=2)
+    else:
+        app.out.print(f"all {len(found)} invariants hold")
+    if broken:
+        raise DraftsmanError(f"{_count(len(broken), 'row breaks', 'rows break')} an invariant")
+
+
+def _lines(finding: Finding) -> list[Any]:
+    status = words(f"{finding.status:<4}", STYLES[finding.status])
+    first = line(status, f"  {finding.name:<14}  {one_line(finding.text)}")
+    return [first, words(f"      → {one_line(finding.then)}", "cyan")] if finding.then else [first]
+
+
+def _where(app: App) -> str:
+    if app.settings.database_url is None:
+        return "draftsman db status"
+    return "is DRAFTSMAN_DATABASE_URL (database_url) right, and the server up?"
+
+
+def _count(number: int, one: str, many: str | None = None) -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"

@@ -1,0 +1,106 @@
+"""What `doctor` looks at on this machine: the configuration file, git, the agents' programs."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from draftsman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from draftsman.settings import AgentSettings, Settings
+
+OLDEST_GIT: Final = (2, 32)
+"""The first git that honours GIT_CONFIG_GLOBAL, which keeps a user's hooks out of our runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at; `then` says what to do about it."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    text: str
+    then: str | None = None
+
+
+def configuration(explicit: Path | None) -> Finding:
+    """Say which file is read; that it could be is known by now."""
+    from draftsman import settings
+
+    found = settings.config_path(explicit)
+    return Finding("configuration", "ok", str(found) if found else "no file; the defaults hold")
+
+
+def git() -> Finding:
+    """Look for a git that is new enough."""
+    found = shutil.which("git")
+    if found is None:
+        return Finding("git", "fail", "there is no git on PATH", "install git")
+    try:
+        command = [found, "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding("git", "fail", f"{found} does not run: {error}", "install git anew")
+    version = re.search(r"(\d+)\.(\d+)[\d.]*", done.stdout)
+    if version is None:
+        return Finding("git", "warn", f"{found} does not tell its version")
+    if (int(version[1]), int(version[2])) < OLDEST_GIT:
+        wanted = ".".join(map(str, OLDEST_GIT))
+        return Finding(
+            "git", "fail", f"git {version[0]} is too old", f"install git {wanted} or later"
+        )
+    return Finding("git", "ok", f"git {version[0]}")
+
+
+def handlers(settings: Settings) -> Iterator[Finding]:
+    """Import every configured handler, as a worker would."""
+    from draftsman.handlers import registry
+
+    for name, path in sorted(settings.handlers.items()):
+        try:
+            registry.load({name: path})
+        except ConfigError as error:
+            then = "install its package beside draftsman, or put its folder on PYTHONPATH"
+            yield Finding(f"handler {name}", "fail", str(error), then)
+        else:
+            yield Finding(f"handler {name}", "ok", path)
+
+
+def agents(settings: Settings) -> Iterator[Finding]:
+    """Look for the program of every agent, as a worker would."""
+    for name, agent in sorted(settings.agents.items()):
+        missing = _missing(agent)
+        if missing is None:
+            yield Finding(f"agent {name}", "ok", " ".join(agent.command))
+        else:
+            then = f"install it, or change agents.{name} in the configuration"
+            yield Finding(f"agent {name}", "fail", missing, then)
+
+
+def _missing(agent: AgentSettings) -> str | None:
+    """Return what keeps the agent from starting."""
+    from draftsman.errors import Failure
+    from draftsman.handlers import environment
+
+    try:
+        variables = environment.agent_environment(agent, Path.home())
+        environment.find_program(environment.expand(agent.command)[0], variables)
+    except Failure as error:
+        return str(error)
+    if agent.command[:2] == ("{python}", "-m") and len(agent.command) > 2:
+        return None if _is_module(agent.command[2]) else f"no module {agent.command[2]!r}"
+    return None
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return False

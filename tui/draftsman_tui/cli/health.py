@@ -1,0 +1,20 @@
+"""How a worker is, as seen from here."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+
+def health_of(worker: Any, settings: Settings) -> str:
+    """Return `alive`, `draining`, `silent` (two heartbeats missed) or `lost`."""
+    from draftsman import host
+
+    gone = host.is_dead(worker.host_id, worker.pid, worker.pid_started)
+    if gone or worker.silent >= settings.worker.lease:
+        return "lost"
+    if worker.silent > 2 * settings.worker.heartbeat + 5:
+        return "silent"
+    return "draining" if worker.draining else "alive"

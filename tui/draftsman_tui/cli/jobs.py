@@ -1,0 +1,164 @@
+"""`jobs` and `why`: what there is, and what it waits for."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman_tui.cli import params, times
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.health import health_of
+from draftsman_tui.cli.output import line, words
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.domain.ids import JobRef
+    from draftsman.domain.question import Question
+    from draftsman.runtime import Runtime
+
+MOST: Final = 1000
+"""Jobs that one call lists."""
+STYLES: Final = {
+    Status.SCHEDULED: "blue",
+    Status.QUEUED: "cyan",
+    Status.CLAIMED: "cyan",
+    Status.RUNNING: "bold cyan",
+    Status.WAITING_FOR_INPUT: "bold yellow",
+    Status.WAITING_FOR_APPROVAL: "bold yellow",
+    Status.RESUMED: "cyan",
+    Status.RETRYING: "magenta",
+    Status.COMPLETED: "green",
+    Status.FAILED: "red",
+    Status.DEAD_LETTER: "bold red",
+    Status.CANCELED: "dim",
+    Status.EXPIRED: "red",
+}
+
+
+def status_text(status: object) -> Text:
+    """Return a status as people read it."""
+    name = str(status)
+    return words(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
+
+
+@command(
+    "jobs",
+    examples=(
+        "draftsman jobs --status waiting",
+        "draftsman jobs --status failed,dead_letter --since 2h",
+        "draftsman jobs --json | jq '.[].number'",
+    ),
+)
+@click.option("--status", type=params.STATUS, multiple=True, help="Only these; `waiting` is both.")
+@click.option("--agent", type=params.TEXT, help="Only those of this agent.")
+@click.option("--repo", type=params.TEXT, help="Only this repository: name or owner/name.")
+@click.option("--tag", type=params.TEXT, help="Only those with this tag.")
+@click.option("--since", type=params.DURATION, help="Only the newer than this: 2h, 1d.")
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", default=50, show_default=True)
+@click.option("--before", type=params.JOB, help="Only older ones than this job.")
+async def jobs(
+    app: App,
+    status: tuple[tuple[Status, ...], ...],
+    since: float | None,
+    before: JobRef | None,
+    **filters: Any,
+) -> None:
+    """List jobs, newest first.
+
+    WAITS FOR says what comes next: who has to answer, when it is tried again, what is missing.
+    """
+    wanted = [one for several in status for one in several] or None
+    oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
+    async with app.runtime(read_only=True) as rt:
+        cursor = before.number if before else None
+        if before and cursor is None:
+            cursor = await number_of(rt, before)
+        found = await rt.inspect.jobs(statuses=wanted, since=oldest, before=cursor, **filters)
+        if app.json:
+            app.out.document(found)
+        elif not found:
+            _none(app, narrowed=bool(wanted or since or before or _given(filters)))
+        else:
+            await _show(app, rt, found, more=len(found) == filters["limit"])
+
+
+@command("why", examples=("draftsman why D-142",))
+@click.argument("job", type=params.JOB)
+async def why(app: App, job: JobRef) -> None:
+    """Say what a job waits for.
+
+    It is the reason that keeps it where it is now, and what to do about it.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job)
+        found = await rt.inspect.why(number)
+    if app.json:
+        document = {"number": number, "status": found.status, "reason": found.reason}
+        app.out.document(document | {"text": found.text, "then": found.then})
+        return
+    app.out.print(line(f"D-{number} ", status_text(found.status), f": {found.text}"))
+    app.out.print(words(f"  {found.then}", "dim"))
+
+
+async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
+    asked = {question.job: question for question in await rt.questions.open()}
+    workers = await rt.inspect.workers()
+    live = [one for one in workers if health_of(one, rt.settings) != "lost"]
+    served = {queue for one in live for queue in one.queues}
+    rows = [
+        (
+            words(f"D-{job.number}", "bold"),
+            status_text(job.status),
+            job.ticket_title or job.type,
+            job.repo_name or "",
+            times.span((datetime.now(UTC) - job.created_at).total_seconds()),
+            _next(job, asked.get(job.number), served),
+        )
+        for job in found
+    ]
+    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "WAITS FOR")
+    kept = [place for place in range(len(heads)) if place != 3 or any(row[3] for row in rows)]
+    app.out.table(
+        [heads[place] for place in kept],
+        [[row[place] for place in kept] for row in rows],
+        flexible=2,
+        right=(len(kept) - 2,),
+    )
+    if more and app.out.on_screen:
+        app.out.say(f"there may be more: draftsman jobs --before D-{found[-1].number}")
+
+
+def _next(job: Any, question: Question | None, served: set[str]) -> str:
+    """Return in few words what the job waits for."""
+    match job.status:
+        case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
+            verb = "answer" if job.status is Status.WAITING_FOR_INPUT else "approve"
+            if question is None:
+                return f"{verb}"
+            until = question.expires_at
+            return f"{verb} {question.name}" + (f" {times.left(until)}" if until else "")
+        case Status.RETRYING:
+            return f"retry {times.left(job.next_retry_at)}"
+        case Status.SCHEDULED:
+            return f"its time {times.left(job.run_at)}"
+        case Status.QUEUED | Status.RESUMED:
+            return "a free slot" if job.queue in served else f"a worker for {job.queue}"
+        case Status.CLAIMED:
+            return "its turn"
+        case _:
+            return "" if job.status in TERMINAL else "its run"
+
+
+def _given(filters: dict[str, Any]) -> bool:
+    return any(value for name, value in filters.items() if name != "limit")
+
+
+def _none(app: App, *, narrowed: bool) -> None:
+    if narrowed:
+        app.out.say("no job is like that; see all: draftsman jobs")
+    else:
+        app.out.say("no jobs yet; make one: draftsman demo, or draftsman submit --help")

@@ -1,0 +1,216 @@
+"""The process root: finds the command, runs it, and turns every end into an exit code.
+
+Nothing heavy is imported here: a command's module is loaded when it is named, and the driver, the
+configuration and the rest when it runs. Exit codes:
+
+    0    done, or deduplicated          4    lost a race, or a key conflict
+    1    refused, or did not complete   5    nobody answered
+    2    usage or configuration         6    the database cannot be reached
+    3    not found                      130  interrupted      141  the reader of stdout left
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from draftsman_tui.cli import streams
+from draftsman_tui.cli.app import App, Group, example_lines, shared_options
+from draftsman_tui.cli.output import Output, one_line
+
+INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
+    "Jobs": {
+        "submit": ("submit", "Make a job of a request."),
+        "jobs": ("jobs", "List jobs, newest first."),
+        "show": ("show", "Show everything about a job."),
+        "events": ("trail", "Show the trail of a job, or of all."),
+        "logs": ("trail", "Print what the runs of a job logged."),
+        "diff": ("artifacts", "Print the changes that a job made."),
+        "artifacts": ("artifacts", "List or get the files that a job left."),
+        "wait": ("waiting", "Wait until a job ends."),
+        "why": ("jobs", "Say what a job waits for."),
+        "cancel": ("operate", "End a job."),
+        "retry": ("operate", "Run finished jobs anew."),
+    },
+    "Questions": {
+        "questions": ("questions", "List what waits for a person."),
+        "answer": ("answers", "Answer a question."),
+        "approve": ("answers", "Approve what a job wants to do."),
+        "deny": ("answers", "Deny what a job wants to do."),
+        "extend": ("questions", "Give a question more time."),
+    },
+    "Processes": {
+        "demo": ("demo", "Run one real job on a real repository, with no credentials."),
+        "up": ("serve", "Start all that is needed, and keep it running."),
+        "worker": ("serve", "Run jobs, and lead where nobody does."),
+        "workers": ("operators", "List the workers and how they are."),
+        "sweep": ("operators", "Run one sweep of the leader now."),
+        "stats": ("operators", "Count everything."),
+    },
+    "Setup": {
+        "doctor": ("doctor", "Check everything, and say what to do."),
+        "config": ("configuration", "Print the configuration in effect, without secrets."),
+        "migrate": ("database", "Bring the database to this version."),
+        "db": ("database", "Control the embedded PostgreSQL."),
+        "completion": ("configuration", "Print a completion script for your shell."),
+    },
+}
+"""Every command: the module that has it, and what the list of commands says of it."""
+COMMANDS: Final = {name: found for section in SECTIONS.values() for name, found in section.items()}
+
+
+class Commands(Group):
+    """The group whose commands are loaded when they are named."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every name, in the order of the help."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command from its module, which calls it by the same name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"draftsman_tui.cli.{COMMANDS[cmd_name][0]}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands in sections, without loading one."""
+        for section, commands in SECTIONS.items():
+            with formatter.section(section):
+                formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
+
+
+def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        from draftsman import __version__
+
+        Output().print(f"draftsman {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    "draftsman",
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    params=[
+        *shared_options(hidden=False),
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            help="Print the version.",
+            callback=_version,
+        ),
+    ],
+    epilog=example_lines(
+        (
+            "draftsman demo",
+            "draftsman submit --agent tidy --repo . 'Tidy up'",
+            "draftsman questions",
+            "draftsman answer D-1/1 'safe fixes'",
+        )
+    ),
+)
+def cli() -> None:
+    """Durable jobs that stop to ask people, and carry on when anyone answers."""
+
+
+def main() -> None:
+    """Run the command line of this process, and exit."""
+    streams.prepare()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        streams.abandon_stdout()
+    sys.exit(code)
+
+
+def run(args: Sequence[str]) -> int:
+    """Run one command; return the exit code. Nothing is raised."""
+    app = App()
+    try:
+        return _invoke(args, app)
+    except (streams.ReaderGone, BrokenPipeError):
+        return READER_GONE
+    except (KeyboardInterrupt, click.Abort, EOFError):
+        Output().say("" if streams.is_terminal(sys.stderr) else "draftsman: interrupted")
+        return INTERRUPTED
+    except BaseException as error:
+        return _explain(error, app)
+
+
+def _invoke(args: Sequence[str], app: App) -> int:
+    if _completes():
+        return 0
+    try:
+        with cli.make_context("draftsman", list(args), obj=app) as ctx:
+            cli.invoke(ctx)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def _completes() -> bool:
+    """Answer the shell's question what may follow, if this is one."""
+    instruction = os.environ.get("_DRAFTSMAN_COMPLETE")
+    if not instruction:
+        return False
+    from click.shell_completion import shell_complete
+
+    shell_complete(cli, {}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
+    return True
+
+
+def _explain(error: BaseException, app: App) -> int:
+    """Say in one line what went wrong; return the exit code."""
+    from draftsman.errors import DraftsmanError
+    from draftsman.log import redact
+
+    error = next(_single(error))
+    code = 1
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else 1
+    if isinstance(error, DraftsmanError):
+        message, code = str(error), error.exit_code
+    elif isinstance(error, OSError) and error.strerror:
+        message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
+    elif isinstance(error, click.ClickException):
+        message, code = _usage(error), error.exit_code
+    else:
+        if app.verbose:
+            Output().say(redact("".join(traceback.format_exception(error)).rstrip()))
+        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        message = f"unexpected {text}; run with -v for the details"
+    Output().say(f"draftsman: {redact(one_line(message))}")
+    return code
+
+
+def _single(error: BaseException) -> Iterator[BaseException]:
+    """Yield what a group of one holds, the error itself otherwise."""
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    yield error
+
+
+def _usage(error: click.ClickException) -> str:
+    message = error.format_message().strip().rstrip(".").replace(". ", "; ")
+    message = message[:1].lower() + message[1:]
+    ctx = error.ctx if isinstance(error, click.UsageError) else None
+    if ctx is None or ctx.parent is None:
+        return message
+    return f"{message}{'' if message.endswith('?') else ';'} see: {ctx.command_path} --help"
+
+
+if __name__ == "__main__":
+    main()

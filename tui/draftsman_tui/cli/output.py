@@ -1,0 +1,201 @@
+"""What commands print: data on stdout, talk on stderr, JSON when it was asked for.
+
+Text of people and agents never reaches a terminal raw: control characters are shown, not obeyed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman_tui.cli import streams
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+LONGEST_TOLD: Final = 300
+"""Characters of output that an error about it repeats."""
+_CONTROLS: Final = {
+    code: ascii(chr(code))[1:-1]
+    for code in (
+        *(code for code in range(32) if chr(code) not in "\n\t"),
+        *range(127, 160),
+        *(0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)),
+    )
+}
+"""Escape sequences and the like, which would let a ticket drive the terminal."""
+
+
+def plain(text: str) -> str:
+    """Return the text with its control characters made visible; lines and tabs stay."""
+    return text.translate(_CONTROLS)
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, without control characters."""
+    return plain(" ".join(text.split()))
+
+
+def words(value: object, style: str = "") -> Text:
+    """Return what people may see of a value, in a style of rich."""
+    from rich.text import Text
+
+    return Text(plain(str(value)), style)
+
+
+def line(*parts: Text | str) -> Text:
+    """Join pieces into one line; plain strings are made safe."""
+    from rich.text import Text
+
+    return Text.assemble(*(words(part) if isinstance(part, str) else part for part in parts))
+
+
+def hang(text: Text, indent: int) -> Table:
+    """Return the line so that, where it is wrapped, it goes on `indent` cells from the left."""
+    from rich.table import Table
+
+    grid = Table.grid()
+    grid.add_column(width=indent, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(text[:indent], text[indent:])
+    return grid
+
+
+def as_data(value: object) -> Any:
+    """Return what JSON shows: columns under their names, times as ISO 8601, ids as text."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = (field.name for field in dataclasses.fields(value))
+        return {name: as_data(getattr(value, name)) for name in names}
+    if isinstance(value, Mapping):
+        return {str(key): as_data(item) for key, item in value.items()}
+    if isinstance(value, set | frozenset):
+        return sorted(as_data(item) for item in value)
+    if isinstance(value, list | tuple):
+        return [as_data(item) for item in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+class Output:
+    """Where one command prints. `json` and `colour` are what its options say."""
+
+    def __init__(self, *, json: bool = False, colour: bool | None = None) -> None:
+        self.json = json
+        self._colour = colour
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person sits there: to be asked, and to read the answer."""
+        return streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stderr)
+
+    @property
+    def on_screen(self) -> bool:
+        """Whether stdout is a terminal."""
+        return streams.is_terminal(sys.stdout)
+
+    @property
+    def width(self) -> int:
+        """Cells of a line of stdout."""
+        return streams.width(sys.stdout)
+
+    def document(self, value: object) -> None:
+        """Print the one JSON document of a command."""
+        self.write(json.dumps(as_data(value), indent=2, ensure_ascii=not streams.is_utf8()) + "\n")
+
+    def item(self, value: object) -> None:
+        """Print one JSON line of a stream."""
+        self.write(json.dumps(as_data(value), ensure_ascii=not streams.is_utf8()) + "\n")
+
+    def print(self, *parts: RenderableType, cut: bool = False) -> None:
+        """Print for people; plain strings are made safe. `cut` keeps a line on one of a screen."""
+        self.write(self._render(sys.stdout, parts, cut=cut))
+
+    def tell(self, *parts: RenderableType, cut: bool = False) -> None:
+        """Show a person something on stderr that is not data."""
+        streams.talk(self._render(sys.stderr, parts, cut=cut))
+
+    def say(self, text: str) -> None:
+        """Tell a person one thing on stderr."""
+        streams.talk(f"{plain(text)}\n")
+
+    def table(
+        self,
+        heads: Sequence[str],
+        rows: Iterable[Sequence[Text | str]],
+        *,
+        flexible: int,
+        right: Sequence[int] = (),
+    ) -> None:
+        """Print a table; where the terminal is too narrow the column `flexible` is cut."""
+        from rich.table import Table
+
+        cells = [[words(one_line(c)) if isinstance(c, str) else c for c in row] for row in rows]
+        widths = [max(c.cell_len for c in column) for column in zip(*cells, strict=True)]
+        others = sum(widths) - widths[flexible] if cells else 0
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        for place, head in enumerate(heads):
+            table.add_column(
+                head,
+                justify="right" if place in right else "left",
+                no_wrap=True,
+                overflow="ellipsis",
+                max_width=max(8, self.width - others - 2 * (len(heads) - 1))
+                if place == flexible
+                else None,
+            )
+        for row in cells:
+            table.add_row(*row)
+        self.print(table)
+
+    def write(self, text: str) -> None:
+        """Write to stdout; raises CannotWrite, which keeps short text, and ReaderGone."""
+        told = one_line(text)
+        streams.write(text, told if len(told) <= LONGEST_TOLD else "")
+
+    def _render(self, stream: Any, parts: Iterable[RenderableType], *, cut: bool = False) -> str:
+        from rich.console import Console
+
+        coloured = self._coloured(stream)
+        console = Console(
+            file=io.StringIO(),
+            width=streams.width(stream),
+            color_system="standard" if coloured else None,
+            force_terminal=coloured,
+            force_jupyter=False,
+            legacy_windows=False,
+            emoji=False,
+            markup=False,
+            highlight=False,
+        )
+        for part in parts:
+            shown = words(part) if isinstance(part, str) else part
+            if cut:
+                console.print(shown, no_wrap=True, overflow="ellipsis")
+            else:
+                console.print(_wrapped(shown, console.width))
+        lines = console.file.getvalue().split("\n")  # type: ignore[attr-defined]
+        return "\n".join(one.rstrip() for one in lines)
+
+    def _coloured(self, stream: Any) -> bool:
+        """Return whether the stream takes colour: a terminal, unless somebody said no."""
+        forbidden = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+        wanted = self._colour if self._colour is not None else not forbidden
+        return wanted and streams.is_terminal(stream)
+
+
+def _wrapped(part: RenderableType, width: int) -> RenderableType:
+    """Keep the indentation of a line that is longer than the terminal is wide."""
+    from rich.text import Text
+
+    if not isinstance(part, Text) or part.cell_len <= width:
+        return part
+    indent = len(part.plain) - len(part.plain.lstrip(" "))
+    return hang(part, indent) if 0 < indent < width // 2 else part

@@ -1,0 +1,140 @@
+"""`questions` and `extend`: the inbox of what waits for a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from draftsman.domain.question import OnExpire, Question, QuestionKind
+from draftsman_tui.cli import params, times
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.output import line, one_line, words
+
+if TYPE_CHECKING:
+    from rich.text import Text
+
+    from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
+
+CONTEXT_LINES = 12
+"""Lines of context that the inbox shows of a question."""
+
+
+@command("questions", examples=("draftsman questions", "draftsman questions D-142 --json"))
+@click.argument("job", type=params.JOB, required=False)
+async def questions(app: App, job: JobRef | None) -> None:
+    """List what waits for a person.
+
+    What expires soonest comes first.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = None if job is None else await number_of(rt, job)
+        found = await rt.questions.open(number)
+        if app.json:
+            app.out.document(found)
+            return
+        for place, question in enumerate(found):
+            if place:
+                app.out.print("")
+            app.out.print(*await describe(rt, question))
+        if not found and number is not None:
+            app.out.say(f"D-{number} waits for nobody; see: draftsman why D-{number}")
+        elif not found:
+            app.out.say("nothing waits for a person")
+
+
+@command("extend", examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"))
+@click.argument("question", type=params.QUESTION)
+@click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
+async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
+    """Give a question more time.
+
+    So much on top of what it has left, or for ever.
+    """
+    from draftsman_tui.cli.answers import named
+
+    seconds = None if duration == float("inf") else duration
+    async with app.runtime() as rt:
+        job, ordinal = await named(app, rt, question, "extend")
+        until = await rt.questions.extend(job, ordinal, seconds, await rt.actor())
+    if app.json:
+        app.out.document({"job": job, "ordinal": ordinal, "expires_at": until})
+    else:
+        when = f"expires {times.left(until)}, at {times.clock(until)}" if until else "never expires"
+        app.out.print(line(words(f"D-{job}/{ordinal}", "bold"), f" {when}"))
+
+
+async def describe(rt: Runtime, question: Question) -> list[Text]:
+    """Return a question as people read it: who may answer, until when, what can be said."""
+    return [
+        *_head(question, await _who(rt, question)),
+        *(words(f"  {one}") for one in question.text.splitlines()),
+        *_details(question),
+        *_answers(question),
+    ]
+
+
+def _head(question: Question, who: str) -> Iterator[Text]:
+    gate = question.kind is QuestionKind.APPROVAL
+    until = question.expires_at
+    then = {OnExpire.DEFAULT: f", then {question.default_value!r} counts"}
+    then |= {OnExpire.CONTINUE: ", then it goes on without"}
+    late = (
+        f"expires {times.left(until)}{then.get(question.on_expire, '')}" if until else "no expiry"
+    )
+    yield line(
+        words(question.name, "bold yellow"),
+        f"  {'approval' if gate else 'question'} for {who}"
+        f" · asked {times.ago(question.asked_at)} · ",
+        words(late, "yellow"),
+    )
+
+
+def _details(question: Question) -> Iterator[Text]:
+    context = (question.context_snippet or "").strip("\n").splitlines()
+    for one in context[:CONTEXT_LINES]:
+        yield words(f"  | {one}", "dim")
+    if len(context) > CONTEXT_LINES:
+        job = f"D-{question.job}"
+        yield words(
+            f"  | … {len(context) - CONTEXT_LINES} lines more: draftsman show {job} --json", "dim"
+        )
+    if question.action:
+        text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
+        yield words(f"  allows: {one_line(text)}")
+
+
+def _answers(question: Question) -> Iterator[Text]:
+    width = max((len(choice["label"]) for choice in question.choices), default=0)
+    for place, choice in enumerate(question.choices, 1):
+        note = choice.get("description") or ""
+        label = one_line(choice["label"])
+        yield line(
+            words(f"  {place:>3}  ", "bold"), f"{label:<{width}}  ", words(one_line(note), "dim")
+        )
+    if question.kind is QuestionKind.APPROVAL:
+        yield words(
+            f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"
+        )
+    elif not question.choices:
+        yield words(f"  draftsman answer {question.name} 'your answer'", "cyan")
+    else:
+        own = ", or your own words" if question.freeform_allowed else ""
+        yield words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
+
+
+async def _who(rt: Runtime, question: Question) -> str:
+    """Return who may answer, in words."""
+    if question.kind is QuestionKind.APPROVAL:
+        people = sorted(rt.policy.approvers(question.approvers))
+        votes = f"{question.quorum} of " if question.quorum > 1 else ""
+        nobody = "you" if rt.embedded else "nobody: it names no approvers"
+        return votes + (", ".join(people) or nobody)
+    if rt.embedded:
+        return "you"
+    people = sorted(n for n, person in rt.policy.people.items() if "responder" in person.roles)
+    invoker = (await rt.inspect.job(question.job)).invoker_id
+    return ", ".join([*people, *([] if invoker in people else [invoker])])

@@ -1,0 +1,91 @@
+"""`worker` and `up`: the processes that do the work."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from draftsman_tui.cli import params
+from draftsman_tui.cli.app import App, command
+
+if TYPE_CHECKING:
+    from draftsman.settings import Settings
+
+OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui.cli.main")
+"""-P: what lies in the current directory, maybe somebody else's repository, is not imported."""
+
+
+@command(
+    "worker",
+    examples=("draftsman worker", "draftsman worker --queue fast --queue default --slots 4"),
+)
+@click.option(
+    "--queue", "queues", type=params.TEXT, multiple=True, help="Claim from it; repeatable."
+)
+@click.option("--slots", type=click.IntRange(1, 1000), help="Runs at the same time.")
+@click.option("--no-leader", is_flag=True, help="Never lead: run no sweeps.")
+@click.option("--parent", type=int, hidden=True)
+async def worker(
+    app: App, queues: tuple[str, ...], slots: int | None, no_leader: bool, parent: int | None
+) -> None:
+    """Run jobs, and lead where nobody does.
+
+    SIGTERM, SIGINT or SIGHUP stops it: it claims no more, lets runs finish for a while, and hands
+    the rest back at their last checkpoint. A second one exits at once.
+    """
+    set_up_log(app)
+    from draftsman.process import run_worker
+
+    code = await run_worker(
+        app.settings, queues or None, slots, leader=not no_leader, parent=parent
+    )
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+@command("up", examples=("draftsman up", "draftsman up --headless"))
+@click.option("--headless", is_flag=True, help="Ask nothing and show no status: for a service.")
+@click.option("--attached", is_flag=True, hidden=True)
+async def up(app: App, headless: bool, attached: bool) -> None:
+    """Start all that is needed, and keep it running.
+
+    A worker that dies is started again. On a terminal you see what goes on; Ctrl-C asks whether to
+    stop all or leave it running. The embedded database is brought to this version first; any other
+    has to be (see: draftsman migrate).
+    """
+    from draftsman import migrate
+    from draftsman.runtime import database_url
+
+    url, _ = await database_url(app.settings)
+    await migrate.check(url)
+    if headless or not app.out.interactive:
+        from draftsman_tui.cli.supervise import Supervisor
+
+        set_up_log(app)
+        code = await Supervisor([*child(app, "worker"), "--parent", str(os.getpid())]).run(
+            attached=attached
+        )
+    else:
+        from draftsman_tui.cli.foreground import Foreground
+
+        code = await Foreground(app, [*child(app, "up"), "--headless", "--attached"]).run()
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+def child(app: App, name: str) -> list[str]:
+    """Return the command line of one of our own processes, with our own options."""
+    config = ["--config", str(app.config.absolute())] if app.config else []
+    return [*OURSELVES, *config, *(["-v"] if app.verbose else []), name]
+
+
+def set_up_log(app: App) -> None:
+    """Log to stderr as configured; -v says more."""
+    from draftsman import log
+
+    settings: Settings = app.settings
+    level = {"level": "debug"} if app.verbose else {}
+    log.setup(settings.log.model_copy(update=level))

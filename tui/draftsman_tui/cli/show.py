@@ -1,0 +1,151 @@
+"""`show`: everything about one job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from draftsman.domain.job import TERMINAL, Job
+from draftsman_tui.cli import params, times
+from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.artifacts import size
+from draftsman_tui.cli.jobs import status_text
+from draftsman_tui.cli.output import as_data, hang, line, one_line, words
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+    from draftsman.domain.answer import Answer
+    from draftsman.domain.ids import JobRef
+    from draftsman.domain.question import Question
+    from draftsman.domain.run import Run
+    from draftsman.domain.why import Why
+
+
+@command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
+@click.argument("job", type=params.JOB)
+async def show(app: App, job: JobRef) -> None:
+    """Show everything about a job.
+
+    Its request and what it waits for, its runs, questions, answers, files and result.
+    """
+    async with app.runtime(read_only=True) as rt:
+        number = await number_of(rt, job)
+        found = await rt.inspect.job(number)
+        runs = await rt.inspect.runs(number)
+        questions, answers = await rt.questions.of_job(number)
+        files = await rt.checkpoints.artifacts(number)
+        why = await rt.inspect.why(number)
+    if app.json:
+        parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
+        app.out.document(as_data(found) | as_data(parts))
+        return
+    app.out.print(
+        *_head(found, why),
+        *_section("Request", _request(found)),
+        *_section("Runs", [_run(run) for run in runs]),
+        *_section("Questions", [one for q in questions for one in _question(q, answers)]),
+        *_section("Files", [_file(one) for one in files]),
+        *_section("Result", _json_lines(found.result)),
+    )
+
+
+def _head(job: Job, why: Why) -> Iterator[Text | Table]:
+    yield line(
+        words(job.name, "bold"),
+        f"  {one_line(job.ticket_title or job.type)}  ",
+        status_text(job.status),
+    )
+    agent = f" · agent {job.agent}" if job.agent else ""
+    yield _pair("type", f"{job.type}{agent} · mode {job.mode}")
+    if job.repo:
+        source = job.payload.get("repo")
+        place = source.get("source") if isinstance(source, dict) else None
+        yield _pair("repo", str(place or job.repo))
+    who = job.invoker_display_name or job.invoker_id
+    yield _pair("asked by", f"{who} ({job.source}), {times.ago(job.created_at)}")
+    yield _pair("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}")
+    yield _pair(
+        "spent",
+        f"attempts {job.attempts} of {job.max_attempts} · retries {job.retry_count}"
+        f" of {job.max_retries} · runs {job.run_count}",
+    )
+    if job.requested_skills or job.tags:
+        yield _pair("tags", ", ".join([*job.tags, *job.requested_skills]))
+    if job.retry_of:
+        yield _pair("retry of", f"D-{job.retry_of}")
+    if job.cancel_requested_by:
+        reason = f": {job.cancel_reason}" if job.cancel_reason else ""
+        yield _pair("cancel", f"by {job.cancel_requested_by}{reason}")
+    if job.last_error:
+        yield _pair("error", f"{job.last_error} ({job.error_class or 'unclassified'})", "red")
+    if job.finished_at:
+        yield _pair("ended", times.ago(job.finished_at))
+    if job.status not in TERMINAL:
+        yield _pair("waits", f"{why.text}; {why.then}")
+
+
+def _section(title: str, lines: Sequence[Text]) -> Iterator[Text]:
+    if lines:
+        yield words("")
+        yield words(title, "bold underline")
+        yield from lines
+
+
+def _request(job: Job) -> list[Text]:
+    text = (job.ticket_text or "").strip("\n")
+    lines = [words(f"  {one}") for one in text.splitlines()]
+    rest = {name: value for name, value in job.payload.items() if name != "repo"}
+    return lines + _json_lines(rest) + _json_lines(job.overrides and {"overrides": job.overrides})
+
+
+def _run(run: Run) -> Text:
+    took = times.span(((run.finished_at or datetime.now(UTC)) - run.started_at).total_seconds())
+    style = {"completed": "green", "failed": "red", "running": "cyan"}.get(run.status, "")
+    error = f"  {one_line(run.error)}" if run.error else ""
+    code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
+    return line(
+        f"  .{run.ordinal:<3} ",
+        words(f"{run.status:<11}", style),
+        f" {took:>7}  started {times.ago(run.started_at)}{code}",
+        words(error, "red"),
+    )
+
+
+def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
+    how = question.resolution or {}
+    ended = how.get("outcome", "open")
+    said = how.get("value") or how.get("text")
+    by = ", ".join(how.get("by", ()))
+    yield line(
+        words(f"  {question.name} ", "bold"),
+        words(ended, "yellow" if ended == "open" else "green"),
+        f"  {one_line(question.text)}",
+    )
+    if said or by:
+        why = f": {how['reason']}" if how.get("reason") else ""
+        value = f"{one_line(str(said))}, " if said else ""
+        yield words(f"    → {value}by {by or how.get('via')}{why}")
+    for answer in answers:
+        if answer.question == question.ordinal and not answer.accepted:
+            yield words(f"    refused from {answer.voter}: {answer.reason}", "dim")
+
+
+def _file(one: Any) -> Text:
+    return line(words(f"  {one.name}", "bold"), f"  {one.kind}  {size(one.size)}  run .{one.run}")
+
+
+def _json_lines(value: Any) -> list[Text]:
+    if not value:
+        return []
+    text = json.dumps(as_data(value), indent=2, ensure_ascii=False)
+    return [words(f"  {one}") for one in text.splitlines()]
+
+
+def _pair(name: str, value: str, style: str = "") -> Table:
+    return hang(line(words(f"  {name:<9} ", "dim"), words(one_line(value), style)), 12)
