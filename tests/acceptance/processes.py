@@ -1,0 +1,161 @@
+"""Real processes of draftsman, started as a user starts them, and killed as nobody should."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import pty
+import pwd
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from tests.core.loops.agents import PRELUDE
+from tests.support.waits import until
+
+COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main")
+CONTROLLED = """import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])"""
+"""Makes the terminal the one that controls us, so that its end comes as a signal."""
+DEADLINE = 30.0
+"""Seconds after which a process that does not end counts as stuck."""
+ROLES = ["invoker", "responder", "approver", "operator"]
+
+
+@dataclass
+class Process:
+    """A command that runs; what it says goes to a file."""
+
+    popen: subprocess.Popen[bytes]
+    output: Path
+
+    @property
+    def pid(self) -> int:
+        return self.popen.pid
+
+    @property
+    def said(self) -> str:
+        """Return all that it said so far, on both streams."""
+        return self.output.read_text(errors="replace")
+
+    async def says(self, part: str) -> None:
+        """Return once it said this."""
+
+        async def look() -> bool:
+            return part in self.said
+
+        await until(look, f"{part!r} of {self.output.name}")
+
+    async def end(self) -> int:
+        """Return its exit code once it ended."""
+        return await asyncio.to_thread(self.popen.wait, DEADLINE)
+
+    def signal(self, number: signal.Signals) -> None:
+        self.popen.send_signal(number)
+
+    def children(self) -> list[int]:
+        """Return the pids of what it started itself."""
+        return [child.pid for child in psutil.Process(self.pid).children()]
+
+
+class Place:
+    """A configuration, a folder for data, and the processes that use them."""
+
+    def __init__(self, folder: Path, url: str | None) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.config = folder / "draftsman.toml"
+        self._url = url
+        self._started: list[Process] = []
+        path = os.pathsep.join([str(folder), *(str(Path(entry).absolute()) for entry in sys.path)])
+        self._env = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "DRAFTSMAN_DATA_DIR": str(self.data),
+            "DRAFTSMAN_CONFIG": str(self.config),
+        }
+        if url is not None:
+            self._env["DRAFTSMAN_DATABASE_URL"] = url
+        folder.mkdir(exist_ok=True)
+        self.configure()
+
+    def configure(self, agent: str | None = None, **settings: Any) -> None:
+        """Write the configuration: dotted keys, with `__` for the dots; `agent` is code of one."""
+        me = pwd.getpwuid(os.getuid()).pw_name
+        values: dict[str, Any] = {"people.me.login": me, "people.me.roles": ROLES}
+        if agent is not None:
+            values["agents.test.command"] = ["{python}", "-I", "-S", "-c", PRELUDE + agent]
+        values |= {key.replace("__", "."): value for key, value in settings.items()}
+        lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+        self.config.write_text("\n".join(lines) + "\n")
+
+    def environment(self, **env: str) -> dict[str, str]:
+        """Return what its processes get."""
+        return self._env | env
+
+    def start(
+        self,
+        *args: str,
+        env: Mapping[str, str] | None = None,
+        through: Sequence[str] = (),
+        **options: Any,
+    ) -> Process:
+        """Start a command, through another program if wanted."""
+        output = self.folder / f"{len(self._started)}-{args[0]}.log"
+        with output.open("wb") as file:
+            streams: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": file}
+            popen: subprocess.Popen[bytes] = subprocess.Popen(
+                [*through, *COMMAND, *args],
+                env=self._env | dict(env or {}),
+                cwd=self.folder,
+                **streams | options,
+            )
+        self._started.append(Process(popen, output))
+        return self._started[-1]
+
+    def on_terminal(self, *args: str, env: Mapping[str, str]) -> tuple[Process, int]:
+        """Start a command on a terminal of its own; return the terminal's other end, too."""
+        screen, end = pty.openpty()
+        streams = {"stdin": end, "stdout": end, "stderr": end, "start_new_session": True}
+        through = (sys.executable, "-c", CONTROLLED)
+        try:
+            return self.start(*args, env=env, through=through, **streams), screen
+        finally:
+            os.close(end)
+
+    async def run(self, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
+        """Run a command to its end, its streams being pipes."""
+        return await asyncio.to_thread(
+            subprocess.run,
+            [*COMMAND, *args],
+            env=self._env | env,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=DEADLINE,
+            check=False,
+        )
+
+    def close(self) -> None:
+        """Kill what still runs, what lost its parent included."""
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("DRAFTSMAN_DATA_DIR") == str(self.data):
+                    process.kill()
+        for started in self._started:
+            started.popen.wait(DEADLINE)
+
+
+def lines(text: str, part: str) -> list[str]:
+    """Return the lines that contain a text."""
+    return [line for line in text.splitlines() if part in line]

@@ -1,0 +1,158 @@
+"""`draftsman up --headless`: what it starts, what it starts again, and what survives it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.acceptance.processes import Place, Process, lines
+from tests.core.loops.agents import file, gone, is_gone, make_repository, wanted
+from tests.core.loops.crews import reaches
+from tests.factories import Factory
+from tests.support.waits import until
+
+S = Status
+STEPS = """
+import time
+where = start["request"]["text"]
+if start["checkpoint"] is None:
+    open("half.txt", "w").write("half\\n")
+    say("checkpoint", id="c", data=1); hear()
+open(f"{where}/{start['run']}.pid", "w").write(f"{os.getpid()}\\n")
+while not os.path.exists(f"{where}/finish"):
+    time.sleep(0.01)
+say("result", summary="", data={"half": open("half.txt").read(), "run": start["run"]})
+"""
+"""An agent that says when it runs, in each run, and works until it may finish."""
+
+
+async def child_of(up: Process, other_than: int | None = None) -> int:
+    """Return the worker that `up` runs."""
+
+    async def look() -> bool:
+        return bool([pid for pid in up.children() if pid != other_than and not await is_gone(pid)])
+
+    await until(look, "the worker")
+    return next(pid for pid in up.children() if pid != other_than)
+
+
+async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
+    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+) -> None:
+    place.configure(STEPS)
+    number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
+    up = place.start("up", "--headless")
+    agent = int(await file(tmp_path / "1.pid"))
+    first = await child_of(up)
+    psutil.Process(first).kill()
+    await gone(agent)
+    await file(tmp_path / "2.pid")
+    second = await child_of(up, first)
+    assert lines(up.said, "again in 0.5 s")
+    up.signal(signal.SIGTERM)
+    await up.says("SIGTERM: stopping")
+    (tmp_path / "finish").touch()
+    assert await up.end() == 0
+    assert await is_gone(second)
+    job = await rt.inspect.job(number)
+    assert (job.status, (job.result or {})["data"]) == (S.COMPLETED, {"half": "half\n", "run": 2})
+    assert await rt.inspect.workers() == []
+
+
+async def test_a_worker_notices_that_its_supervisor_was_killed(
+    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+) -> None:
+    place.configure(STEPS, worker__drain=0, worker__abort=0.2)
+    number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
+    up = place.start("up", "--headless")
+    agent = int(await file(tmp_path / "1.pid"))
+    worker = await child_of(up)
+    up.signal(signal.SIGKILL)
+    await up.end()
+    job = await reaches(rt, number, S.RESUMED)
+    await gone(worker, agent)
+    assert job.attempts == 0
+
+
+async def test_a_configuration_that_no_restart_mends_ends_it(place: Place) -> None:
+    place.configure(None, **{"handlers.report": "no_such_module:f"})
+    up = place.start("up", "--headless")
+    assert await up.end() == 2
+    assert len(lines(up.said, "handlers.report")) == 1
+
+
+# --- with a server of its own -------------------------------------------------------------------
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Place]:
+    """Give a place without a database: draftsman starts its own there."""
+    place = Place(tmp_path / "home", None)
+    place.configure(STEPS)
+    yield place
+    place.close()
+    done = asyncio.run(place.run("db", "stop"))
+    assert done.returncode == 0, done.stderr
+
+
+async def told(home: Place, *args: str) -> Any:
+    """Return what a command prints as JSON."""
+    done = await home.run(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+async def completed(home: Place, number: int) -> dict[str, Any]:
+    done = await home.run("wait", f"D-{number}", "--timeout", "20s", "--json")
+    found: dict[str, Any] = json.loads(done.stdout)
+    assert done.returncode == 0, (done.stderr, found)
+    return found
+
+
+async def submitted(home: Place, folder: Path) -> int:
+    """Submit a job on a new repository; return its number."""
+    folder.mkdir()
+    repo = make_repository(folder / "repo")
+    args = ("--agent", "test", "--repo", str(repo), str(folder))
+    number: int = (await told(home, "submit", *args))["number"]
+    return number
+
+
+async def test_a_run_goes_on_whatever_was_killed(
+    home: Place, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """With the settings that are built in; so it also measures the recovery that we tell of."""
+    folder = tmp_path / "job"
+    up = home.start("up", "--headless")
+    number = await submitted(home, folder)
+    agent, worker = int(await file(folder / "1.pid")), await child_of(up)
+    up.signal(signal.SIGKILL)
+    psutil.Process(worker).kill()
+    await up.end()
+    await gone(agent, worker)
+    began = time.monotonic()
+    up = home.start("up", "--headless")
+    await file(folder / "2.pid")
+    record_property("seconds from the new start to the run going on", time.monotonic() - began)
+
+    server = (await told(home, "db", "status"))["pid"]
+    began = time.monotonic()
+    psutil.Process(server).kill()
+    await up.says("has the database again")  # nobody typed a command that would start it
+    record_property("seconds from the kill of the server to its return", time.monotonic() - began)
+    (folder / "finish").touch()
+    job = await completed(home, number)
+    assert (job["result"]["data"], job["attempts"]) == ({"half": "half\n", "run": 2}, 1)
+    assert (await told(home, "db", "status"))["pid"] != server
+    up.signal(signal.SIGTERM)
+    assert await up.end() == 0

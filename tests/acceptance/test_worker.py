@@ -1,0 +1,340 @@
+"""The worker as a process: signals, kills, stops, and what it owes to the work of others."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.acceptance.processes import COMMAND, Place, lines
+from tests.core.loops.agents import file, git, gone, is_gone, make_repository, wanted
+from tests.core.loops.crews import ends, kinds, last_event, reaches, run_of
+from tests.factories import Factory
+from tests.support.waits import until
+
+S = Status
+SAVES_AND_WAITS = """
+import time
+where = start["request"]["text"]
+if start["checkpoint"] is None:
+    open("half.txt", "w").write("half\\n")
+    say("checkpoint", id="c", data={"at": 7}); hear()
+    open(f"{where}/{start['run']}.pid", "w").write(f"{os.getpid()}\\n")
+    while True: time.sleep(60)
+open("whole.txt", "w").write("whole\\n")
+say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
+"""
+"""An agent that hangs after its checkpoint, and goes on from it in a later run."""
+
+
+async def hanging(place: Place, make: Factory, tmp_path: Path) -> tuple[int, Path]:
+    """Submit a job for that agent; return it and where its pid will be."""
+    place.configure(SAVES_AND_WAITS)
+    repo = make_repository(tmp_path / "repo")
+    return await wanted(make, repo, text=str(tmp_path)), tmp_path / "1.pid"
+
+
+async def gone_from(rt: Runtime, count: int) -> None:
+    """Return once so many workers are registered."""
+
+    async def look() -> bool:
+        return len(await rt.inspect.workers()) == count
+
+    await until(look, f"{count} workers")
+
+
+HANDLERS = """
+import asyncio, os
+from pathlib import Path
+from draftsman import Done
+HERE = Path(os.environ["DRAFTSMAN_DATA_DIR"]).parent
+async def file(name):
+    while not (HERE / name).exists():
+        await asyncio.sleep(0.01)
+async def held(ctx):
+    (HERE / f"{ctx.job.number}.{ctx.job.run}").write_text("runs\\n")
+    await file("go")
+    return Done({"run": ctx.job.run})
+async def stuck(ctx):
+    (HERE / f"{ctx.job.number}.{ctx.job.run}").write_text("runs\\n")
+    while True:
+        try: await asyncio.sleep(60)
+        except asyncio.CancelledError: pass
+async def naps(ctx):
+    (HERE / f"{ctx.job.number}.{ctx.job.run}").write_text("runs\\n")
+    await ctx.sleep("nap", 2.0)
+    return Done({"run": ctx.job.run})
+async def pays(ctx):
+    async def pay(invocation):
+        with open(HERE / "paid", "a") as ledger:
+            ledger.write(invocation + "\\n")
+        await file("never")
+    async def look(invocation):
+        ledger = HERE / "paid"
+        return "paid before" if ledger.exists() and invocation in ledger.read_text() else None
+    return Done({"how": await ctx.step("pay", pay, look)})
+"""
+
+
+def handlers(place: Place, **settings: object) -> None:
+    """Give a place handlers of its user's own."""
+    (place.folder / "user_handlers.py").write_text(HANDLERS)
+    names = ("held", "stuck", "naps", "pays")
+    paths = {f"handlers.{name}": f"user_handlers:{name}" for name in names}
+    place.configure(None, **paths, **settings)
+
+
+async def test_sigterm_lets_runs_finish_and_ends_with_0(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    handlers(place)
+    number = await make.queued(type="held", queue="default")
+    worker = place.start("worker")
+    await file(place.folder / f"{number}.1")
+    worker.signal(signal.SIGTERM)
+    await worker.says("draining 1 runs")
+    later = await make.queued(type="held", queue="default")
+    (place.folder / "go").touch()
+    assert await worker.end() == 0
+    assert (await rt.inspect.job(number)).result == {"run": 1}
+    assert (await rt.inspect.job(later)).status is S.QUEUED
+    assert await rt.inspect.workers() == []
+    assert "Traceback" not in worker.said
+
+
+async def test_sigterm_hands_an_agents_job_back_and_another_worker_goes_on(
+    rt: Runtime, make: Factory, places: Callable[[str], Place], tmp_path: Path
+) -> None:
+    here, there = places("here"), places("there")
+    number, pid = await hanging(here, make, tmp_path)
+    there.configure(SAVES_AND_WAITS)
+    quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
+    worker = here.start("worker", env=quick)
+    agent = int(await file(pid))
+    worker.signal(signal.SIGTERM)
+    job = await reaches(rt, number, S.RESUMED)
+    assert (job.attempts, job.retry_count) == (0, 0)
+    assert await worker.end() == 0
+    assert await is_gone(agent)
+    there.start("worker")
+    assert (await ends(rt, number)).result is not None
+
+
+async def test_a_second_signal_ends_it_at_once_and_its_agent_too(
+    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+) -> None:
+    number, pid = await hanging(place, make, tmp_path)
+    worker = place.start("worker")
+    agent = int(await file(pid))
+    worker.signal(signal.SIGINT)
+    await worker.says("SIGINT: stopping")
+    worker.signal(signal.SIGTERM)
+    assert await worker.end() == 1
+    assert lines(worker.said, "SIGTERM again: exiting now")
+    await gone(agent)
+    assert (await rt.inspect.job(number)).status is S.RUNNING
+
+
+async def test_a_handler_that_never_ends_does_not_keep_the_process(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    handlers(place, worker__drain=0, worker__abort=0.1)
+    number = await make.queued(type="stuck", queue="default")
+    worker = place.start("worker")
+    await file(place.folder / f"{number}.1")
+    worker.signal(signal.SIGTERM)
+    assert await worker.end() == 1
+    job = await rt.inspect.job(number)
+    assert (job.status, job.attempts) == (S.RESUMED, 0)
+    assert "Traceback" not in worker.said
+
+
+async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
+    rt: Runtime, make: Factory, places: Callable[[str], Place], tmp_path: Path
+) -> None:
+    here, there = places("here"), places("there")
+    number, pid = await hanging(here, make, tmp_path)
+    there.configure(SAVES_AND_WAITS)
+    worker = here.start("worker")
+    agent = int(await file(pid))
+    worker.signal(signal.SIGKILL)
+    await worker.end()
+    await gone(agent)
+    there.start("worker")
+    job = await ends(rt, number)  # long before the lease of 300 s is over
+    assert (job.attempts, job.last_error) == (1, "the worker was lost")
+    assert (job.result or {})["data"] == {"half": "half\n", "at": {"at": 7}}
+    assert (job.result or {})["files_changed"] == 2
+    assert (await run_of(rt, number)).status == "interrupted"
+    assert git("show", f"draftsman/{job.name}:whole.txt", cwd=tmp_path / "repo") == "whole"
+
+
+async def test_a_sleep_across_the_kill_of_its_worker_spends_nothing(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    handlers(place)
+    number = await make.queued(type="naps", queue="default")
+    worker = place.start("worker")
+    slept = await reaches(rt, number, S.SCHEDULED)
+    worker.signal(signal.SIGKILL)
+    await worker.end()
+    place.start("worker")
+    job = await ends(rt, number)
+    assert (job.status, job.result) == (S.COMPLETED, {"run": 2})
+    assert (job.attempts, job.retry_count, job.run_at) == (0, 0, slept.run_at)
+    woken = await last_event(rt, number, "job_woken")
+    assert slept.run_at is not None
+    assert woken.created_at >= slept.run_at
+    assert [run.status for run in await rt.inspect.runs(number)] == ["paused", "completed"]
+
+
+async def test_an_effect_is_made_once_across_the_kill_of_its_worker(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    handlers(place)
+    number = await make.queued(type="pays", queue="default", on_lost="resume")
+    worker = place.start("worker")
+    paid = await file(place.folder / "paid")
+    worker.signal(signal.SIGKILL)
+    await worker.end()
+    place.start("worker")
+    assert (await ends(rt, number)).result == {"how": "paid before"}
+    assert (place.folder / "paid").read_text() == paid
+    [step] = await rt.checkpoints.steps(number)
+    assert (step.status, step.invocation_id) == ("done", paid.strip())
+
+
+async def test_a_stopped_worker_loses_its_jobs_and_writes_nothing_when_it_wakes(
+    rt: Runtime, make: Factory, places: Callable[[str], Place], tmp_path: Path
+) -> None:
+    """The lease is 1.5 s here: the guard kills the agent while its worker sleeps."""
+    here, there = places("here"), places("there")
+    number, pid = await hanging(here, make, tmp_path)
+    there.configure(SAVES_AND_WAITS)
+    quick = {
+        "DRAFTSMAN_WORKER__LEASE": "1.5",
+        "DRAFTSMAN_WORKER__HEARTBEAT": "0.3",
+        "DRAFTSMAN_SWEEPS__INTERVAL": "0.3",
+        "DRAFTSMAN_SWEEPS__LEASE": "1",
+    }
+    worker = here.start("worker", env=quick)
+    agent = int(await file(pid))
+    worker.signal(signal.SIGSTOP)
+    there.start("worker", env=quick)
+    job = await ends(rt, number)
+    await gone(agent)
+    assert (job.status, job.run_count, job.attempts) == (S.COMPLETED, 2, 1)
+    before = await trace(rt, number)
+    worker.signal(signal.SIGCONT)
+    await worker.says("all runs are given up")
+    await worker.says("lost its job; it was stopped and wrote nothing")
+    await gone_from(rt, 2)
+    assert await trace(rt, number) == before
+    worker.signal(signal.SIGTERM)
+    assert await worker.end() == 0
+    assert await trace(rt, number) == before
+    assert list((here.data / "runs").iterdir()) == []
+    assert "Traceback" not in worker.said
+
+
+async def trace(rt: Runtime, number: int) -> list[object]:
+    return [
+        await rt.inspect.job(number),
+        await rt.inspect.trail(number),
+        await rt.inspect.runs(number),
+        await rt.checkpoints.logs(number),
+        await rt.checkpoints.artifacts(number),
+    ]
+
+
+async def test_a_closed_terminal_ends_it_in_order(
+    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+) -> None:
+    number, pid = await hanging(place, make, tmp_path)
+    quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
+    worker, screen = place.on_terminal("worker", env=quick)
+    agent = int(await file(pid))
+    os.close(screen)
+    assert await worker.end() == 0
+    job = await rt.inspect.job(number)
+    assert (job.status, job.attempts, await rt.inspect.workers()) == (S.RESUMED, 0, [])
+    await gone(agent)
+
+
+async def test_a_full_disk_for_the_log_is_told_once_and_work_goes_on(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    handlers(place)
+    (place.folder / "go").touch()
+    worker = place.start("worker", env={"DRAFTSMAN_LOG__FILE": "/dev/full"})
+    for _ in range(2):
+        number = await make.queued(type="held", queue="default")
+        assert (await ends(rt, number)).status is S.COMPLETED
+    worker.signal(signal.SIGTERM)
+    assert await worker.end() == 0
+    [line] = lines(worker.said, "/dev/full")
+    assert "No space left on device; the log goes on here only" in line
+    assert "Traceback" not in worker.said
+
+
+async def test_no_secret_of_the_worker_reaches_its_agent(
+    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+) -> None:
+    place.configure(
+        """
+def read(path):
+    try: return open(path, "rb").read().decode("latin-1")
+    except OSError: return ""
+fds = {n: os.readlink(f"/proc/self/fd/{n}") for n in os.listdir("/proc/self/fd")
+       if os.path.exists(f"/proc/self/fd/{n}")}
+above = [read(f"/proc/{os.getppid()}/{name}") for name in ("environ", "cmdline")]
+say("result", summary="", data={"env": dict(os.environ), "fds": fds, "above": above})
+"""
+    )
+    number = await wanted(make, make_repository(tmp_path / "repo"))
+    place.start("worker", env={"PGPASSWORD": "hush-1", "GITHUB_TOKEN": "hush-2", "X_KEY": "hush-3"})
+    found = ((await ends(rt, number)).result or {})["data"]
+    text = json.dumps(found)
+    assert rt.settings.database_url is not None
+    assert rt.settings.database_url.get_secret_value() not in text
+    assert "hush-" not in text
+    assert not [name for name in found["env"] if name.startswith(("DRAFTSMAN", "PG"))]
+    assert {target.partition(":")[0] for target in found["fds"].values()} <= {"pipe", "/dev/null"}
+
+
+async def test_a_worker_whose_parent_died_before_it_looked_ends_too(
+    rt: Runtime, place: Place, tmp_path: Path
+) -> None:
+    command = " ".join([*COMMAND, "worker", "--parent", "$$"])
+    script = f"{command} >{tmp_path}/orphan.log 2>&1 & echo $!"
+    shell = await asyncio.create_subprocess_exec(
+        "sh", "-c", script, env=place.environment(), stdout=asyncio.subprocess.PIPE
+    )
+    out, _ = await shell.communicate()
+    await gone(int(out))
+    assert "the supervisor is gone: stopping" in (tmp_path / "orphan.log").read_text()
+
+
+async def test_a_handler_that_cannot_be_loaded_is_told_in_one_line(place: Place) -> None:
+    place.configure(None, **{"handlers.report": "no_such_module:f"})
+    bad = await place.run("worker")
+    assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
+    assert "handlers.report: no_such_module:f cannot be imported" in bad.stderr
+
+
+async def test_only_the_named_queues_are_served(rt: Runtime, make: Factory, place: Place) -> None:
+    handlers(place)
+    (place.folder / "go").touch()
+    other = await make.queued(type="held", queue="default")
+    mine = await make.queued(type="held", queue="mine")
+    place.start("worker", "--queue", "mine", "--slots", "1")
+    assert (await ends(rt, mine)).status is S.COMPLETED
+    assert (await rt.inspect.job(other)).status is S.QUEUED
+    [row] = await rt.inspect.workers()
+    assert (row.queues, row.slots, row.leader) == (["mine"], 1, True)
+    assert await kinds(rt, other) == ["job_created"]
