@@ -1,0 +1,1 @@
+"""What draftsman costs, beside what the same statements cost without it: `make bench`."""

@@ -1,0 +1,174 @@
+"""Where the bench runs: a throw-away server, and a new database for each figure."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, LiteralString
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+from psycopg import AsyncConnection, sql
+
+from draftsman import migrate
+from draftsman.embedded import EmbeddedServer
+
+GIVEN = "DRAFTSMAN_BENCH_URL"
+IDLE_STOP = 120.0
+"""Seconds after which the server of a killed bench stops by itself."""
+DEADLINE = 120.0
+"""Seconds after which what has to come counts as broken."""
+DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
+GUARDS = {
+    "jobs_guard_insert",
+    "jobs_guard_update",
+    "jobs_immutable",
+    "jobs_terminal",
+    "jobs_created",
+    "jobs_changed",
+    "job_runs_terminal",
+    "job_events_kept",
+}
+"""Triggers without which draftsman would be faster, and not draftsman."""
+KINDS = ["job_claimed", "job_completed", "job_created", "job_started"]
+
+
+class Broken(Exception):
+    """A promise did not hold, so that the figures mean nothing."""
+
+
+class Session:
+    """A connection on which each statement is a transaction, and which counts them."""
+
+    def __init__(self, conn: AsyncConnection[Any]) -> None:
+        self.conn = conn
+        self.asked = 0
+
+    async def value(self, query: LiteralString, *params: Any) -> Any:
+        """Return the first value of a query."""
+        self.asked += 1
+        found = await (await self.conn.execute(query, params or None)).fetchone()
+        return None if found is None else found[0]
+
+    async def until(self, query: LiteralString, what: str) -> None:
+        """Return once the query says true. Raises Broken."""
+        deadline = time.monotonic() + DEADLINE
+        while not await self.value(query):
+            if time.monotonic() > deadline:
+                raise Broken(f"{what}: not within {DEADLINE:.0f} s")
+            await asyncio.sleep(0.02)
+
+
+class Place:
+    """A server with a migrated template."""
+
+    def __init__(self, url: str, admin: Session) -> None:
+        self._url = url
+        self._template = f"bench_{uuid4().hex[:8]}"
+        self.admin = admin
+        """Connected to another database, so that it counts in none that is measured."""
+
+    def url(self, database: str) -> str:
+        """Return the URL of a database on this server."""
+        return urlsplit(self._url)._replace(path=f"/{database}").geturl()
+
+    async def prepare(self) -> dict[str, str]:
+        """Make the template; return what the server says of itself. Raises Broken."""
+        await self._run("CREATE DATABASE {}", self._template)
+        await migrate.migrate(self.url(self._template))
+        async with session(self.url(self._template)) as new:
+            found = await new.value(
+                "SELECT array_agg(tgname::text) FROM pg_trigger WHERE tgenabled IN ('O', 'A')"
+            )
+        if missing := GUARDS - set(found):
+            raise Broken(f"without the triggers {', '.join(sorted(missing))} no figure counts")
+        said = {
+            name: await self.admin.value("SELECT current_setting(%s)", name) for name in DURABLE
+        }
+        if off := [name for name, value in said.items() if value != "on"]:
+            raise Broken(f"the server has {', '.join(off)} off; figures count with durable commits")
+        return {"postgresql": await self.admin.value("SHOW server_version"), **said}
+
+    @asynccontextmanager
+    async def database(self) -> AsyncIterator[str]:
+        """Yield the name of a new, migrated database."""
+        name = f"{self._template}_{uuid4().hex[:8]}"
+        await self._run("CREATE DATABASE {} TEMPLATE {}", name, self._template)
+        try:
+            yield name
+        finally:
+            await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    async def leave(self) -> None:
+        """Remove the template."""
+        await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", self._template)
+
+    async def quiet(self, database: str) -> None:
+        """Wait until nobody is connected: what sessions counted is in the statistics then."""
+        deadline = time.monotonic() + DEADLINE
+        query: LiteralString = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+        while await self.admin.value(query, database):
+            if time.monotonic() > deadline:
+                raise Broken(f"somebody stays connected to {database}")
+            await asyncio.sleep(0.01)
+
+    async def commits(self, database: str) -> int:
+        """Return how many transactions a quiet database has committed."""
+        await self.quiet(database)
+        query: LiteralString = "SELECT xact_commit FROM pg_stat_database WHERE datname = %s"
+        return int(await self.admin.value(query, database))
+
+    async def written(self) -> int:
+        """Return how many bytes of WAL the server has written."""
+        return int(await self.admin.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn"))
+
+    async def _run(self, statement: LiteralString, *names: str) -> None:
+        parts = map(sql.Identifier, names)
+        await self.admin.conn.execute(sql.SQL(statement).format(*parts))
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """Yield the URL of a server: the one of DRAFTSMAN_BENCH_URL, or a new one in a new folder."""
+    if given := os.environ.get(GIVEN):
+        yield given
+        return
+    folder = Path(tempfile.mkdtemp(prefix="draftsman-bench-"))
+    folder.chmod(0o755)  # as root the server runs as somebody else, who has to get in
+    embedded = EmbeddedServer(folder, IDLE_STOP)
+    try:
+        yield embedded.ensure()
+    finally:
+        embedded.stop("immediate")
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@asynccontextmanager
+async def session(url: str) -> AsyncIterator[Session]:
+    """Connect to a database."""
+    async with await AsyncConnection.connect(url, autocommit=True) as conn:
+        yield Session(conn)
+
+
+async def check_drained(asked: Session, jobs: int) -> None:
+    """Raise Broken unless each job completed with its four events and its one completed run."""
+    whole = await asked.value(
+        """
+        SELECT count(*) FROM draftsman.jobs j
+         WHERE j.status = 'completed'
+           AND (SELECT array_agg(e.kind ORDER BY e.kind) FROM draftsman.job_events e
+                 WHERE e.job = j.number) = %s
+           AND (SELECT array_agg(r.status::text) FROM draftsman.job_runs r
+                 WHERE r.job = j.number) = '{completed}'
+        """,
+        KINDS,
+    )
+    total = await asked.value("SELECT count(*) FROM draftsman.jobs")
+    if not whole == total == jobs:
+        raise Broken(f"of {total} jobs {whole} have one completed run and {len(KINDS)} events")

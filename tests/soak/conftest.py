@@ -1,0 +1,35 @@
+"""The soak says what it needs, and at the end what it could not run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+NEEDS = (
+    "soak needs: 2 GB free in /dev/shm or the temporary folder, five minutes of two cores, and"
+    " for its whole a PostgreSQL 15, 16 and 17 on this machine"
+)
+
+
+def pytest_report_header() -> str:
+    """Say what all of it takes."""
+    return NEEDS
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Close with one line: so many ran, so many could not, and why."""
+    reporter: Any = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or config.option.collectonly:
+        return
+    ran = [*reporter.stats.get("passed", ()), *reporter.stats.get("failed", ())]
+    reasons = [_reason(report) for report in reporter.stats.get("skipped", ())]
+    reasons += ["it broke before it began" for _ in reporter.stats.get("error", ())]
+    why = f" ({'; '.join(sorted(set(reasons)))})" if reasons else ""
+    reporter.write_line(f"soak: ran {len(ran)}, could not run {len(reasons)}{why}")
+
+
+def _reason(report: pytest.TestReport) -> str:
+    _, _, text = report.longrepr if isinstance(report.longrepr, tuple) else ("", 0, "skipped")
+    return text.removeprefix("Skipped: ")
