@@ -14,14 +14,28 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from draftsman.runtime import Runtime, wire
-from draftsman.store.db import Connection, Database
+from draftsman.store.db import Connection, Database, Line
 from tests.support.waits import DEADLINE, background, wait_blocked
 
 T = TypeVar("T")
 
 
+class PooledLine(Line):
+    """A worker's own session that is one of the pool's, with all that the pool does in a test."""
+
+    @asynccontextmanager
+    async def connection(self, wait: float) -> AsyncIterator[Connection]:
+        """Lend a connection of the pool."""
+        async with self._db.connection(wait) as conn:
+            yield conn
+
+
 class HeldDatabase(Database):
     """A database whose transactions stay open, done and not committed, until they are let go."""
+
+    def line(self) -> Line:
+        """Return a session that is held like any other."""
+        return PooledLine(self)
 
     def hold(self) -> None:
         """Hold the next transaction."""

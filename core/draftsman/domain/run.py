@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from draftsman.domain.job import Mode, Source, Status
+
+T = TypeVar("T")
 
 
 class RunStatus(StrEnum):
@@ -52,38 +56,58 @@ class Run:
     result: dict[str, Any] | None
 
 
-@dataclass(frozen=True, slots=True)
+class _Parsed(Generic[T]):
+    """A column of the claim, parsed when it is looked at first."""
+
+    def __init__(self, place: int, parse: Callable[[Any], T] = lambda value: value) -> None:
+        self._place = place
+        self._parse = parse
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, job: Claimed, owner: type) -> T:
+        value: T = self._parse(job.columns[self._place])
+        job.__dict__[self._name] = value
+        return value
+
+
 class Claimed:
     """A job in the hands of this worker, with what a run needs to know of it.
 
-    `status` is `running`, or `claimed` while it waits for a slot; `run` is then 0.
+    `status` is `running`, or `claimed` while it waits for a slot (`run` is then 0), or how a
+    settled job ended. A worker takes thousands a second and a handler looks at few columns, so the
+    others stay as they came.
     """
 
-    number: int
-    id: UUID
-    type: str
-    status: Status
-    token: int
-    run: int
-    queue: str
-    mode: Mode
-    source: Source
-    invoker_id: str
-    repo_owner: str | None
-    repo_name: str | None
-    ticket_title: str | None
-    ticket_text: str | None
-    payload: dict[str, Any]
-    overrides: dict[str, Any]
-    requested_skills: list[str]
-    tags: list[str]
-    agent: str | None
-    retry_of: int | None
-    attempts: int
-    max_attempts: int
-    retry_count: int
-    max_retries: int
-    created_at: datetime
+    def __init__(self, number: int, token: int, run: int, status: str, *columns: Any) -> None:
+        self.number = number
+        self.token = token
+        self.run = run
+        self.status = Status(status)
+        self.columns = columns
+
+    type = _Parsed[str](0)
+    queue = _Parsed[str](1)
+    invoker_id = _Parsed[str](2)
+    repo_owner = _Parsed[str | None](3)
+    repo_name = _Parsed[str | None](4)
+    ticket_title = _Parsed[str | None](5)
+    ticket_text = _Parsed[str | None](6)
+    agent = _Parsed[str | None](7)
+    retry_of = _Parsed[int | None](8)
+    attempts = _Parsed[int](9)
+    max_attempts = _Parsed[int](10)
+    retry_count = _Parsed[int](11)
+    max_retries = _Parsed[int](12)
+    id = _Parsed(13, UUID)
+    mode = _Parsed(14, Mode)
+    source = _Parsed(15, Source)
+    payload = _Parsed[dict[str, Any]](16, json.loads)
+    overrides = _Parsed[dict[str, Any]](17, json.loads)
+    requested_skills = _Parsed[list[str]](18, json.loads)
+    tags = _Parsed[list[str]](19, json.loads)
+    created_at = _Parsed(20, datetime.fromisoformat)
 
     @property
     def name(self) -> str:

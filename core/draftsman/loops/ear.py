@@ -64,6 +64,6 @@ class Ear:
 
     def _hear(self, channel: str, payload: str) -> None:
         if channel == "draftsman_jobs":
-            self._worker.wake()
+            self._worker.tell()
         elif payload.isdigit():
             self._worker.cancel(int(payload))

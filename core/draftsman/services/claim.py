@@ -23,6 +23,11 @@ class Claim:
         self._db = db
         self._worker = worker
         self._queues = queues
+        self._line = db.line()
+
+    def twin(self) -> Claim:
+        """Return claims of the same worker over a session of their own."""
+        return Claim(self._db, self._worker, self._queues)
 
     async def exchange(
         self,
@@ -40,10 +45,10 @@ class Claim:
         """
 
         async def work() -> list[Claimed]:
-            async with self._db.connection(WAIT) as conn:
+            async with self._line.connection(WAIT) as conn:
                 return await store.exchange(
                     conn,
-                    done,
+                    sorted(done, key=lambda one: one[0].job),
                     worker=self._worker,
                     queues=self._queues,
                     types=types,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, LiteralString
 from uuid import UUID
 
+from psycopg.rows import args_row
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.run import Claimed, Lease
-from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.store.db import Connection, Params, execute, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("claim")
@@ -38,12 +39,12 @@ async def exchange(
         "free": free,
         "ahead": ahead,
     }
-    return await fetch_all(conn, _Q["exchange"], params, Claimed)
+    return await _taken(conn, _Q["exchange"], params)
 
 
 async def start(conn: Connection, leases: Sequence[Lease]) -> list[Claimed]:
     """Start claimed jobs; those that are no longer ours are left out."""
-    return await fetch_all(conn, _Q["start"], _leases(leases), Claimed)
+    return await _taken(conn, _Q["start"], _leases(leases))
 
 
 async def give_back(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
@@ -72,6 +73,12 @@ async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UU
     """Return number, id and open run, None without one, of the jobs that exist."""
     found = await rows(conn, _Q["open_runs"], {"jobs": list(jobs)})
     return [(number, id, run) for number, id, run in found]
+
+
+async def _taken(conn: Connection, query: LiteralString, params: Params) -> list[Claimed]:
+    async with conn.cursor(row_factory=args_row(Claimed)) as cursor:
+        await cursor.execute(query, params)
+        return await cursor.fetchall()
 
 
 def _leases(leases: Sequence[Lease]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
@@ -11,6 +12,7 @@ from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.pq import ConnStatus
 from psycopg.rows import class_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
@@ -69,6 +71,7 @@ class Database:
         self._read_only = read_only
         self._enums: list[tuple[EnumInfo, type[StrEnum]]] = []
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._lines: list[Line] = []
 
     async def open(self) -> None:
         """Connect; raises DatabaseUnreachable or SchemaOutdated at once, in one line."""
@@ -82,7 +85,6 @@ class Database:
             timeout=self._settings.connect_timeout,
             kwargs={"autocommit": True, "application_name": "draftsman"},
             configure=self._configure,
-            check=AsyncConnectionPool.check_connection,
             reconnect_timeout=RECONNECT,
             open=False,
         )
@@ -90,6 +92,8 @@ class Database:
 
     async def close(self) -> None:
         """Give the connections back; safe to call twice."""
+        for line in self._lines:
+            await line.close()
         if self._pool is not None:
             await self._pool.close()
 
@@ -99,11 +103,15 @@ class Database:
 
         Raises DatabaseUnreachable when there is none within `wait` seconds (None: as configured).
         """
-        if self._pool is None:
+        if (pool := self._pool) is None:
             raise DatabaseUnreachable("the database is not open")
         with translated():
-            async with self._pool.connection(timeout=wait) as conn:
-                yield conn
+            conn = await _take(pool, wait)
+            try:
+                async with conn:
+                    yield conn
+            finally:
+                await pool.putconn(conn)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -115,16 +123,27 @@ class Database:
         """Run `work` in one transaction, again after a deadlock or a serialization failure."""
         return await again(lambda: self._once(work))
 
-    async def dedicated(self, url: str | None = None) -> Connection:
-        """Open a connection outside the pool, for LISTEN and session locks; the caller closes."""
+    async def dedicated(self, url: str | None = None, *, pinned: bool = False) -> Connection:
+        """Open a connection outside the pool, for LISTEN and session locks; the caller closes.
+
+        A `pinned` one plans each statement once, as `Line` says.
+        """
         with translated():
             conn = await self._connect(url or self.url)
             try:
                 await self._configure(conn)
+                if pinned:
+                    conn.prepare_threshold = 0
+                    await conn.execute(_Q["pin_plans"])
             except BaseException:
                 await conn.close()
                 raise
         return conn
+
+    def line(self) -> Line:
+        """Return a session for one caller that asks the same over and over."""
+        self._lines.append(Line(self))
+        return self._lines[-1]
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         async with self.transaction() as conn:
@@ -156,6 +175,40 @@ class Database:
             await conn.execute(_Q["read_only"])
 
 
+class Line:
+    """A session of its own, connected when it is used first and whenever it was cut.
+
+    Its plans are made once, of index scans and nested loops: no statistics, however old or wrong,
+    make it read a table whole or sort it, and no call pays for planning.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._conn: Connection | None = None
+
+    @asynccontextmanager
+    async def connection(self, wait: float) -> AsyncIterator[Connection]:
+        """Lend the session; raises DatabaseUnreachable when there is none within `wait` seconds."""
+        with translated():
+            if self._conn is None or _cut(self._conn):
+                await self.close()
+                self._conn = await self._connect(wait)
+            yield self._conn
+
+    async def close(self) -> None:
+        """Hang up; safe to call twice."""
+        if self._conn is not None:
+            await self._conn.close()
+            self._conn = None
+
+    async def _connect(self, wait: float) -> Connection:
+        try:
+            async with asyncio.timeout(wait):
+                return await self._db.dedicated(pinned=True)
+        except TimeoutError:
+            raise DatabaseUnreachable(f"no connection within {wait:.0f} s") from None
+
+
 class translated:
     """Turn PostgreSQL's errors into ours; deadlocks pass, `again` handles them."""
 
@@ -180,13 +233,44 @@ def meaning(error: Exception) -> DraftsmanError:
         return Refused("this session is read-only")
     if isinstance(error, errors.QueryCanceled):
         return DatabaseUnreachable(f"the database took too long: {text}")
+    if isinstance(error, errors.LockNotAvailable):
+        return LostRace("others hold what this needs; try again")
     if isinstance(error, errors.InsufficientPrivilege):
         return Refused(f"the database role may not do that: {text}")
+    if isinstance(error, errors.ProgramLimitExceeded):  # an OperationalError that waiting keeps
+        return DraftsmanError(f"the database refused: {text}")
     if isinstance(error, psycopg.OperationalError | PoolTimeout | PoolClosed):
         return DatabaseUnreachable(f"the database cannot be reached: {text}")
     if isinstance(error, psycopg.InterfaceError):
         return DatabaseUnreachable(f"the connection to the database is gone: {text}")
     return DraftsmanError(f"the database refused: {text}")
+
+
+async def _take(pool: AsyncConnectionPool[Connection], wait: float | None) -> Connection:
+    """Take a connection; those that were cut while nobody used them are replaced at once.
+
+    The pool's own check would wait a second after the first of them, then two, then four.
+    """
+    while _cut(conn := await pool.getconn(timeout=wait)):
+        try:
+            await conn.close()
+        finally:
+            await pool.putconn(conn)
+    return conn
+
+
+def _cut(conn: Connection) -> bool:
+    """Return whether the server hung up, as far as the socket on this side tells."""
+    if conn.closed:
+        return True
+    ready = select.poll()
+    ready.register(conn.pgconn.socket, select.POLLIN)
+    try:
+        while ready.poll(0):
+            conn.pgconn.consume_input()
+    except psycopg.OperationalError:
+        return True
+    return conn.pgconn.status != ConnStatus.OK
 
 
 async def again(work: Callable[[], Awaitable[T]]) -> T:

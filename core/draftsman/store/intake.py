@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
+from psycopg.rows import tuple_row
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
-from draftsman.store.db import Connection, fetch_all
+from draftsman.store.db import Connection
 from draftsman.store.queries import load
 
 _Q = load("intake")
@@ -29,9 +30,15 @@ class Taken:
     status: Status
     request_digest: str
     how: str
-    told: str | None
 
 
 async def submit(conn: Connection, rows: Sequence[dict[str, Any]], actor: str) -> list[Taken]:
     """Insert the requests that are new; a row that a concurrent twin holds is left out."""
-    return await fetch_all(conn, _Q["submit"], {"rows": Jsonb(list(rows)), "actor": actor}, Taken)
+    given = [{name: value for name, value in row.items() if value is not None} for row in rows]
+    places = {row["id"]: place for place, row in enumerate(rows, 1)}
+    async with conn.cursor(row_factory=tuple_row) as cursor:
+        await cursor.execute(_Q["submit"], {"rows": Jsonb(given), "actor": actor})
+        return [
+            Taken(ordinal or places[str(id)], number, id, status, digest, how)
+            async for ordinal, number, id, status, digest, how, _ in cursor
+        ]

@@ -21,6 +21,7 @@ from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.races import First
 from tests.support.server import Server
+from tests.support.statements import run
 
 SOON = QUESTION.model_copy(update={"expires_in": 60.0})
 
@@ -173,6 +174,18 @@ async def test_a_question_lengthened_during_the_sweep_stays_open(
         await clock.forward(61)
         assert await _expire(rt) == 0
     assert await _expire(rt) == 0
+    assert (await make.answer(work.number, "red")).accepted
+
+
+async def test_a_sweep_that_has_to_wait_for_a_question_looks_at_it_again(
+    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection
+) -> None:
+    """Lengthened after the sweep saw it due: as by an extend between its look and its lock."""
+    work = await make.asked(SOON)
+    longer = "UPDATE draftsman.job_questions SET expires_at = expires_at + interval '1 hour'"
+    async with first.doing(first.rt.db.arrow(lambda session: run(session, longer))):
+        await clock.forward(61)
+        assert await first.then(_expire(rt), conn) == 0
     assert (await make.answer(work.number, "red")).accepted
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -13,6 +14,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.errors import Failure, LeaseLost, Refused
 from draftsman.runtime import Runtime
+from draftsman.store import claim as claims
 from draftsman.store import sweeps
 from draftsman.store.db import Connection
 from draftsman.store.sweeps import Rescued, Term
@@ -127,6 +129,28 @@ async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
         assert await first.then(claim.start([work.lease]), conn) == []
 
 
+@pytest.mark.parametrize("what", ["start", "give_back"])
+async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
+    make: Factory, rt: Runtime, first: First, conn: Connection, what: str
+) -> None:
+    """The job is claimed as before, but under another lease: only that tells."""
+    work, other = await make.claimed(), uuid4()
+
+    async def lose(session: Connection) -> list[Claimed]:
+        await sweeps.rescue(session, Term(), 100, dead=[make.worker], lease=300)
+        return await claims.exchange(
+            session, [], worker=other, queues=[work.queue], types=[], skip=[], free=0, ahead=1
+        )
+
+    claim = rt.claim(make.worker, ())
+    late = claim.start([work.lease]) if what == "start" else claim.give_back([work.lease], "stale")
+    async with first.doing(first.rt.db.arrow(lose)) as lost:
+        assert not await first.then(late, conn)
+    (again,) = lost.result()
+    job = await rt.inspect.job(work.number)
+    assert (job.status, job.lease_token) == (Status.CLAIMED, again.token)
+
+
 async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
     make: Factory, rt: Runtime, first: First, conn: Connection
 ) -> None:
@@ -179,6 +203,7 @@ Write = Callable[[Runtime, Claimed], Awaitable[Any]]
 WRITES: dict[str, Write] = {
     "checkpoint": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}),
     "begin_step": lambda rt, work: rt.checkpoints.begin_step(work.lease, "stale"),
+    "finish_step": lambda rt, work: rt.checkpoints.finish_step(work.lease, "mine", "stale"),
     "event": lambda rt, work: rt.checkpoints.event(work.lease, "stale", {}),
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
@@ -193,6 +218,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
 ) -> None:
     """A condition alone would still see the run as the owner: the lock makes it look again."""
     work = await make.running(on_lost="resume")
+    await rt.checkpoints.begin_step(work.lease, "mine")
     async with first.doing(_rescue(first.rt, make)):
         with pytest.raises(LeaseLost):
             await first.then(WRITES[write](rt, work), conn)
@@ -200,6 +226,8 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
     assert kinds[-1] == "job_handed_back"
     assert await rt.checkpoints.latest(work.number) == (None, None)
     assert await rt.checkpoints.logs(work.number) == []
+    steps = await rt.checkpoints.steps(work.number)
+    assert [(step.key, step.status) for step in steps] == [("mine", "pending")]
 
 
 @pytest.mark.parametrize("write", sorted(WRITES.keys() - {"ask"}))
@@ -207,6 +235,7 @@ async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
     make: Factory, rt: Runtime, first: First, write: str
 ) -> None:
     work = await make.running(on_lost="resume")
+    await rt.checkpoints.begin_step(work.lease, "mine")
     async with first.doing(WRITES[write](first.rt, work)):
         async with asyncio.timeout(5):
             assert await _rescue(rt, make) == []

@@ -10,7 +10,9 @@ from draftsman.domain.job import Status
 from draftsman.domain.run import Claimed, Lease
 from draftsman.runtime import Runtime
 from draftsman.services.claim import Claim
+from draftsman.store.db import Connection
 from tests.factories import Factory
+from tests.support.statements import run
 
 
 @pytest.fixture
@@ -38,6 +40,15 @@ async def test_the_order_is_priority_then_position(make: Factory, claim: Claim) 
     order = [numbers[place] for place in (1, 4, 0, 2, 3)]
     assert [work.number for work in await _take(claim, 2)] == order[:2]
     assert [work.number for work in await _take(claim, 9)] == order[2:]
+
+
+async def test_a_job_can_be_moved_and_the_older_of_two_in_one_place_comes_first(
+    make: Factory, claim: Claim, conn: Connection
+) -> None:
+    numbers = [await make.queued(queue="default") for _ in range(3)]
+    move = "UPDATE draftsman.jobs SET position = 1 WHERE number = ANY (%s)"
+    await run(conn, move, (numbers[1:],))
+    assert [work.number for work in await _take(claim, 9)] == [*numbers[1:], numbers[0]]
 
 
 async def test_a_woken_job_keeps_its_place(make: Factory, claim: Claim) -> None:
@@ -189,6 +200,28 @@ async def test_what_runs_or_is_not_ours_does_not_go_back(
     await claim.give_back([running.lease, Lease(claimed.number, 0, 999)], "the worker stops")
     assert (await rt.inspect.job(running.number)).status is Status.RUNNING
     assert (await rt.inspect.job(claimed.number)).status is Status.CLAIMED
+
+
+async def test_what_its_worker_never_heard_of_goes_back_and_what_was_canceled_ends(
+    make: Factory, claim: Claim, rt: Runtime
+) -> None:
+    known, claimed, running, canceled = (
+        await make.running(),
+        await make.claimed(),
+        await make.running(),
+        await make.running(),
+    )
+    of_another = await make.running(worker=uuid4())
+    await rt.operate.cancel(canceled.number, make.owner)
+    assert await claim.return_unknown([known.lease]) == 3
+    works = (known, of_another, claimed, running, canceled)
+    assert [(await rt.inspect.job(work.number)).status for work in works] == [
+        Status.RUNNING,
+        Status.RUNNING,
+        Status.QUEUED,
+        Status.RESUMED,
+        Status.CANCELED,
+    ]
 
 
 async def test_known_types_are_those_of_live_workers(make: Factory, claim: Claim) -> None:

@@ -89,6 +89,22 @@ ROWS = [
         "job_events_payload_check",
     ),
     (
+        "event_archives (events, month, sha256, host, path) VALUES (%s, '2026-01-02', '', '', '')",
+        "event_archives_month_check",
+    ),
+    (
+        "event_archives (events, month, sha256, host, path) VALUES (-%s, '2026-01-01', '', '', '')",
+        "event_archives_events_check",
+    ),
+    (
+        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 0, 0)",
+        "archived_jobs_events_check",
+    ),
+    (
+        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 1, 2)",
+        "archived_jobs_check",
+    ),
+    (
         "run_log_chunks (job, run, seq, text) VALUES (%s, 1, 1, repeat('x', 262145))",
         "run_log_chunks_text_check",
     ),
@@ -184,7 +200,6 @@ async def test_what_a_run_leaves_is_bounded_and_complete(
 @pytest.mark.parametrize(
     ("table", "columns", "values"),
     [
-        ("job_runs", "job, ordinal, worker_id, lease_token", "77, 1, gen_random_uuid(), 1"),
         (
             "job_questions",
             "job, ordinal, run, key, kind, text, digest",

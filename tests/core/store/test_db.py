@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
 
 import psycopg
 import pytest
@@ -49,10 +50,69 @@ async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Da
 async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connection) -> None:
     async with db.connection() as mine:
         pid = mine.info.backend_pid
-    await conn.execute("SELECT pg_terminate_backend(%s)", (pid,))
+    await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
     async with db.connection() as other:
         assert await value(other, "SELECT 1") == 1
         assert other.info.backend_pid != pid
+
+
+async def test_after_an_outage_nobody_waits_for_each_connection_that_was_cut(
+    db: Database, conn: Connection
+) -> None:
+    async with AsyncExitStack() as stack:
+        mine = [await stack.enter_async_context(db.connection()) for _ in range(5)]
+        cut = [one.info.backend_pid for one in mine]
+    for pid in cut:
+        await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+    async with db.connection(wait=1) as other:  # the pool's own check pauses for a second
+        assert await value(other, "SELECT 1") == 1
+        assert other.info.backend_pid not in cut
+
+
+async def test_a_line_that_was_cut_is_connected_again(db: Database, conn: Connection) -> None:
+    line = db.line()
+    async with line.connection(5) as mine:
+        pid = mine.info.backend_pid
+    async with line.connection(5) as mine:
+        assert mine.info.backend_pid == pid
+    await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (pid,))
+    async with line.connection(5) as mine:
+        assert await value(mine, "SELECT 1") == 1
+        assert mine.info.backend_pid != pid
+
+
+async def test_a_line_that_is_cut_while_it_connects_is_told_as_unreachable(
+    db: Database, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configure = db._configure
+
+    async def cut(mine: Connection) -> None:
+        await configure(mine)
+        await conn.execute("SELECT pg_terminate_backend(%s, 10000)", (mine.info.backend_pid,))
+
+    monkeypatch.setattr(db, "_configure", cut)
+    with pytest.raises(DatabaseUnreachable):
+        async with db.line().connection(5):
+            raise AssertionError
+
+
+async def test_a_line_plans_once_and_never_reads_a_table_whole(db: Database) -> None:
+    async with db.line().connection(5) as mine:
+        assert await value(mine, "SHOW plan_cache_mode") == "force_generic_plan"
+        assert await value(mine, "SHOW enable_seqscan") == "off"
+
+
+async def test_a_line_that_cannot_be_connected_in_time_is_told_as_unreachable(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db = Database(database_url, DatabaseSettings())
+    await db.open()
+    never = asyncio.Event()
+    monkeypatch.setattr(db, "dedicated", lambda pinned: never.wait())
+    with pytest.raises(DatabaseUnreachable, match="no connection within"):
+        async with db.line().connection(0.05):
+            pass
+    await db.close()
 
 
 async def test_a_connection_cut_in_the_middle_is_told_as_unreachable(
@@ -188,7 +248,8 @@ def test_an_error_of_the_database_becomes_one_of_ours(
 @pytest.mark.parametrize(
     "statement",
     [
-        "UPDATE draftsman.jobs SET status = 'queued', version = 9",
+        """UPDATE draftsman.jobs SET status = 'queued', version = 9, worker_id = NULL,
+                  lease_token = NULL""",
         """UPDATE draftsman.jobs SET status = 'resumed', version = version + 1, worker_id = NULL,
                   lease_token = NULL""",
         "DELETE FROM draftsman.jobs",

@@ -8,7 +8,7 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.factories import GATE, QUESTION, Factory
-from tests.support.statements import CHANGE, refused, rows, run, value
+from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
 
 IMMUTABLE = {
     "id": "gen_random_uuid()",
@@ -122,7 +122,7 @@ async def test_history_cannot_be_deleted(make: Factory, conn: Connection, table:
 async def test_history_cannot_be_truncated(make: Factory, conn: Connection, table: str) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
-    async with refused(CHANGE, "truncate is not allowed"):
+    async with refused(CHANGE, f"{table}: truncate is not allowed"):
         await run(conn, f"TRUNCATE draftsman.{table} CASCADE")
 
 
@@ -167,12 +167,36 @@ async def test_a_job_has_at_most_one_open_run_and_one_open_question(
     make: Factory, conn: Connection
 ) -> None:
     running, asked = await make.running(), await make.asked()
-    async with refused("23505", "job_runs_open"):
+    async with refused(CONSISTENCY, "run 2 is not the newest of a job that runs"):
         await run(conn, _COPY_RUN, {"job": running.number})
     async with refused("23505", "job_questions_open"):
         await run(conn, _COPY_QUESTION, {"job": asked.number})
 
 
+async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(
+    make: Factory, conn: Connection
+) -> None:
+    running, queued = await make.running(), await make.queued()
+    for job, token in ((queued, 1), (10**9, 1), (running.number, running.token + 1)):
+        async with refused(CONSISTENCY, "is not the newest of a job that runs"):
+            await run(conn, _OPEN_RUN, {"job": job, "token": token})
+    claimed = await make.claimed()
+    async with refused(CONSISTENCY, "is not the newest of a job that runs"):
+        await run(conn, _START, {"job": claimed.number, "other": 1})
+    assert await run(conn, _START, {"job": claimed.number, "other": 0}) == 1
+
+
+_OPEN_RUN = """
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
+VALUES (%(job)s, 7, gen_random_uuid(), %(token)s)"""
+_START = """
+WITH moved AS (
+UPDATE draftsman.jobs
+   SET status = 'running', claimed_from = NULL, version = version + 1, run_count = run_count + 1
+ WHERE number = %(job)s
+RETURNING number, run_count, worker_id, lease_token)
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
+SELECT number, run_count, worker_id, lease_token + %(other)s FROM moved"""
 _COPY_RUN = """
 INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
 SELECT job, 2, worker_id, lease_token FROM draftsman.job_runs WHERE job = %(job)s"""

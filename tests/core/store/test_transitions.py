@@ -15,21 +15,23 @@ from tests.factories import Factory
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 
 S = Status
-GUARDS = dict(resources.migrations())["0002_guards"]
+MIGRATIONS = dict(resources.migrations())
 SITUATIONS = [*S, "paused", "claimed again"]
 """Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
 
 
-def test_the_steps_in_the_migration_are_rendered_from_the_table() -> None:
+def test_the_steps_in_the_guard_are_rendered_from_the_table() -> None:
     lines = []
     for before in S:
         ones = ", ".join(f"'{after}'" for (start, after) in TRANSITIONS if start is before)
         twos = [after for (start, after) in FUSED if start is before]
         if ones:
-            fused = "".join(f" WHEN after = '{after}' THEN 2" for after in twos)
-            rule = f"CASE WHEN after IN ({ones}) THEN 1{fused} END"
-            lines.append(f"        WHEN '{before}' THEN {rule}\n")
-    assert _body("transition_steps") == "".join(lines)
+            fused = "".join(f" WHEN n.status = '{after}' THEN 2" for after in twos)
+            rule = f"CASE WHEN n.status IN ({ones}) THEN 1{fused} END"
+            lines.append(f"                WHEN '{before}' THEN {rule}\n")
+    guard = MIGRATIONS["0003_lean"].split("FUNCTION draftsman.record_transitions()")[1]
+    cases = guard.split("CASE o.status\n")[1].split("            END\n")[0]
+    assert cases == "".join(lines)
 
 
 def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
@@ -39,23 +41,15 @@ def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
         if kinds:
             rules = "".join(f"\n            WHEN '{after}' THEN '{kind}'" for after, kind in kinds)
             lines.append(f"        WHEN '{before}' THEN CASE after{rules} END\n")
-    assert _body("transition_kind") == "".join(lines)
+    text = MIGRATIONS["0002_guards"].split("CREATE FUNCTION draftsman.transition_kind(")[1]
+    assert text.split("SELECT CASE before\n")[1].split("    END\n$$;")[0] == "".join(lines)
 
 
-def _body(function: str) -> str:
-    """Return the cases of a function, as the migration writes them."""
-    text = GUARDS.split(f"CREATE FUNCTION draftsman.{function}(")[1]
-    return text.split("SELECT CASE before\n")[1].split("    END\n$$;")[0]
-
-
-async def test_both_functions_answer_every_pair_as_python_does(conn: Connection) -> None:
-    query = (
-        "SELECT coalesce(draftsman.transition_steps(%(a)s, %(b)s), 0),"
-        " draftsman.transition_kind(%(a)s, %(b)s)"
-    )
+async def test_the_function_knows_the_kind_of_every_pair(conn: Connection) -> None:
+    query = "SELECT draftsman.transition_kind(%(a)s, %(b)s)"
     for before, after in product(S, S):
-        found = await (await conn.execute(query, {"a": before, "b": after})).fetchone()
-        assert found == (steps(before, after), TRANSITIONS.get((before, after))), (before, after)
+        found = await value(conn, query, {"a": before, "b": after})
+        assert found == TRANSITIONS.get((before, after)), (before, after)
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -116,8 +110,6 @@ async def _prepare(conn: Connection, number: int, before: Status, after: Status)
         return
     await run(conn, _END_RUN, {"job": number})
     await run(conn, _END_QUESTION, {"job": number})
-    if after is S.RUNNING:
-        await run(conn, _OPEN_RUN, {"job": number})
     if after in (S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL):
         kind = "input" if after is S.WAITING_FOR_INPUT else "approval"
         await run(conn, _OPEN_QUESTION, {"job": number, "kind": kind})
@@ -133,10 +125,12 @@ def _columns(number: int, before: Status, after: Status, growth: int) -> dict[st
         "same_lease": (before, after) in {(b, b) for b in S} | {(S.CLAIMED, S.RUNNING)},
         "claimed_from": before if before in (S.QUEUED, S.RESUMED) else S.QUEUED,
         "over": after in TERMINAL,
+        "opens": after is S.RUNNING and before is not after,
     }
 
 
 _UPDATE = """
+WITH moved AS (
 UPDATE draftsman.jobs
    SET status = %(after)s, version = version + %(growth)s,
        claimed_from = CASE WHEN %(after)s = 'claimed'
@@ -146,14 +140,16 @@ UPDATE draftsman.jobs
                      WHEN %(leased)s THEN nextval('draftsman.lease_tokens') END,
        run_at = coalesce(run_at, now()), last_error = coalesce(last_error, 'it broke'),
        next_retry_at = CASE WHEN %(after)s = 'retrying' THEN now() END,
-       finished_at = CASE WHEN %(over)s THEN now() END
- WHERE number = %(job)s"""
+       finished_at = CASE WHEN %(over)s THEN now() END,
+       run_count = run_count + CASE WHEN %(opens)s THEN 1 ELSE 0 END
+ WHERE number = %(job)s
+RETURNING number, run_count, worker_id, lease_token
+)
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
+SELECT * FROM moved WHERE %(opens)s"""
 _END_RUN = """
 UPDATE draftsman.job_runs SET status = 'interrupted', finished_at = now()
  WHERE job = %(job)s AND status = 'running'"""
-_OPEN_RUN = """
-INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
-VALUES (%(job)s, 99, gen_random_uuid(), 99)"""
 _END_QUESTION = """
 UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'
  WHERE job = %(job)s AND status = 'open'"""
@@ -176,20 +172,28 @@ async def test_a_claimed_job_starts_with_the_lease_it_was_claimed_with(
     work = await make.claimed()
     columns = _columns(work.number, S.CLAIMED, S.RUNNING, 1)
     async with conn.transaction(force_rollback=True):
-        await run(conn, _OPEN_RUN, {"job": work.number})
         assert await outcome(conn, _UPDATE, columns) == "ok"
         assert await outcome(conn, _UPDATE, columns | {"same_lease": False}) == TRANSITION
 
 
-@pytest.mark.parametrize("after", [S.RUNNING, S.QUEUED])
-async def test_a_running_job_has_exactly_one_open_run_and_any_other_none(
-    make: Factory, conn: Connection, after: Status
+async def test_what_ran_wakes_as_resumed_and_what_did_not_as_queued(
+    make: Factory, conn: Connection
 ) -> None:
-    number = (await make.claimed()).number
-    if after is S.QUEUED:
-        await run(conn, _OPEN_RUN, {"job": number})
+    allowed = {await make.paused(): S.RESUMED, await make.scheduled(): S.QUEUED}
+    for number, right in allowed.items():
+        for after in (S.RESUMED, S.QUEUED):
+            ended = await outcome(conn, _UPDATE, _columns(number, S.SCHEDULED, after, 1))
+            assert ended == ("ok" if after is right else TRANSITION)
+
+
+@pytest.mark.parametrize(("before", "after"), [(S.CLAIMED, S.RUNNING), (S.RUNNING, S.RESUMED)])
+async def test_a_running_job_has_exactly_one_open_run_and_any_other_none(
+    make: Factory, conn: Connection, before: Status, after: Status
+) -> None:
+    number = await make.job_in(before)
+    columns = _columns(number, before, after, 1) | {"opens": False}
     async with refused(CONSISTENCY, f"D-{number}: a running job has exactly one open run"):
-        await run(conn, _UPDATE, _columns(number, S.CLAIMED, after, 1))
+        await run(conn, _UPDATE, columns)
 
 
 @pytest.mark.parametrize("after", [S.WAITING_FOR_INPUT, S.COMPLETED])

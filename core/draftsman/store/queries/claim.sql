@@ -9,12 +9,13 @@ WITH done AS (
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
         AS d (job, token, result)
 ), mine AS MATERIALIZED (
-    SELECT j.number, j.lease_token, d.result, j.cancel_requested_at IS NOT NULL AS canceled
+    SELECT j.number, j.lease_token, d.result, j.canceled
       FROM done d
-      JOIN draftsman.jobs j ON j.number = d.job AND j.lease_token = d.token
-       AND j.status = 'running'
-     ORDER BY j.number
-       FOR NO KEY UPDATE OF j SKIP LOCKED
+     CROSS JOIN LATERAL (
+           SELECT number, lease_token, cancel_requested_at IS NOT NULL AS canceled
+             FROM draftsman.jobs
+            WHERE number = d.job AND lease_token = d.token AND status = 'running'
+              FOR NO KEY UPDATE SKIP LOCKED) j
 ), ended AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'completed'
@@ -65,19 +66,18 @@ WITH done AS (
       FROM taken
      WHERE status = 'running'
 )
-SELECT number, NULL AS id, NULL AS type,
-       CASE WHEN canceled THEN 'canceled' ELSE 'completed' END::draftsman.job_status AS status,
-       lease_token AS token, run_count AS run, NULL AS queue, NULL AS mode, NULL AS source,
-       NULL AS invoker_id, NULL AS repo_owner, NULL AS repo_name, NULL AS ticket_title,
-       NULL AS ticket_text, NULL AS payload, NULL AS overrides, NULL AS requested_skills,
-       NULL AS tags, NULL AS agent, NULL AS retry_of, NULL AS attempts, NULL AS max_attempts,
-       NULL AS retry_count, NULL AS max_retries, NULL AS created_at
+SELECT number, lease_token AS token, run_count AS run,
+       CASE WHEN canceled THEN 'canceled' ELSE 'completed' END AS status, NULL, NULL, NULL, NULL,
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL,
+       NULL, NULL
   FROM ended
  UNION ALL
-SELECT number, id, type, status, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0
-       END, queue, mode, source, invoker_id, repo_owner, repo_name, ticket_title, ticket_text,
-       payload, overrides, requested_skills, tags, agent, retry_of, attempts, max_attempts,
-       retry_count, max_retries, created_at
+SELECT number, lease_token, CASE WHEN status = 'running' THEN run_count ELSE 0 END, status::text,
+       type, queue, invoker_id, repo_owner, repo_name,
+       ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
+       id::text, mode::text, source::text, payload::text, overrides::text,
+       array_to_json(requested_skills)::text, array_to_json(tags)::text,
+       to_jsonb(created_at) #>> '{}'
   FROM taken
 
 -- Prefetched jobs get a slot. One that was canceled meanwhile does not come back.
@@ -102,10 +102,11 @@ WITH mine AS MATERIALIZED (
     SELECT number, run_count, worker_id, lease_token, overrides
       FROM taken
 )
-SELECT number, id, type, status, lease_token AS token, run_count AS run, queue, mode, source,
-       invoker_id, repo_owner, repo_name, ticket_title, ticket_text, payload, overrides,
-       requested_skills, tags, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
-       created_at
+SELECT number, lease_token AS token, run_count AS run, status::text, type, queue, invoker_id, repo_owner, repo_name,
+       ticket_title, ticket_text, agent, retry_of, attempts, max_attempts, retry_count, max_retries,
+       id::text, mode::text, source::text, payload::text, overrides::text,
+       array_to_json(requested_skills)::text, array_to_json(tags)::text,
+       to_jsonb(created_at) #>> '{}'
   FROM taken
 
 -- Claimed, never started: back to where they came from, spending nothing.
@@ -138,9 +139,12 @@ SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
  CROSS JOIN LATERAL unnest(w.types) AS t (type)
  WHERE NOT w.draining AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)
 
--- Seconds that a job ran before this run.
+-- Seconds that a job ran before this run. A lost run, which has an error, ran until its last
+-- heartbeat: nobody ran it while nobody was there to notice.
 -- name: ran_before
-SELECT coalesce(sum(extract(epoch FROM finished_at - started_at)), 0)::float8
+SELECT coalesce(sum(extract(epoch FROM
+           CASE WHEN status = 'interrupted' AND error IS NOT NULL
+                THEN least(finished_at, heartbeat_at) ELSE finished_at END - started_at)), 0)::float8
   FROM draftsman.job_runs
  WHERE job = %(job)s AND ordinal < %(run)s
 

@@ -36,7 +36,8 @@ WITH wanted AS MATERIALIZED (
       FROM (SELECT * FROM wanted ORDER BY ordinal) w
      WHERE NOT EXISTS (SELECT FROM known k WHERE k.ordinal = w.ordinal)
 ), context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(actor)s, true)
+    SELECT set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', '', true)  -- of what led to it, earlier in a transaction
 ), made AS (
     INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, queue, priority,
            position, subject_key, status, mode, source, source_type, external_event_id,
@@ -59,12 +60,11 @@ WITH wanted AS MATERIALIZED (
            SELECT coalesce(w.run_at, draftsman.now() + make_interval(secs => w.delay)) AS run_at) t
      ORDER BY w.type, w.idempotency_key
         ON CONFLICT DO NOTHING
-    RETURNING number, id, type, idempotency_key, status, queue, request_digest
+    RETURNING number, id, status, queue, request_digest
 )
-SELECT w.ordinal, m.number, m.id, m.status, m.request_digest, 'created' AS how,
-       CASE WHEN m.status = 'queued' THEN pg_notify('draftsman_jobs', m.queue)::text END AS told
-  FROM made m
-  JOIN fresh w ON w.number = m.number
+SELECT NULL::bigint AS ordinal, number, id, status, request_digest, 'created' AS how,
+       CASE WHEN status = 'queued' THEN pg_notify('draftsman_jobs', queue)::text END AS told
+  FROM made
  UNION ALL
 SELECT ordinal, number, id, status, request_digest,
        CASE WHEN same_key THEN 'deduplicated' ELSE 'joined' END, NULL

@@ -9,11 +9,33 @@ SELECT name, checksum, applied_at FROM draftsman.schema_migrations
 -- name: record
 UPDATE draftsman.schema_migrations SET checksum = %(checksum)s WHERE name = %(name)s
 
+-- name: lock_timeout
+SELECT set_config('lock_timeout', %(timeout)s, true)
+
+-- name: busy
+SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.usename, 'unknown')
+       || ', ' || coalesce(a.state, 'unknown') || ') since ' || date_trunc('second', a.xact_start)
+  FROM pg_stat_activity a
+ WHERE a.datname = current_database() AND a.pid <> pg_backend_pid() AND a.xact_start IS NOT NULL
+   AND EXISTS (SELECT FROM pg_locks l
+                 JOIN pg_class c ON c.oid = l.relation
+                 JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = 'draftsman'
+                WHERE l.pid = a.pid AND l.granted)
+ ORDER BY a.xact_start
+ LIMIT 3
+
 -- name: new_epoch
-UPDATE draftsman.feed SET epoch = epoch + 1 RETURNING epoch
+SELECT draftsman.raise_epoch(1)
 
 -- name: statement_timeout
 SELECT set_config('statement_timeout', %(timeout)s, false)
+
+-- The session's statements are planned once, of index scans and nested loops. Hash joins stay: the
+-- trigger that writes the trail joins two transition tables, which have no index.
+-- name: pin_plans
+SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
+       set_config('enable_seqscan', 'off', false), set_config('enable_bitmapscan', 'off', false),
+       set_config('enable_mergejoin', 'off', false), set_config('enable_sort', 'off', false)
 
 -- name: read_only
 SELECT set_config('default_transaction_read_only', 'on', false)
