@@ -1,89 +1,80 @@
-"""A database with a past, and marks of what is in it."""
+"""A database with a past of half a year, and marks of what is in it."""
 
 from __future__ import annotations
 
+import hashlib
 import re
-from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
-from typing import LiteralString, cast
-from uuid import uuid4
+from typing import Any, LiteralString, cast
+from uuid import UUID
 
 import psycopg
 
-from draftsman.domain.run import Lease
-from draftsman.store.db import Connection
-
-FINISHED = 200_000
-WAITING = 20_000
-LIVE = 500
-"""Jobs in each of scheduled, retrying, running and queued."""
-BATCH = 10_000
-WORKER = uuid4()
+FINISHED = 1_000_000
+WAITING = 100_000
+LIVE = {
+    "scheduled": 5_000,
+    "retrying": 5_000,
+    "queued": 5_000,
+    "resumed": 1_000,
+    "claimed": 500,
+    "running": 1_000,
+}
+"""Jobs in each of the other statuses."""
+APPROVALS = 10_000
+"""Of those that wait, so many wait for an approval."""
+WORKERS = 200
+ALL = FINISHED + WAITING + sum(LIVE.values())
+BATCH = 100_000
+DAYS = 180
+"""How long ago the first job was made."""
+ARCHIVED = date(2020, 1, 1)
+"""A month that left long ago, with events of the first jobs."""
+WORKER = UUID(hashlib.md5(b"worker0", usedforsecurity=False).hexdigest())
+"""One of the workers; it leads, and has no process."""
 _PARTS = re.split(
     r"^-- name: (\w+)\n", Path(__file__).with_name("history.sql").read_text(), flags=re.M
 )
 SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]), strict=True))
+TABLES = (
+    *("runs", "drop_indexes", "events", "questions", "answers", "tokens", "steps", "checkpoints"),
+    *("artifacts", "chunks", "logs", "archived", "workers"),
+)
 
 
 def seed(url: str) -> None:
     """Fill a migrated database, and let PostgreSQL look at what is in it."""
-    with psycopg.connect(url, autocommit=True) as conn:
-        for first in range(1, FINISHED, BATCH):
-            _submit(conn, "finished", first, first + BATCH - 1)
-            _run(conn, "start", "finish")
-        _run(conn, "answered")
-        for first in range(1, WAITING, BATCH):
-            _submit(conn, "waiting", first, first + BATCH - 1)
-            _run(conn, "start", "ask")
-        _submit(conn, "retrying", 1, LIVE)
-        _run(conn, "start", "retry")
-        _submit(conn, "running", 1, LIVE)
-        _run(conn, "start")
-        _submit(conn, "scheduled", 1, LIVE)
-        _submit(conn, "queued", 1, LIVE)
-        conn.execute("VACUUM ANALYZE")
+    with psycopg.connect(url, autocommit=True, cursor_factory=psycopg.ClientCursor) as conn:
+        for name in ("begin", "months"):
+            conn.execute(SQL[name])
+        indexes = conn.execute(SQL["indexes"]).fetchall()
+        last = 0
+        for status, count in groups():
+            for first in range(last + 1, last + count + 1, BATCH):
+                until = min(first + BATCH - 1, last + count)
+                _run(conn, "jobs", status=status, first=first, last=until)
+            last += count
+        for name in TABLES:
+            _run(conn, name)
+        for (statement,) in indexes:
+            conn.execute(statement)
+        conn.execute(SQL["end"])
+        conn.execute("VACUUM (FREEZE, ANALYZE)")
 
 
-def _submit(conn: psycopg.Connection, state: str, first: int, last: int) -> None:
-    conn.execute(SQL["submit"], {"state": state, "first": first, "last": last})
+def groups() -> list[tuple[str, int]]:
+    """Return the statuses in the order of their jobs' numbers, with how many there are."""
+    waiting = [("waiting_for_input", WAITING - APPROVALS), ("waiting_for_approval", APPROVALS)]
+    return [("finished", FINISHED), *waiting, *LIVE.items()]
 
 
-def _run(conn: psycopg.Connection, *names: str) -> None:
-    for name in names:
-        conn.execute(SQL[name], {"worker": WORKER})
+def _run(conn: psycopg.Connection[Any], name: str, **params: object) -> None:
+    known: dict[str, object] = {"all": ALL, "waiting": FINISHED, "workers": WORKERS}
+    known |= {"days": DAYS, "month": ARCHIVED, "batch": BATCH}
+    conn.execute(SQL[name], known | params)
 
 
-@dataclass(frozen=True, slots=True)
-class Marks:
-    """Jobs of that past, by what became of them."""
-
-    running: list[Lease]
-    waiting: int
-    queued: int
-    completed: int
-    middle: int
-    epoch: int
-    txid: int
-
-    @classmethod
-    async def of(cls, conn: Connection) -> Marks:
-        """Look them up."""
-
-        async def rows(query: LiteralString) -> list[tuple[int, ...]]:
-            return await (await conn.execute(query)).fetchall()
-
-        running = await rows(
-            "SELECT number, run_count, lease_token FROM draftsman.jobs"
-            " WHERE status = 'running' ORDER BY number LIMIT 100"
-        )
-        ((waiting, queued, completed),) = await rows(
-            "SELECT max(number) FILTER (WHERE status = 'waiting_for_input'),"
-            " max(number) FILTER (WHERE status = 'queued'),"
-            " max(number) FILTER (WHERE status = 'completed') FROM draftsman.jobs"
-        )
-        ((epoch, txid),) = await rows(
-            "SELECT epoch, txid::text::bigint FROM draftsman.job_events ORDER BY id"
-            " OFFSET 300000 LIMIT 1"
-        )
-        leases = [Lease(*row) for row in running]
-        return cls(leases, waiting, queued, completed, completed // 2, epoch, txid)
+def key(number: int) -> str:
+    """Return the idempotency key of a job."""
+    return "seed:" + hashlib.md5(str(number).encode(), usedforsecurity=False).hexdigest()

@@ -1,102 +1,206 @@
--- 200,000 jobs that ended and 20,000 that wait for people, with their runs, events, questions and
--- answers; and a few hundred in each live state. Everything goes through the triggers.
+-- A million jobs that ended, over half a year, and a hundred thousand that wait for people, with
+-- their runs, events, questions, answers, steps, checkpoints, artifacts and logs; and some of each
+-- other status. The rows that the arrows would leave, written in bulk with the triggers off:
+-- `doctor --invariants` says whether they are.
 
--- name: submit
-INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, status, source, invoker_id,
-       payload, tags, agent, repo_owner, repo_name, max_attempts, run_at, queued_at)
-SELECT gen_random_uuid(), 'seed', 'seed:' || %(state)s || g, md5(g::text) || md5(g::text),
-       CASE WHEN %(state)s = 'scheduled' THEN 'scheduled' ELSE 'queued' END::draftsman.job_status,
-       'cli', 'seed', jsonb_build_object('i', g), ARRAY['tag' || g %% 7], 'tidy', 'acme',
-       'repo' || g %% 50, 3,
-       CASE WHEN %(state)s = 'scheduled' THEN draftsman.now() + (g - 20) * interval '1 minute' END,
-       CASE WHEN %(state)s <> 'scheduled' THEN draftsman.now() END
-  FROM generate_series(%(first)s::int, %(last)s::int) g
+-- name: begin
+SET session_replication_role = replica;
+SET synchronous_commit = off;
+SET maintenance_work_mem = '512MB';
+SET work_mem = '256MB';
 
--- What was just submitted, which is all that is queued, starts to run.
--- name: start
-WITH taken AS (
-    UPDATE draftsman.jobs
-       SET status = 'running', version = version + 2, run_count = 1, worker_id = %(worker)s,
-           lease_token = nextval('draftsman.lease_tokens'), claimed_at = draftsman.now(),
-           started_at = draftsman.now(), updated_at = draftsman.now()
-     WHERE status = 'queued'
-    RETURNING number, run_count, worker_id, lease_token
-)
-INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token)
-SELECT number, run_count, worker_id, lease_token FROM taken
+-- The statuses that a job of a status passed.
+CREATE FUNCTION pg_temp.path(status draftsman.job_status, runs int)
+RETURNS draftsman.job_status[] LANGUAGE sql STABLE AS $$
+    SELECT string_to_array((CASE
+        WHEN status IN ('scheduled', 'queued') THEN ''
+        WHEN status = 'claimed' THEN 'queued,'
+        WHEN status = 'running' THEN 'queued,claimed,'
+        WHEN status = 'expired' THEN 'queued,claimed,running,waiting_for_input,'
+        WHEN runs > 1 THEN 'queued,claimed,running,waiting_for_input,resumed,claimed,running,'
+        ELSE 'queued,claimed,running,' END) || status, ',')::draftsman.job_status[]
+$$;
 
--- One in fifty fails, one in two hundred was canceled.
--- name: finish
-WITH ended AS (
-    UPDATE draftsman.jobs
-       SET status = CASE WHEN number %% 50 = 0 THEN 'failed' WHEN number %% 200 = 1 THEN 'canceled'
-                    ELSE 'completed' END::draftsman.job_status,
-           last_error = CASE WHEN number %% 50 = 0 THEN 'seeded' END,
-           error_class = CASE WHEN number %% 50 = 0 THEN 'PERMANENT'::draftsman.error_class END,
-           cancel_requested_at = CASE WHEN number %% 200 = 1 THEN draftsman.now() END,
-           cancel_requested_by = CASE WHEN number %% 200 = 1 THEN 'seed' END,
-           worker_id = NULL, lease_token = NULL, version = version + 1,
-           finished_at = draftsman.now(), updated_at = draftsman.now()
-     WHERE status = 'running'
-    RETURNING number, run_count, status
-)
-UPDATE draftsman.job_runs r
-   SET status = e.status::text::draftsman.run_status, finished_at = draftsman.now()
-  FROM ended e
- WHERE r.job = e.number AND r.ordinal = e.run_count AND r.status = 'running'
+-- Partitions of the trail for the last months, as their leaders made them.
+-- name: months
+SELECT set_config('draftsman.clock_offset', '-6 months', false);
+SELECT draftsman.make_event_partitions(6);
+RESET draftsman.clock_offset;
 
--- One in ten of those that ended had asked, and was answered.
--- name: answered
-WITH asked AS (
-    INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text,
-           freeform_allowed, digest, resolution, expires_at, answered_at)
-    SELECT number, 1, 1, 'pick', 'input', 'answered', 'Which one?', true, 'seed',
-           '{"outcome": "answered", "via": "person", "text": "red"}',
-           draftsman.now() + interval '1 day', draftsman.now()
-      FROM draftsman.jobs
-     WHERE status = 'completed' AND number %% 10 = 0
-    RETURNING job, ordinal
-)
+-- One in two hundred was canceled, one in two hundred is dead, one in five hundred expired, one in
+-- fifty failed, one in ten had asked. Ids and times grow with the numbers, as in life.
+-- name: jobs
+INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, position, status,
+       claimed_from, source, invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title,
+       retry_of, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id,
+       lease_token, cancel_requested_at, cancel_requested_by, result, version, created_at, queued_at,
+       started_at, finished_at, updated_at, subject_key)
+       OVERRIDING SYSTEM VALUE
+SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '7'
+           || substr(h.hex, 1, 3) || '8' || substr(h.hex, 4, 15))::uuid,
+       'seed', 'seed:' || h.hex, h.hex || h.hex, g * 100, s.status,
+       CASE WHEN s.status = 'claimed' THEN 'queued'::draftsman.job_status END,
+       'cli', 'seed', jsonb_build_object('i', g), ARRAY['tag' || g %% 7], 'agent' || g %% 3, 'acme',
+       'repo' || g %% 50, 'Job ' || g,
+       CASE WHEN s.status = 'queued' AND g %% 10 = 0 THEN g - 100000 END,
+       CASE WHEN s.status = 'scheduled' THEN now() + (g %% 300 - 20) * interval '1 minute' END, r.runs,
+       CASE WHEN s.status = 'dead_letter' THEN 3 ELSE 0 END,
+       CASE WHEN s.status = 'retrying' THEN now() + (g %% 300 - 20) * interval '1 minute' END,
+       CASE WHEN s.status IN ('failed', 'dead_letter', 'retrying') THEN 'seeded' END,
+       CASE WHEN s.status IN ('failed', 'dead_letter') THEN 'PERMANENT'::draftsman.error_class END,
+       CASE WHEN s.status IN ('claimed', 'running')
+            THEN md5('worker' || g %% %(workers)s::int)::uuid END,
+       CASE WHEN s.status IN ('claimed', 'running') THEN g END,
+       CASE WHEN s.status = 'canceled' THEN t.at END,
+       CASE WHEN s.status = 'canceled' THEN 'seed' END,
+       CASE WHEN s.status = 'completed' THEN jsonb_build_object('n', g) END,
+       cardinality(pg_temp.path(s.status, r.runs)), t.at, t.at,
+       CASE WHEN r.runs > 0 THEN t.at + interval '1 second' END,
+       CASE WHEN s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')
+            THEN t.at + interval '9 seconds' END,
+       t.at + interval '9 seconds', CASE WHEN g %% 100 = 99 THEN 'card' || g END
+  FROM generate_series(%(first)s::bigint, %(last)s::bigint) g
+ CROSS JOIN LATERAL (SELECT md5(g::text) AS hex) h
+ CROSS JOIN LATERAL (SELECT now() - (1 - (g - 1.0) / %(all)s::int) * %(days)s * interval '1 day' AS at) t
+ CROSS JOIN LATERAL (SELECT (CASE
+       WHEN %(status)s <> 'finished' THEN %(status)s
+       WHEN g %% 200 = 1 THEN 'canceled'
+       WHEN g %% 200 = 3 THEN 'dead_letter'
+       WHEN g %% 500 = 7 THEN 'expired'
+       WHEN g %% 50 = 0 THEN 'failed'
+       ELSE 'completed' END)::draftsman.job_status AS status) s
+ CROSS JOIN LATERAL (SELECT CASE
+       WHEN s.status IN ('scheduled', 'queued', 'claimed') THEN 0
+       WHEN s.status IN ('completed', 'failed') AND g %% 10 = 0 THEN 2
+       ELSE 1 END AS runs) r
+
+-- name: runs
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, started_at,
+       finished_at, error)
+SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid),
+       coalesce(j.lease_token, j.number),
+       (CASE WHEN n < j.run_count OR j.status IN ('expired', 'waiting_for_input',
+                                                  'waiting_for_approval') THEN 'paused'
+             WHEN j.status IN ('dead_letter', 'retrying') THEN 'failed'
+             WHEN j.status = 'resumed' THEN 'interrupted'
+             ELSE j.status::text END)::draftsman.run_status,
+       j.started_at, CASE WHEN j.status <> 'running' THEN j.started_at + interval '5 seconds' END,
+       j.last_error
+  FROM draftsman.jobs j
+ CROSS JOIN LATERAL generate_series(1, j.run_count) n
+
+-- The trail's indexes are built at the end, at once.
+-- name: indexes
+SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
+  FROM unnest('{draftsman.job_events_job,draftsman.job_events_feed}'::regclass[]) i
+
+-- name: drop_indexes
+DROP INDEX draftsman.job_events_job, draftsman.job_events_feed;
+
+-- The past is of an epoch before this one: its transactions are as many as its jobs. What is live
+-- was written now.
+-- name: events
+INSERT INTO draftsman.job_events (job, id, run, kind, from_status, to_status, actor, created_at,
+       epoch, txid)
+SELECT j.number, j.number * 10 + i,
+       CASE WHEN 'running' IN (p.path[i - 1], p.path[i]) THEN 1 END,
+       coalesce(draftsman.transition_kind(p.path[i - 1], p.path[i]), 'job_created'),
+       p.path[i - 1], p.path[i], 'seed', j.created_at + i * interval '1 second',
+       CASE WHEN j.finished_at IS NULL THEN 2 ELSE 1 END,
+       CASE WHEN j.finished_at IS NULL THEN pg_current_xact_id()
+       ELSE (3 + j.number)::text::xid8 END
+  FROM draftsman.jobs j
+ CROSS JOIN LATERAL (SELECT pg_temp.path(j.status, j.run_count) AS path OFFSET 0) p
+ CROSS JOIN LATERAL generate_subscripts(p.path, 1) i
+
+-- Of those that are open one in ten never expires, and thirty are due.
+-- name: questions
+INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text, freeform_allowed,
+       digest, resolution, asked_at, expires_at, answered_at)
+SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input', 'seed',
+       CASE q.status WHEN 'answered' THEN '{"outcome": "answered", "via": "person", "text": "red"}'
+                     WHEN 'expired' THEN '{"outcome": "expired", "via": "system"}' END::jsonb,
+       j.created_at,
+       CASE WHEN q.status <> 'open' THEN j.created_at + interval '1 day'
+            WHEN j.number %% 10 <> 1 THEN now() + (j.number - %(waiting)s - 30) * interval '1 minute' END,
+       CASE WHEN q.status = 'answered' THEN j.created_at + interval '1 minute' END
+  FROM draftsman.jobs j
+ CROSS JOIN LATERAL (SELECT (CASE WHEN j.status = 'waiting_for_approval' THEN 'approval'
+                             ELSE 'input' END)::draftsman.question_kind AS kind) k
+ CROSS JOIN LATERAL (SELECT (CASE WHEN j.run_count = 2 THEN 'answered'
+                                  WHEN j.status = 'expired' THEN 'expired'
+                                  ELSE 'open' END)::draftsman.question_status AS status) q
+ WHERE j.run_count = 2 OR j.status IN ('expired', 'waiting_for_input', 'waiting_for_approval')
+
+-- Each answered question has an accepted answer and a refused one; each expired one a late one.
+-- name: answers
 INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
-       voter, payload, accepted)
-SELECT job, ordinal, 'input', 'cli', 'seed', 'seed', 'seed', '{"text": "red"}', true FROM asked
+       voter, payload, accepted, reason, created_at)
+SELECT q.job, 1, 'input', 'cli', 'seed' || n, 'seed', 'seed',
+       CASE WHEN q.status = 'expired' THEN '{"text": "red", "late": true}' ELSE '{"text": "red"}'
+       END::jsonb,
+       a.accepted, CASE WHEN NOT a.accepted THEN 'not a choice' END,
+       q.asked_at + n * interval '30 seconds'
+  FROM draftsman.job_questions q
+ CROSS JOIN generate_series(1, 2) n
+ CROSS JOIN LATERAL (SELECT q.status = 'answered' AND n = 2 AS accepted) a
+ WHERE q.status <> 'open'
+ ORDER BY q.job, n
 
--- What runs asks and waits; thirty of the questions are due.
--- name: ask
-WITH asking AS (
-    UPDATE draftsman.jobs
-       SET status = CASE WHEN number %% 10 = 0 THEN 'waiting_for_approval'
-                    ELSE 'waiting_for_input' END::draftsman.job_status,
-           worker_id = NULL, lease_token = NULL, version = version + 1,
-           updated_at = draftsman.now()
-     WHERE status = 'running'
-    RETURNING number, run_count, status
-), paused AS (
-    UPDATE draftsman.job_runs r
-       SET status = 'paused', finished_at = draftsman.now()
-      FROM asking a
-     WHERE r.job = a.number AND r.ordinal = a.run_count AND r.status = 'running'
-)
-INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, freeform_allowed, digest,
-       expires_at)
-SELECT number, 1, run_count, 'pick', k.kind, 'Which one?', k.kind = 'input', 'seed',
-       draftsman.now() + (row_number() OVER (ORDER BY number) - 30) * interval '1 minute'
-  FROM asking
- CROSS JOIN LATERAL (SELECT (CASE WHEN status = 'waiting_for_input' THEN 'input'
-                             ELSE 'approval' END)::draftsman.question_kind AS kind) k
+-- name: tokens
+INSERT INTO draftsman.approval_tokens (token_hash, job, question, approver)
+SELECT md5('token' || job), job, ordinal, 'carol' FROM draftsman.job_questions
+ WHERE kind = 'approval'
 
--- What runs failed for a passing reason; twenty retries are due.
--- name: retry
-WITH failed AS (
-    UPDATE draftsman.jobs
-       SET status = 'retrying', last_error = 'seeded', error_class = 'TRANSIENT_INFRA',
-           next_retry_at = draftsman.now() + (number %% 300 - 20) * interval '1 minute',
-           attempts = 1, worker_id = NULL, lease_token = NULL, version = version + 1,
-           updated_at = draftsman.now()
-     WHERE status = 'running'
-    RETURNING number, run_count
-)
-UPDATE draftsman.job_runs r
-   SET status = 'failed', finished_at = draftsman.now(), error = 'seeded'
-  FROM failed f
- WHERE r.job = f.number AND r.ordinal = f.run_count AND r.status = 'running'
+-- name: steps
+INSERT INTO draftsman.job_steps (job, key, status, invocation_id, run, result, created_at,
+       finished_at)
+SELECT job, 'step' || n, 'done', md5(job::text || n), ordinal, '{"n": 1}', started_at, started_at
+  FROM draftsman.job_runs
+ CROSS JOIN generate_series(1, 2) n
+ WHERE job %% 4 = 0 AND ordinal = 1
+
+-- name: checkpoints
+INSERT INTO draftsman.job_checkpoints (job, run, data, created_at)
+SELECT job, ordinal, '{"at": 1}', started_at FROM draftsman.job_runs
+ WHERE job %% 2 = 0 OR status = 'running'
+ ORDER BY job, ordinal
+
+-- name: artifacts
+INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
+SELECT job, ordinal, 'report', 'report', 10, md5(job::text) FROM draftsman.job_runs
+ WHERE job %% 10 = 0
+ ORDER BY job, ordinal
+
+-- name: chunks
+INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
+SELECT id, 0, '\x01020304' FROM draftsman.artifacts
+
+-- name: logs
+INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
+SELECT job, ordinal, n, 'a line of the log' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
+ WHERE job %% 2 = 0
+
+-- What they said before all that, which is no change of their status.
+-- name: archived
+INSERT INTO draftsman.event_archives (month, events, sha256, host, path, last_epoch, last_txid,
+       last_id)
+VALUES (%(month)s, %(batch)s, '0', 'seed', '/seed', 1, '3', 1);
+INSERT INTO draftsman.archived_jobs (job, month, events, steps)
+SELECT number, %(month)s, 1, 0 FROM draftsman.jobs WHERE number <= %(batch)s
+
+-- name: workers
+INSERT INTO draftsman.workers (id, host, host_id, pid, pid_started, version, types, queues, slots)
+SELECT md5('worker' || n)::uuid, 'host' || n %% 20, 'host' || n %% 20, n, 1, '1', '{seed}',
+       '{default}', 10
+  FROM generate_series(0, %(workers)s::int - 1) n
+
+-- name: end
+INSERT INTO draftsman.leases (name, owner, term, expires_at)
+VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');
+UPDATE draftsman.feed SET epoch = 2;
+SELECT setval('draftsman.jobs_number_seq', max(number)),
+       setval('draftsman.job_positions', max(position)),
+       setval('draftsman.job_event_ids', max(number) * 10 + 10),
+       setval('draftsman.lease_tokens', max(number) + 1) FROM draftsman.jobs;
+RESET session_replication_role;

@@ -1,27 +1,30 @@
-"""Hot calls over a long past: none reads a large table whole, or far more than it wants."""
+"""Every named query over a million jobs: none reads, sorts or touches what grows with the past."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from draftsman.domain.actor import Actor
-from draftsman.services.intake import invocation, row
 from draftsman.settings import DatabaseSettings
-from draftsman.store import claim, inspect, intake, questions, settle, sweeps
+from draftsman.store import inspect
 from draftsman.store.db import Connection, Database
-from draftsman.store.sweeps import Term
-from tests.soak.history import FINISHED, LIVE, WAITING, WORKER, Marks, seed
-from tests.soak.watch import watch
+from tests.soak.calls import CALLS, query_of
+from tests.soak.calls.call import Call
+from tests.soak.calls.claim import exchange
+from tests.soak.history import ALL, FINISHED, WAITING, seed
+from tests.soak.watch import Seen, watch
 from tests.support.server import Server
 
-MOST = 3000
-"""Rows of one table that a call may read: its limits are 100 and 200, `why` counts to 1,000."""
-MORE = {"page: completed": WAITING + 4 * LIVE + MOST}
-"""Calls that read through what is newer: most jobs are completed, so the planner expects few."""
-Call = Callable[[Connection, Marks], Awaitable[object]]
+WALK = 40
+"""Pages for each row that a call may read: it is found by an index of at most four levels, and
+written to as many indexes as its table has."""
+START = 200
+"""Pages beside them: every partition of the trail is entered by its index, at every look."""
+MODES = ("force_custom_plan", "force_generic_plan")
+"""A session plans anew for each call at first, and then once for all."""
+PINNED = [key for key in CALLS if query_of(key) == "claim.exchange"]
+"""What is asked on a session whose plans are pinned."""
 
 
 @pytest.fixture(scope="module")
@@ -44,84 +47,62 @@ async def conn(past: str) -> AsyncIterator[Connection]:
     await db.close()
 
 
-def exchange(free: int, done: int, ahead: int = 0) -> Call:
-    """Settle so many running jobs, and claim."""
-    return lambda conn, marks: claim.exchange(
-        conn,
-        [(lease, {"n": 1}) for lease in marks.running[:done]],
-        worker=WORKER,
-        queues=["default", "other"],
-        types=["seed"],
-        skip=[],
-        free=free,
-        ahead=ahead,
-    )
-
-
-def submit(count: int, **fields: Any) -> Call:
-    """Submit new requests, of which the first was there before."""
-    actor = Actor("cli", "soak", "soak")  # type: ignore[arg-type]
-    wanted = [invocation(type="seed", key=f"seed:new{n}", **fields) for n in range(count)]
-    wanted[0] = invocation(type="seed", key="seed:finished77")
-    return lambda conn, _: intake.submit(conn, [row(item, actor, {}) for item in wanted], "soak")
-
-
-def page(**filters: Any) -> Call:
-    """List jobs."""
-    nothing = dict.fromkeys(("before", "statuses", "agent", "repo", "tag", "since"))
-    return lambda conn, _: inspect.page(conn, {**nothing, "limit": 50, **filters})
-
-
-CALLS: dict[str, Call] = {
-    "exchange: claim 10": exchange(10, 0),
-    "exchange: 100 for 100": exchange(100, 100),
-    "exchange: prefetch": exchange(10, 10, 100),
-    "submit: one": submit(1),
-    "submit: a thousand": submit(1000),
-    "submit: with a subject": submit(10, subject_key="card"),
-    "get": lambda conn, marks: inspect.get(conn, marks.middle),
-    "page: newest": page(),
-    "page: further on": page(before=FINISHED // 2),
-    "page: completed": page(statuses=["completed"]),
-    "page: failed, further on": page(statuses=["failed"], before=FINISHED // 2),
-    "page: waiting": page(statuses=["waiting_for_input", "waiting_for_approval"]),
-    "page: dead_letter, of which there are none": page(statuses=["dead_letter"]),
-    "open questions": lambda conn, _: questions.open_ones(conn, None, 200),
-    "open question of a job": lambda conn, marks: questions.open_ones(conn, marks.waiting, 1),
-    "expire": lambda conn, _: sweeps.expire(conn, Term(), 100),
-    "expire: as leader": lambda conn, _: sweeps.expire(conn, Term(WORKER, 1), 100),
-    "promote": lambda conn, _: sweeps.promote(conn, Term(), 100),
-    "next_due": lambda conn, _: sweeps.next_due(conn),
-    "rescue: nobody died": lambda conn, _: sweeps.rescue(conn, Term(), 100, dead=[], lease=300),
-    "rescue: a dead worker": lambda conn, _: sweeps.rescue(
-        conn, Term(), 100, dead=[WORKER], lease=300
-    ),
-    "why: queued": lambda conn, marks: inspect.why(conn, marks.queued, 300),
-    "why: waiting": lambda conn, marks: inspect.why(conn, marks.waiting, 300),
-    "why: completed": lambda conn, marks: inspect.why(conn, marks.middle, 300),
-    "trail": lambda conn, marks: inspect.trail(conn, marks.middle, 0, 200),
-    "feed: from the beginning": lambda conn, _: inspect.feed(conn, (0, 0, 0), 200),
-    "feed: in the middle": lambda conn, marks: inspect.feed(
-        conn, (marks.epoch, marks.txid, 0), 200
-    ),
-    "heartbeat": lambda conn, marks: settle.heartbeat(conn, WORKER, marks.running, draining=False),
-}
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("key", CALLS)
+async def test_a_query_costs_the_same_however_long_the_past(
+    conn: Connection, key: str, mode: str, record_property: Callable[[str, object], None]
+) -> None:
+    await conn.execute(f"SET plan_cache_mode = {mode}")
+    seen = await watch(conn, CALLS[key].work)
+    record_property("cost", (round(seen.ms, 1), seen.buffers, seen.held, seen.read.total()))
+    assert query_of(key) in seen.asked
+    if not CALLS[key].everything:
+        bounded(CALLS[key], seen)
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("name", CALLS)
-async def test_a_hot_call_reads_no_table_whole(conn: Connection, name: str) -> None:
-    marks = await Marks.of(conn)
-    seen = await watch(conn, lambda: CALLS[name](conn, marks))
-    plans = "\n\n".join(seen.plans.values())
-    assert seen.whole == set(), f"{name} reads these whole:\n{plans}"
-    much = {table: count for table, count in seen.read.items() if count > MORE.get(name, MOST)}
-    assert much == {}, f"{name} reads too many rows:\n{plans}"
+@pytest.mark.parametrize("key", PINNED)
+async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> None:
+    db = Database(past, DatabaseSettings())
+    await db.open()
+    try:
+        async with db.line().connection(60) as conn:
+            for first in (CALLS[key], exchange(1, 0), exchange(100, 100, rows=800)):
+                await watch(conn, first.work)
+            seen = await watch(conn, CALLS[key].work)
+    finally:
+        await db.close()
+    bounded(CALLS[key], seen)
+    (plan,) = seen.plans
+    assert "jobs_claim" in str(plan)
+    assert plan.sorts() == set(), plan
+
+
+def bounded(call: Call, seen: Seen) -> None:
+    """Hold what was seen of a call against what it may cost."""
+    plans = "\n".join(map(str, seen.plans))
+    assert seen.whole == set(), f"it reads these whole:\n{plans}"
+    much = {table: count for table, count in seen.read.items() if count > call.rows}
+    assert much == {}, f"it reads more than {call.rows} rows:\n{plans}"
+    assert seen.held <= call.rows, f"it holds or sorts more than {call.rows} rows:\n{plans}"
+    assert seen.buffers <= START + WALK * call.rows, f"it reads too many pages:\n{plans}"
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("first", [1, 1000])
+async def test_a_change_costs_the_same_whatever_its_session_did_before(
+    conn: Connection, first: int
+) -> None:
+    await watch(conn, exchange(first, 0).work)
+    seen = await watch(conn, CALLS["operate.request_cancel"].work)
+    assert {table: rows for table, rows in seen.read.items() if rows > 2} == {}
 
 
 @pytest.mark.timeout(600)
 async def test_the_past_is_as_long_as_it_says_and_sound(past: str, conn: Connection) -> None:
-    counts = await inspect.counts(conn)
-    assert sum(counts.values()) == FINISHED + WAITING + 4 * LIVE
+    counts = await inspect.counts(conn, ALL)
+    assert sum(counts.values()) == ALL
     assert sum(count for name, count in counts.items() if name.startswith("waiting")) == WAITING
+    assert sum(counts[name] for name in ("completed", "failed", "dead_letter")) > FINISHED * 0.9
     assert {name: rows for name, rows in (await inspect.invariants(conn)).items() if rows} == {}

@@ -3,63 +3,99 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from psycopg import AsyncCursor, sql
 
 from draftsman.store.db import Connection
+from tests.soak.plan import Plan
+from tests.support.queries import NAMES
 
-TIMES = 12
-"""Calls until the plan is settled: psycopg prepares the sixth, PostgreSQL decides on its sixth."""
 LARGE = 1000
 """Rows from which on a table must not be read whole."""
+NO_PLAN = ("LISTEN", "COPY")
 
 
 @dataclass(slots=True)
 class Seen:
-    """What a call read at most, and the plans that it has by then."""
+    """What a call asked, its plans, and the rows that it and its triggers read of each table."""
 
+    plans: list[Plan] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
     whole: set[str] = field(default_factory=set)
-    read: dict[str, int] = field(default_factory=dict)
-    plans: dict[str, str] = field(default_factory=dict)
+    read: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def held(self) -> int:
+        """Return the rows of the largest sort or hash."""
+        return max((plan.held() for plan in self.plans), default=0)
+
+    @property
+    def buffers(self) -> int:
+        """Return the pages that its statements read."""
+        return sum(plan.buffers for plan in self.plans)
+
+    @property
+    def ms(self) -> float:
+        """Return the milliseconds that its statements took."""
+        return sum(plan.ms for plan in self.plans)
 
 
 class Recorder(AsyncCursor[Any]):
     """A cursor that remembers what was asked on its connection."""
 
-    asked: dict[str, Any]
+    asked: list[tuple[str, Any]]
 
     async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
         """Run the statement as always, and note it."""
-        if isinstance(query, str):
-            self.asked[query] = params
+        if query in NAMES:
+            self.asked.append((query, params))
         return await super().execute(query, params, **options)
 
+    @asynccontextmanager
+    async def copy(  # type: ignore[override]
+        self, query: Any, params: Any = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """Copy as always, and note it."""
+        self.asked.append((query, params))
+        async with super().copy(query, params, **options) as lines:
+            yield lines
 
-async def watch(conn: Connection, call: Callable[[], Awaitable[object]]) -> Seen:
-    """Make the call as often as it takes to settle its plans; take each back.
 
-    Counts what its triggers read, too.
+async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]]) -> Seen:
+    """Make the call and take it back; then run its statements once more, explained.
+
+    The session prepares every statement at once, and its `plan_cache_mode` says how it plans.
     """
-    asked: dict[str, Any] = {}
-    large = await _large(conn)
-    seen = Seen()
+    asked: list[tuple[str, Any]] = []
+    seen, large = Seen(), await _large(conn)
+    conn.prepare_threshold = 0
     conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": asked})
     try:
-        for _ in range(TIMES):
-            with _taken_back(conn):
-                before = await _counters(conn)
-                await call()
-                _compare(seen, before, await _counters(conn), large)
+        with _taken_back(conn):
+            before = await _counters(conn)
+            await call(conn)
+            after = await _counters(conn)
     finally:
         conn.cursor_factory = AsyncCursor
-    asked = {query: params for query, params in asked.items() if "draftsman." in query}
-    for query, params in asked.items():
-        seen.plans[query] = await _plan(conn, query, params or {})
-        seen.whole |= {name for name in _scanned(seen.plans[query]) if name in large}
+    for name in large:
+        scans, rows = (
+            a - b for a, b in zip(after.get(name, before[name]), before[name], strict=True)
+        )
+        seen.read[name] = rows
+        seen.whole |= {name} if scans else set()
+    seen.asked = {NAMES[query] for query, _ in asked}
+    with _taken_back(conn):
+        for query, params in asked:
+            if not query.startswith(NO_PLAN):
+                seen.plans.append(await _plan(conn, query, params or {}))
+    for plan in seen.plans:
+        seen.whole |= plan.whole() & large
+        seen.read |= Counter({name: n for name, n in plan.read().items() if name in large})
     return seen
 
 
@@ -82,19 +118,6 @@ async def _counters(conn: Connection) -> dict[str, tuple[int, int]]:
     return {name: (scans, read) for name, scans, read in await cursor.fetchall()}
 
 
-def _compare(
-    seen: Seen,
-    before: dict[str, tuple[int, int]],
-    after: dict[str, tuple[int, int]],
-    large: set[str],
-) -> None:
-    for name in large:
-        scans, read = (a - b for a, b in zip(after[name], before[name], strict=True))
-        seen.read[name] = max(seen.read.get(name, 0), read)
-        if scans:
-            seen.whole.add(name)
-
-
 async def _large(conn: Connection) -> set[str]:
     cursor = await conn.execute(
         "SELECT relname FROM pg_class WHERE relnamespace = 'draftsman'::regnamespace"
@@ -104,25 +127,23 @@ async def _large(conn: Connection) -> set[str]:
     return {name for (name,) in await cursor.fetchall()}
 
 
-def _scanned(plan: str) -> set[str]:
-    return set(re.findall(r"Seq Scan on (\w+)", plan))
-
-
-async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> str:
-    """Return the plan that the prepared statement has settled on, custom or generic."""
+async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> Plan:
+    """Run the statement that the session has prepared once more, explained."""
     text, names = _numbered(query)
     cursor = await conn.execute(
         "SELECT name FROM pg_prepared_statements WHERE statement = %s"
-        " ORDER BY generic_plans + custom_plans DESC LIMIT 1",
+        " ORDER BY prepare_time DESC LIMIT 1",
         (text,),
     )
     ((name,),) = await cursor.fetchall()
-    statement = sql.SQL("EXPLAIN EXECUTE {}").format(sql.Identifier(name))
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE {}")
+    statement = explain.format(sql.Identifier(name))
     if names:
         values = sql.SQL(", ").join(sql.Literal(params[item]) for item in names)
         statement += sql.SQL("({})").format(values)
-    found = await conn.execute(statement)
-    return "\n".join(line for (line,) in await found.fetchall())
+    ((found,),) = await (await conn.execute(statement, prepare=False)).fetchall()
+    took = found[0]["Planning Time"] + found[0]["Execution Time"]
+    return Plan(NAMES[query], found[0]["Plan"], took)
 
 
 def _numbered(query: str) -> tuple[str, list[str]]:
@@ -134,4 +155,4 @@ def _numbered(query: str) -> tuple[str, list[str]]:
             names.append(found[1])
         return f"${names.index(found[1]) + 1}"
 
-    return re.sub(r"%\((\w+)\)s", number, query), names
+    return re.sub(r"%\((\w+)\)s", number, query).replace("%%", "%"), names

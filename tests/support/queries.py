@@ -18,6 +18,8 @@ FAMILIES: Final = sorted(
     if file.name.endswith(".sql")
 )
 QUERIES: Final = [(family, name) for family in FAMILIES for name in queries.load(family)]
+NAMES: Final = {queries.load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
+"""What a query is called, by its text."""
 TYPED: Final[dict[str, dict[str, Any]]] = {
     "claim.exchange": {"free": 1, "ahead": 1},
     "questions.resolve": {"status": QuestionStatus.ANSWERED, "job_status": Status.RESUMED},
@@ -47,5 +49,10 @@ async def plan(conn: Connection, family: str, name: str) -> None:
     query = queries.load(family)[name]
     if query.startswith("LISTEN"):  # has no plan and no parameters
         await conn.execute(query)
+    elif query.startswith("COPY ("):
+        await explain(conn, query[len("COPY (") : query.rindex(")")], {})
+    elif query.startswith("COPY"):
+        table, columns = query.removeprefix("COPY ").rpartition(")")[0].split("(")
+        await explain(conn, f"SELECT {columns} FROM {table}", {})
     else:
         await explain(conn, query, TYPED.get(f"{family}.{name}", {}))

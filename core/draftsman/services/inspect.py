@@ -23,15 +23,33 @@ from draftsman.store.notify import hears
 FOLLOW: Final = 0.2
 """Seconds between two looks of something that follows."""
 PAGE: Final = 200
+LOOK: Final = 100_000
+"""Numbers that one call looks through for an agent, a repository or a tag: a tenth of a second."""
+COUNTED: Final = 10_000
+"""Jobs of a terminal status that are counted; more are `at least` so many."""
 HEARD: Final = 2.0
 """Seconds that a notification to ourselves may take."""
 
 
 @dataclass(frozen=True, slots=True)
+class Page:
+    """Jobs, newest first; `looked_to` is where the look ended before the page was full."""
+
+    jobs: list[store.Line]
+    looked_to: int | None = None
+    """Ask for what is before this number to look further; None: there is no more, or a full page
+    ends with its last job."""
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
-    """Counts of everything; `answer_seconds` is the median of the last day."""
+    """Counts of everything; `answer_seconds` is the median of the last day.
+
+    Jobs that have ended only grow in number: those in `at_least` were counted to 10,000.
+    """
 
     jobs: dict[str, int]
+    at_least: list[str]
     open_questions: int
     expiring_within_an_hour: int
     next_expiry: datetime | None
@@ -71,7 +89,11 @@ class Inspect:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
         return found
 
-    async def jobs(
+    async def jobs(self, **filters: Any) -> list[store.Line]:
+        """Return the jobs of a page."""
+        return (await self.page(**filters)).jobs
+
+    async def page(
         self,
         *,
         statuses: Sequence[Status] | None = None,
@@ -81,19 +103,20 @@ class Inspect:
         since: datetime | None = None,
         before: int | None = None,
         limit: int = 50,
-    ) -> list[store.Line]:
-        """Return jobs, newest first; `before` is the number that the last page ended with."""
-        filters: dict[str, Any] = {
-            "statuses": None if statuses is None else [str(item) for item in statuses],
-            "agent": agent,
-            "repo": repo,
-            "tag": tag,
-            "since": since,
-            "before": before,
-            "limit": limit,
-        }
+    ) -> Page:
+        """Return jobs, newest first; `before` is the number that the last page ended with.
+
+        An agent, a repository or a tag is looked for among 100,000 numbers at a time.
+        """
+        wanted = [str(item) for item in (Status if statuses is None else statuses)]
+        filters: dict[str, Any] = {"agent": agent, "repo": repo, "tag": tag, "since": since}
         async with self._db.connection() as conn:
-            return await store.page(conn, filters)
+            end = await store.newest(conn) + 1 if before is None else before
+            first = 0 if since is None else await store.first_since(conn, since)
+            lowest = max(first, end - LOOK) if agent or repo or tag else first
+            limits = {"statuses": wanted, "before": end, "lowest": lowest, "limit": limit}
+            found = await store.page(conn, filters | limits)
+        return Page(found, lowest if len(found) < limit and lowest > max(first, 1) else None)
 
     async def runs(self, number: int) -> list[Run]:
         """Return the runs of a job."""
@@ -158,7 +181,7 @@ class Inspect:
         """Return what a job waits for, from the claim's own view; raises NotFound."""
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
-            asked = await questions.open_ones(conn, number, 1)
+            asked = await questions.open_of(conn, [number])
         if facts is None:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
         return explain(facts, asked[0] if asked else None)
@@ -166,12 +189,13 @@ class Inspect:
     async def stats(self) -> Stats:
         """Return counts of everything."""
         async with self._db.connection() as conn:
-            counts = await store.counts(conn)
+            counts = await store.counts(conn, COUNTED)
             asked, soon, following = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
             live = [w for w in await workers.all_workers(conn) if w.silent < self._lease]
         return Stats(
             {str(status): counts.get(status, 0) for status in Status},
+            [str(status) for status in Status if _ended_often(status, counts)],
             asked,
             soon,
             following,
@@ -218,3 +242,7 @@ class Inspect:
                 if ended:
                     return
                 await asyncio.sleep(FOLLOW)
+
+
+def _ended_often(status: Status, counts: dict[str, int]) -> bool:
+    return status in TERMINAL and counts.get(status, 0) >= COUNTED

@@ -9,10 +9,10 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.domain.event import Event
-from draftsman.domain.job import Job, Mode, Status
+from draftsman.domain.job import TERMINAL, Job, Mode, Status
 from draftsman.domain.run import Run
 from draftsman.domain.why import Facts
-from draftsman.store.db import Connection, fetch_all, fetch_one, rows, scalar
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("inspect")
@@ -70,8 +70,18 @@ async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
 
 
 async def page(conn: Connection, filters: dict[str, Any]) -> list[Line]:
-    """Return jobs, newest first."""
+    """Return jobs, newest first, with numbers from `lowest` to below `before`."""
     return await fetch_all(conn, _Q["page"], filters, Line)
+
+
+async def newest(conn: Connection) -> int:
+    """Return the newest job's number, 0 when there is none."""
+    return int(await scalar(conn, _Q["newest"]))
+
+
+async def first_since(conn: Connection, since: datetime) -> int:
+    """Return a number below which no job is as new as that; a few that are not may follow it."""
+    return int(await scalar(conn, _Q["first_since"], {"since": since}))
 
 
 async def runs(conn: Connection, job: int) -> list[Run]:
@@ -88,7 +98,9 @@ async def trail(conn: Connection, job: int, after: int, limit: int) -> list[Even
 async def feed(conn: Connection, cursor: tuple[int, int, int], limit: int) -> list[Event]:
     """Return everybody's events after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
-    return await fetch_all(conn, _Q["feed"], params, Event)
+    async with conn.transaction():
+        await execute(conn, _Q["feed_order"])
+        return await fetch_all(conn, _Q["feed"], params, Event)
 
 
 async def feed_end(conn: Connection) -> tuple[int, int, int]:
@@ -107,9 +119,10 @@ async def why(conn: Connection, job: int, lease: float) -> Facts | None:
     return await fetch_one(conn, _Q["why"], {"job": job, "lease": lease}, Facts)
 
 
-async def counts(conn: Connection) -> dict[str, int]:
-    """Return how many jobs have each status."""
-    return {row[0]: row[1] for row in await rows(conn, _Q["counts"])}
+async def counts(conn: Connection, most: int) -> dict[str, int]:
+    """Return how many jobs have each status: a terminal one is counted up to `most`."""
+    params = {"most": most, "ended": [str(status) for status in TERMINAL]}
+    return {row[0]: row[1] for row in await rows(conn, _Q["counts"], params)}
 
 
 async def open_counts(conn: Connection) -> tuple[int, int, datetime | None]:
@@ -132,4 +145,4 @@ async def health(conn: Connection) -> Health:
 async def invariants(conn: Connection) -> dict[str, Sequence[tuple[Any, ...]]]:
     """Return, for each invariant, the (job, how) rows that break it, at most a hundred."""
     async with conn.transaction():
-        return {name: (await rows(conn, query))[:100] for name, query in _INVARIANTS.items()}
+        return {name: await rows(conn, query) for name, query in _INVARIANTS.items()}

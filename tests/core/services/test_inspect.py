@@ -12,7 +12,9 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
+from draftsman.store import inspect as store
 from draftsman.store.db import Connection
+from draftsman.store.progress import now
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
@@ -67,6 +69,49 @@ async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
     for name, (filters, numbers) in expected.items():
         found = await rt.inspect.jobs(**filters)  # type: ignore[arg-type]
         assert [job.number for job in found] == numbers, name
+
+
+async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.services.inspect.LOOK", 2)
+    first = await make.queued(tags=["rare"])
+    numbers = [await make.queued() for _ in range(3)]
+    page = await rt.inspect.page(tag="rare")
+    assert (page.jobs, page.looked_to) == ([], numbers[-2])
+    page = await rt.inspect.page(tag="rare", before=page.looked_to)
+    assert ([job.number for job in page.jobs], page.looked_to) == ([first], None)
+    assert len((await rt.inspect.page()).jobs) == 4
+
+
+async def test_since_is_found_by_halving_and_not_by_reading(
+    make: Factory, rt: Runtime, clock: Clock, conn: Connection
+) -> None:
+    old = [await make.queued() for _ in range(3)]
+    await clock.forward(7200)
+    new = [await make.queued() for _ in range(3)]
+    await clock.tell(conn)
+    since = await now(conn)
+    await clock.forward(7200)
+    late = await make.queued()
+    wanted = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
+    found = [await store.first_since(conn, at) for at in wanted]
+    assert found == [old[0], new[0], late]
+    assert await store.first_since(conn, since + timedelta(days=1)) == late + 1
+    assert [job.number for job in await rt.inspect.jobs(since=wanted[1])] == [late, *new[::-1]]
+
+
+async def test_what_has_ended_is_counted_to_a_limit(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.services.inspect.COUNTED", 2)
+    for _ in range(3):
+        await make.canceled()
+        await make.queued()
+    await make.completed()
+    stats = await rt.inspect.stats()
+    assert (stats.jobs["canceled"], stats.jobs["queued"], stats.jobs["completed"]) == (2, 3, 1)
+    assert stats.at_least == ["canceled"]
 
 
 async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:

@@ -10,6 +10,7 @@ from draftsman.store import queries
 from draftsman.store.db import Connection
 from tests.factories import GATE, Factory
 from tests.support.people import People
+from tests.support.queries import explain
 from tests.support.statements import run
 
 BREAK = {
@@ -43,6 +44,12 @@ BREAK = {
     ),
     "events_belong_to_jobs": (
         "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (999, 'k', 'a')"
+    ),
+    "archived_months_have_left": (
+        "WITH m AS (INSERT INTO draftsman.event_archives (month, events, sha256, host, path)"
+        " SELECT date_trunc('month', now(), 'UTC') AT TIME ZONE 'UTC', 1, '', '', ''"
+        " RETURNING month)"
+        " INSERT INTO draftsman.archived_jobs SELECT %(run)s, month, 1, 1 FROM m"
     ),
     "retries_have_one_successor": "UPDATE draftsman.jobs SET retry_of = %(run)s",
 }
@@ -82,7 +89,13 @@ async def _without_guards(conn: Connection) -> None:
     await run(conn, "DROP INDEX draftsman.job_questions_open")
 
 
-async def test_at_most_a_hundred_rows_are_shown(rt: Runtime, conn: Connection) -> None:
+@pytest.mark.parametrize("name", queries.load("invariants"))
+async def test_no_more_than_a_hundred_rows_are_fetched(conn: Connection, name: str) -> None:
+    plan = await explain(conn, queries.load("invariants")[name], {})
+    assert plan.startswith("Limit ")
+
+
+async def test_a_hundred_rows_are_shown(rt: Runtime, conn: Connection) -> None:
     await conn.execute(
         "INSERT INTO draftsman.job_events (job, kind, actor)"
         " SELECT 1000 + n, 'k', 'a' FROM generate_series(1, 150) n"

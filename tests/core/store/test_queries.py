@@ -14,6 +14,7 @@ import pytest
 from draftsman import store
 from draftsman.store import queries
 from draftsman.store.db import Connection
+from tests.soak.calls import CALLS, query_of
 from tests.support.queries import FAMILIES, QUERIES, explain, plan
 from tests.support.statements import rows
 
@@ -24,9 +25,12 @@ OTHER_NAMES = {
     "progress.chunk": "artifact",
     "progress.chunks": "content",
     "workers.list": "all_workers",
+    "inspect.feed_order": "feed",
     "schema.record": "apply",
+    "schema.lock_timeout": "apply",
     "schema.statement_timeout": "Database",
     "schema.read_only": "Database",
+    "schema.pin_plans": "Database",
     "schema.wake": "hears",
 }
 """Queries whose function has another name: theirs is a builtin, or they are part of a whole."""
@@ -40,7 +44,7 @@ INDEXES = {
         "jobs_due",
         "jobs_subject",
     },
-    "job_runs": {"job_runs_pkey", "job_runs_open"},
+    "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
     "job_events": {"job_events_job", "job_events_feed"},
 }
@@ -65,6 +69,17 @@ def test_a_query_is_run_by_the_function_of_its_name(family: str, name: str) -> N
     function = OTHER_NAMES.get(f"{family}.{name}", name)
     found = [getattr(module, function, None) for module in _users(family)]
     assert any(one and f'_Q["{name}"]' in inspect.getsource(one) for one in found)
+
+
+def test_every_query_has_a_case_over_a_long_past() -> None:
+    covered = {query_of(key) for key in CALLS}
+    assert covered == {f"{family}.{name}" for family, name in QUERIES}
+
+
+def test_only_checks_of_everything_and_what_moves_a_month_may_read_that_much() -> None:
+    free = {query_of(key) for key, call in CALLS.items() if call.everything}
+    month = {f"archives.{name}" for name in ("count", "holders", "copy_out", "drop", "forget")}
+    assert free == month | {f"invariants.{name}" for name in queries.load("invariants")}
 
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"invariants"}))

@@ -77,13 +77,17 @@ async def jobs(
         cursor = before.number if before else None
         if before and cursor is None:
             cursor = await number_of(rt, before)
-        found = await rt.inspect.jobs(statuses=wanted, since=oldest, before=cursor, **filters)
+        page = await rt.inspect.page(statuses=wanted, since=oldest, before=cursor, **filters)
+        found = page.jobs
         if app.json:
             app.out.document(found)
-        elif not found:
-            _none(app, narrowed=bool(wanted or since or before or _given(filters)))
-        else:
+        elif found:
             await _show(app, rt, found, more=len(found) == filters["limit"])
+        elif page.looked_to is None:
+            _none(app, narrowed=bool(wanted or since or before or _given(filters)))
+        if page.looked_to is not None:
+            end = f"D-{page.looked_to}"
+            app.out.say(f"looked back to {end}; for what is older, add: --before {end}")
 
 
 @command("why", examples=("draftsman why D-142",))
@@ -105,7 +109,8 @@ async def why(app: App, job: JobRef) -> None:
 
 
 async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
-    asked = {question.job: question for question in await rt.questions.open()}
+    open_ones = await rt.questions.open_of([job.number for job in found])
+    asked = {question.job: question for question in open_ones}
     workers = await rt.inspect.workers()
     live = [one for one in workers if health_of(one, rt.settings) != "lost"]
     served = {queue for one in live for queue in one.queues}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from draftsman.domain.job import Status
+from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.health import health_of
@@ -15,6 +17,8 @@ from draftsman_tui.cli.output import as_data, line, words
 
 if TYPE_CHECKING:
     from rich.text import Text
+
+    from draftsman.services.archives import Month
 
 
 @command("workers", examples=("draftsman workers", "draftsman workers --json | jq '.[].health'"))
@@ -37,27 +41,54 @@ async def workers(app: App) -> None:
         app.out.table(heads, rows, flexible=3, right=(2,))
 
 
-@command("sweep", examples=("draftsman sweep expire", "draftsman sweep rescue"))
+@command(
+    "sweep",
+    examples=("draftsman sweep expire", "draftsman sweep prune --dry-run"),
+)
 @click.argument("name", type=params.TEXT)
-async def sweep(app: App, name: str) -> None:
+@click.option("--dry-run", is_flag=True, help="Of prune: change nothing, say what can be pruned.")
+async def sweep(app: App, name: str, dry_run: bool) -> None:
     """Run one sweep of the leader now.
 
     NAME is expire (questions whose time is over), promote (what is due), rescue (what dead
-    workers held), reap (dead workers) or partitions (the trail's coming months).
+    workers held), reap (dead workers), partitions (the trail's coming months) or prune (archive
+    and drop one old month of the trail, and old logs, as [retention] says).
     """
-    async with app.runtime() as rt:
-        count = await rt.sweeps.by_hand(name, await rt.actor())
+    if dry_run and name != "prune":
+        raise UsageError(f"--dry-run is for prune; {name!r} has none")
+    async with app.runtime(read_only=dry_run) as rt:
+        count = 0 if dry_run else await rt.sweeps.by_hand(name, await rt.actor())
+        months = await rt.archives.plan() if name == "prune" else []
+    if dry_run:
+        _print_plan(app, months)
+        return
     if app.json:
         app.out.document({"sweep": name, "changed": count})
+        return
+    app.out.print(f"{name}: changed {count} row{'' if count == 1 else 's'}")
+    for month in months:
+        app.out.say(f"{month.month:%Y-%m}: {month.how}")
+
+
+def _print_plan(app: App, months: Sequence[Month]) -> None:
+    """Print the months that are older than the retention."""
+    if app.json:
+        app.out.document([as_data(one) | {"how": one.how} for one in months])
+    elif app.settings.retention.events is None:
+        app.out.say("the trail is kept for ever: retention.events is unset")
+    elif not months:
+        app.out.say("no month of the trail is older than retention.events")
     else:
-        app.out.print(f"{name}: changed {count} row{'' if count == 1 else 's'}")
+        rows = [(f"{one.month:%Y-%m}", f"{one.events:,}", one.how) for one in months]
+        app.out.table(("MONTH", "EVENTS", "HOW"), rows, flexible=2, right=(1,))
 
 
 @command("stats", examples=("draftsman stats", "draftsman stats --json | jq .jobs.queued"))
 async def stats(app: App) -> None:
     """Count everything.
 
-    Jobs by status, open questions, workers and their slots, answers of the last day.
+    Jobs by status, open questions, workers and their slots, answers of the last day. Jobs that have
+    ended are counted up to 10,000 of a status: 10,000+ says that there are more.
     """
     async with app.runtime(read_only=True) as rt:
         found = await rt.inspect.stats()
@@ -66,7 +97,8 @@ async def stats(app: App) -> None:
         return
     jobs = [(status, count) for status, count in found.jobs.items() if count]
     for status, count in jobs:
-        app.out.print(line(f"{count:>9,}  ", status_text(Status(status))))
+        more = "+" if status in found.at_least else " "
+        app.out.print(line(f"{count:>9,}{more} ", status_text(Status(status))))
     if not jobs:
         app.out.print("        0  jobs")
     soon = f", {found.expiring_within_an_hour} within an hour" if found.next_expiry else ""

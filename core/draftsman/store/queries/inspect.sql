@@ -13,24 +13,57 @@ SELECT number, id, type, idempotency_key, request_digest, queue, priority, posit
  WHERE number = %(number)s
 
 -- name: find
-SELECT number FROM draftsman.jobs WHERE id BETWEEN %(lowest)s AND %(highest)s LIMIT 2
+SELECT number FROM draftsman.jobs
+ WHERE id BETWEEN %(lowest)s AND %(highest)s
+ ORDER BY id
+ LIMIT 2
 
--- The newest jobs first, after a cursor; without a status the primary key gives the order, with
--- statuses the status index does.
+-- The newest jobs first, between two numbers. The status index gives each status in this order, so
+-- that a page costs its rows however long the past is; what other filters refuse is bounded by the
+-- caller's `lowest`. The bounds stand twice: compared as rows they are the ends of a scan, apart
+-- PostgreSQL can tell how few rows they leave, and does not read the table whole instead.
 -- name: page
-SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
-       ticket_title, invoker_id, tags, attempts, retry_count, run_count, next_retry_at, run_at,
-       last_error, created_at, started_at, finished_at
-  FROM draftsman.jobs
- WHERE (%(before)s::bigint IS NULL OR number < %(before)s)
-   AND (%(statuses)s::draftsman.job_status[] IS NULL OR status = ANY (%(statuses)s))
-   AND (%(agent)s::text IS NULL OR agent = %(agent)s)
-   AND (%(repo)s::text IS NULL
-        OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
-   AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
-   AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
- ORDER BY number DESC
+SELECT p.*
+  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
+ CROSS JOIN LATERAL (
+       SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
+              ticket_title, invoker_id, tags, attempts, retry_count, run_count, next_retry_at,
+              run_at, last_error, created_at, started_at, finished_at
+         FROM draftsman.jobs
+        WHERE (status, number) >= (w.status, %(lowest)s::bigint)
+          AND (status, number) < (w.status, %(before)s::bigint)
+          AND status = w.status AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
+          AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+          AND (%(repo)s::text IS NULL
+               OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+          AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
+          AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+        ORDER BY status DESC, number DESC
+        LIMIT %(limit)s) p
+ ORDER BY p.number DESC
  LIMIT %(limit)s
+
+-- name: newest
+SELECT coalesce(max(number), 0) FROM draftsman.jobs
+
+-- Before which number no job is as new as that: numbers follow time, but for clocks that were set
+-- back, by up to an hour. Halves what is left until nothing is.
+-- name: first_since
+WITH RECURSIVE half AS (
+    SELECT 0::bigint AS low, (SELECT coalesce(max(number), 0) + 1 FROM draftsman.jobs) AS high
+     UNION ALL
+    SELECT CASE WHEN m.older THEN m.number ELSE h.low END,
+           CASE WHEN m.older THEN h.high ELSE (h.low + h.high) / 2 END
+      FROM half h
+     CROSS JOIN LATERAL (
+           SELECT number, number < h.high AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
+             FROM draftsman.jobs
+            WHERE number >= (h.low + h.high) / 2
+            ORDER BY number
+            LIMIT 1) m
+     WHERE h.high - h.low > 1
+)
+SELECT min(high) FROM half
 
 -- name: runs
 SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
@@ -48,15 +81,21 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
  ORDER BY id
  LIMIT %(limit)s
 
--- Everybody's trail, safe to follow: never past a transaction that may still commit.
+-- Everybody's trail, safe to follow: never past a transaction that may still commit. Ordered by the
+-- column: a bare `txid` would be the output's number, which no index has.
 -- name: feed
-SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
-       txid::text::bigint AS txid
-  FROM draftsman.job_events
- WHERE (epoch, txid, id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (epoch < draftsman.feed_epoch() OR txid < pg_snapshot_xmin(pg_current_snapshot()))
- ORDER BY epoch, txid, id
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.job_events e
+ WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+ ORDER BY e.epoch, e.txid, e.id
  LIMIT %(limit)s
+
+-- Planners know nothing of an epoch and its transactions together: they expect one event after any
+-- cursor, and would sort all of a long trail. For this transaction only the index gives the order.
+-- name: feed_order
+SELECT set_config('enable_sort', 'off', true)
 
 -- Where the feed ends now: the cursor of somebody who wants only what comes.
 -- name: feed_end
@@ -71,12 +110,13 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.cancel_requested_at,
        EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        (SELECT count(*) FROM (
-           SELECT FROM draftsman.claimable c
-            WHERE c.queue = j.queue
-              AND (c.priority > j.priority OR (c.priority = j.priority
-                   AND (c.position, c.created_at, c.number)
-                       < (j.position, j.created_at, j.number)))
-            LIMIT 1000) b) AS ahead,
+           SELECT c.priority, c.position, c.created_at, c.number FROM draftsman.claimable c
+            WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+            ORDER BY c.priority DESC, c.position, c.created_at, c.number
+            LIMIT 1000) b
+         WHERE b.priority > j.priority OR (b.priority = j.priority
+               AND (b.position, b.created_at, b.number)
+                   < (j.position, j.created_at, j.number))) AS ahead,
        (SELECT count(*) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
@@ -95,8 +135,16 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
   FROM draftsman.jobs j
  WHERE j.number = %(job)s
 
+-- What is live exactly; of what has ended, which only grows, at most so many of a status.
 -- name: counts
-SELECT status::text, count(*) FROM draftsman.jobs GROUP BY status
+SELECT w.status::text, c.count
+  FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS count
+         FROM (SELECT FROM draftsman.jobs WHERE status = w.status
+                LIMIT CASE WHEN w.status = ANY (%(ended)s::draftsman.job_status[])
+                      THEN %(most)s::bigint END) j) c
+ WHERE c.count > 0
 
 -- name: open_counts
 SELECT count(*) AS open,
@@ -105,15 +153,22 @@ SELECT count(*) AS open,
   FROM draftsman.job_questions
  WHERE status = 'open'
 
--- Answers of the last day: how many, and the median seconds from asking to answering.
+-- Answers of the last day, at most the last 10,000: how many, and the median seconds from asking to
+-- answering.
 -- name: answer_times
 SELECT count(*),
        percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))
-  FROM draftsman.job_answers a
-  JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
- WHERE a.accepted AND q.status = 'answered'
-   AND a.id > (SELECT coalesce(max(id), 0) - 10000 FROM draftsman.job_answers)
-   AND q.answered_at > draftsman.now() - interval '1 day'
+  FROM (SELECT job, question, accepted, created_at
+          FROM draftsman.job_answers
+         ORDER BY id DESC
+         LIMIT 10000) a
+ CROSS JOIN LATERAL (
+       SELECT asked_at, answered_at
+         FROM draftsman.job_questions
+        WHERE job = a.job AND ordinal = a.question AND status = 'answered'
+          AND answered_at > draftsman.now() - interval '1 day'
+        LIMIT 1) q
+ WHERE a.accepted AND a.created_at > draftsman.now() - interval '1 day'
 
 -- name: health
 SELECT current_setting('server_version') AS version,

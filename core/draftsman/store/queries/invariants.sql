@@ -1,10 +1,12 @@
--- What must always hold. Each query returns the jobs that break it, and how.
+-- What must always hold. Each query returns jobs that break it, and how:
+-- a hundred at most.
 
 -- name: terminal_has_finished
 SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
   FROM draftsman.jobs
  WHERE (finished_at IS NOT NULL)
        <> (status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+ LIMIT 100
 
 -- name: running_has_one_open_run
 SELECT j.number, j.status || ' with ' || count(r.job) || ' open runs'
@@ -14,6 +16,7 @@ SELECT j.number, j.status || ' with ' || count(r.job) || ' open runs'
                     'waiting_for_approval', 'resumed', 'retrying')
  GROUP BY j.number
 HAVING count(r.job) <> CASE WHEN j.status = 'running' THEN 1 ELSE 0 END
+ LIMIT 100
 
 -- name: open_run_belongs_to_running_job
 SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
@@ -21,6 +24,7 @@ SELECT r.job, 'run ' || r.ordinal || ' is open, the job is ' || j.status
   JOIN draftsman.jobs j ON j.number = r.job
  WHERE r.status = 'running' AND (j.status <> 'running' OR j.lease_token <> r.lease_token
                                  OR j.run_count <> r.ordinal)
+ LIMIT 100
 
 -- name: waiting_has_one_open_question
 SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
@@ -29,6 +33,7 @@ SELECT j.number, j.status || ' with ' || count(q.job) || ' open questions'
  WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
  GROUP BY j.number
 HAVING count(q.job) <> 1
+ LIMIT 100
 
 -- name: open_question_belongs_to_waiting_job
 SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
@@ -37,6 +42,7 @@ SELECT q.job, 'question ' || q.ordinal || ' is open, the job is ' || j.status
  WHERE q.status = 'open'
    AND j.status <> CASE q.kind WHEN 'input' THEN 'waiting_for_input'
                    ELSE 'waiting_for_approval' END::draftsman.job_status
+ LIMIT 100
 
 -- name: answered_has_an_accepted_answer
 SELECT q.job, 'question ' || q.ordinal || ' was answered by nobody'
@@ -44,18 +50,21 @@ SELECT q.job, 'question ' || q.ordinal || ' was answered by nobody'
  WHERE q.status = 'answered' AND q.resolution ->> 'via' = 'person'
    AND NOT EXISTS (SELECT FROM draftsman.job_answers a
                     WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted)
+ LIMIT 100
 
 -- name: accepted_answer_resolved_its_question
 SELECT a.job, 'an accepted answer to question ' || a.question || ' had no effect'
   FROM draftsman.job_answers a
   JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
  WHERE a.accepted AND a.kind = 'input' AND q.status NOT IN ('answered', 'superseded')
+ LIMIT 100
 
 -- name: budgets_hold
 SELECT number, 'attempts ' || attempts || '/' || max_attempts
                || ', retries ' || retry_count || '/' || max_retries
   FROM draftsman.jobs
  WHERE attempts NOT BETWEEN 0 AND max_attempts OR retry_count NOT BETWEEN 0 AND max_retries
+ LIMIT 100
 
 -- name: run_count_is_the_newest_run
 SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(r.ordinal), 0)
@@ -63,13 +72,19 @@ SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(
   LEFT JOIN draftsman.job_runs r ON r.job = j.number
  GROUP BY j.number
 HAVING j.run_count <> coalesce(max(r.ordinal), 0)
+ LIMIT 100
 
+-- Events that were archived count too.
 -- name: version_counts_the_events
-SELECT j.number, 'version ' || j.version || ', ' || count(e.job) || ' status events'
+SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.steps), 0)
+               || ' status events'
   FROM draftsman.jobs j
   LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
+  LEFT JOIN (SELECT job, sum(steps) AS steps FROM draftsman.archived_jobs GROUP BY job) a
+    ON a.job = j.number
  GROUP BY j.number
-HAVING j.version <> count(e.job)
+HAVING j.version <> count(e.job) + coalesce(max(a.steps), 0)
+ LIMIT 100
 
 -- name: last_event_is_the_status
 SELECT j.number, 'the job is ' || j.status || ', its trail ends with ' || e.to_status
@@ -79,6 +94,8 @@ SELECT j.number, 'the job is ' || j.status || ', its trail ends with ' || e.to_s
         WHERE job = j.number AND to_status IS NOT NULL
         ORDER BY id DESC LIMIT 1) e
  WHERE e.to_status <> j.status
+   AND NOT EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = j.number)
+ LIMIT 100
 
 -- name: trail_is_a_path
 SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coalesce(before, 'none')
@@ -87,11 +104,23 @@ SELECT job, 'event ' || id || ' starts at ' || from_status || ' after ' || coale
           FROM draftsman.job_events
          WHERE to_status IS NOT NULL) t
  WHERE from_status IS NOT NULL AND from_status::text IS DISTINCT FROM before
+   AND NOT EXISTS (SELECT FROM draftsman.archived_jobs a WHERE a.job = t.job)
+ LIMIT 100
 
 -- name: events_belong_to_jobs
 SELECT e.job, 'event ' || e.id || ' has no job'
   FROM draftsman.job_events e
  WHERE NOT EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = e.job)
+ LIMIT 100
+
+-- name: archived_months_have_left
+SELECT p.job, to_char(p.month, 'YYYY-MM') || ' was archived, and has events of this job'
+  FROM draftsman.archived_jobs p
+ WHERE EXISTS (SELECT FROM draftsman.job_events e
+                WHERE e.job = p.job
+                  AND e.created_at >= p.month::timestamp AT TIME ZONE 'UTC'
+                  AND e.created_at < (p.month + interval '1 month') AT TIME ZONE 'UTC')
+ LIMIT 100
 
 -- name: retries_have_one_successor
 SELECT retry_of, count(*) || ' retries'
@@ -99,3 +128,4 @@ SELECT retry_of, count(*) || ' retries'
  WHERE retry_of IS NOT NULL
  GROUP BY retry_of
 HAVING count(*) > 1
+ LIMIT 100

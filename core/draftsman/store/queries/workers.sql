@@ -12,14 +12,17 @@ RETURNING lock_id
 -- name: hold
 SELECT pg_advisory_lock(1146242644, %(lock_id)s)
 
+-- One that still holds jobs stays on the list: that its process is gone is how others learn it.
 -- name: remove
-DELETE FROM draftsman.workers WHERE id = %(id)s
+DELETE FROM draftsman.workers w
+ WHERE w.id = %(id)s
+   AND NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id)
 
 -- name: list
 SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queues, w.slots,
        w.draining, w.started_at, w.heartbeat_at,
-       (SELECT count(*) FROM draftsman.jobs j
-         WHERE j.status IN ('claimed', 'running') AND j.worker_id = w.id) AS busy,
+       coalesce(b.busy, 0) AS busy,
        extract(epoch FROM draftsman.now() - w.heartbeat_at)::float8 AS silent,
        EXISTS (SELECT FROM pg_locks l
                 WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = w.lock_id
@@ -29,6 +32,9 @@ SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queu
                 WHERE e.name = 'leader' AND e.owner = w.id AND e.expires_at > draftsman.now()
               ) AS leader
   FROM draftsman.workers w
+  LEFT JOIN (SELECT worker_id, count(*) AS busy FROM draftsman.jobs
+              WHERE status IN ('claimed', 'running')
+              GROUP BY worker_id) b ON b.worker_id = w.id
  ORDER BY w.started_at
 
 -- name: processes

@@ -1,0 +1,69 @@
+"""A worker forgets its jobs: after two thousand of them it holds what it held before."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+from collections.abc import Collection
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
+from draftsman.loops.crew import Crew
+from draftsman.loops.run import Execution
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from tests.core.loops.crews import tuned, working
+from tests.support.waits import until
+
+JOBS = 2000
+DEADLINE = 60.0
+"""Seconds that they may take."""
+FAILING, TALKING = 20, 10
+"""One in so many."""
+
+
+async def handle(ctx: RunContext) -> Outcome:
+    number = ctx.job.payload["n"]
+    if number % FAILING == 1:
+        raise Failure("for good", declared="PERMANENT")
+    if number % TALKING == 2:
+        ctx.log("a line")
+        await ctx.checkpoint({"at": number})
+    return Done({})
+
+
+def held(crew: Crew) -> dict[str, int]:
+    """Return the sizes of everything that a worker keeps."""
+    parts = vars(crew) | vars(crew.worker)
+    return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
+
+
+async def test_nothing_of_a_job_stays_after_its_run(
+    rt: Runtime, owner: Actor, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR, "draftsman")  # what it captures keeps the errors' frames
+    async with working(tuned(rt), {"leak": handle}, slots=50) as crew:
+        before = held(crew)
+        wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
+        made = await rt.intake.submit_many(wanted, owner)
+
+        async with asyncio.timeout(DEADLINE):
+            for number in made:
+                await rt.inspect.wait(number.number)
+        await until(lambda: _settled(crew), "the worker to have settled")
+        gc.collect()
+        kinds = Execution | RunContext
+        left = [type(one).__name__ for one in gc.get_objects() if isinstance(one, kinds)]
+        assert left == []
+        assert held(crew) == before
+    assert (await rt.inspect.stats()).jobs[Status.FAILED] == JOBS // FAILING
+
+
+async def _settled(crew: Crew) -> bool:
+    return not crew.worker.leases()

@@ -1,0 +1,38 @@
+"""Every named query as it is called, over a long past.
+
+A key is `family.query: what is special`; one call may run several queries, and stands under each.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.soak.calls import (
+    archives,
+    claim,
+    inspect,
+    operate,
+    pages,
+    progress,
+    questions,
+    settle,
+    sweeps,
+)
+from tests.soak.calls.call import Call
+
+CALLS: Final[dict[str, Call]] = {
+    **archives.CALLS,
+    **claim.CALLS,
+    **inspect.CALLS,
+    **operate.CALLS,
+    **pages.CALLS,
+    **progress.CALLS,
+    **questions.CALLS,
+    **settle.CALLS,
+    **sweeps.CALLS,
+}
+
+
+def query_of(key: str) -> str:
+    """Return `family.query` of a key."""
+    return key.partition(":")[0]

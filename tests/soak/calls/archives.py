@@ -1,0 +1,70 @@
+"""Months of the trail that leave, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from draftsman.store import archives
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.soak.calls.call import MIDDLE, NEWEST, OLDEST, Call
+from tests.soak.history import ARCHIVED, DAYS, WORKER
+
+HAND, LEADER = Term(), Term(WORKER, 1)
+MONTH = (datetime.now(UTC) - timedelta(days=DAYS - 1)).date().replace(day=1)
+"""The oldest one of which events are there."""
+AWAY, NEVER = ARCHIVED, date(2100, 1, 1)
+"""A month that left, and one that nobody wrote in."""
+WHOLE = "it moves or counts one month; by hand, or once a month, under a timeout of its own"
+LINES = 100
+SMALL = 1500
+"""Rows that 200 jobs and their logs are."""
+
+
+async def _copy_out(conn: Connection) -> int:
+    return sum([len(line) async for line in archives.copy_out(conn, MONTH)])
+
+
+async def _lines() -> AsyncIterator[bytes]:
+    for n in range(LINES):
+        line = f"{NEWEST}\t{10**12 + n}\t\\N\tsaid\t\\N\t\\N\tseed\t{{}}\t{MONTH} 00:00+00\t1\t3\n"
+        yield line.encode()
+
+
+async def _drop(conn: Connection, term: Term) -> object:
+    return await archives.drop(conn, term, MONTH, sha256="0", host="h", path="/p")
+
+
+def _prune_logs(months: int, term: Term = LEADER) -> Call:
+    return Call(lambda conn: archives.prune_logs(conn, term, months, 200), SMALL)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "archives.begin": Call(lambda conn: archives.begin(conn, lock="1s", statement="1h")),
+    "archives.due: two months": Call(lambda conn: archives.due(conn, LEADER, 4)),
+    "archives.due: by hand, none": Call(lambda conn: archives.due(conn, HAND, 12)),
+    "archives.strays": Call(lambda conn: archives.strays(conn, 12)),
+    "archives.count": Call(lambda conn: archives.count(conn, MONTH), why=WHOLE, everything=True),
+    "archives.count: of none": Call(lambda conn: archives.count(conn, NEVER)),
+    "archives.holders": Call(
+        lambda conn: archives.holders(conn, MONTH, 12, 5), why=WHOLE, everything=True
+    ),
+    "archives.hold": Call(lambda conn: archives.hold(conn, MONTH)),
+    "archives.hold: one that left": Call(lambda conn: archives.hold(conn, AWAY)),
+    "archives.copy_out": Call(_copy_out, why=WHOLE, everything=True),
+    "archives.drop": Call(lambda conn: _drop(conn, HAND), why=WHOLE, everything=True),
+    "archives.drop: not leading": Call(lambda conn: _drop(conn, Term(WORKER, 2))),
+    "archives.make_partition": Call(lambda conn: archives.make_partition(conn, NEVER)),
+    "archives.make_partition: there": Call(lambda conn: archives.make_partition(conn, MONTH)),
+    "archives.copy_in": Call(lambda conn: archives.copy_in(conn, _lines())),
+    "archives.forget": Call(lambda conn: archives.forget(conn, AWAY), why=WHOLE, everything=True),
+    "archives.forget: none": Call(lambda conn: archives.forget(conn, NEVER)),
+    "archives.archives": Call(archives.archives),
+    "archives.of_job: of one that left": Call(lambda conn: archives.of_job(conn, OLDEST)),
+    "archives.of_job: of none": Call(lambda conn: archives.of_job(conn, MIDDLE)),
+    "archives.prune_logs: two hundred jobs": _prune_logs(3),
+    "archives.prune_logs: by hand": _prune_logs(3, HAND),
+    "archives.prune_logs: none is old": _prune_logs(12),
+}

@@ -1,0 +1,72 @@
+"""The claim, and requests."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from uuid import UUID
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.services.intake import invocation, row
+from draftsman.store import claim, intake
+from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
+from tests.soak.history import WORKER, key
+
+HANDS = "what is in workers' hands, of which there are 1,500"
+
+
+def exchange(
+    free: int, done: int, ahead: int = 0, rows: int = 600, queues: tuple[str, ...] = ("default",)
+) -> Call:
+    """Settle so many running jobs, and claim."""
+    return Call(
+        lambda conn: claim.exchange(
+            conn,
+            [(lease, {"n": 1}) for lease in RUNNING[:done]],
+            worker=WORKER,
+            queues=queues,
+            types=["seed"],
+            skip=[],
+            free=free,
+            ahead=ahead,
+        ),
+        rows,
+    )
+
+
+def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call:
+    """Submit new requests, of which the first may have been there before."""
+    actor = Actor(Source.CLI, "soak", "soak")
+    wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
+    wanted[0] = invocation(type="seed", key=first or "new", **fields)
+    return Call(lambda conn: intake.submit(conn, [row(it, actor, {}) for it in wanted], "s"), rows)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "claim.exchange: claim 10": exchange(10, 0),
+    "claim.exchange: 100 for 100": exchange(100, 100, rows=800),
+    "claim.exchange: prefetch": exchange(10, 10, 100, rows=800),
+    "claim.exchange: of two queues": exchange(10, 0, queues=("none", "default")),
+    "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
+    "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
+    "claim.give_back": Call(lambda conn: claim.give_back(conn, CLAIMED, "{}"), 800),
+    "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
+    "claim.ran_before": Call(lambda conn: claim.ran_before(conn, RUNNING[0])),
+    "claim.return_unknown: nothing": Call(
+        lambda conn: claim.return_unknown(conn, UUID(int=1), []), 2000, HANDS
+    ),
+    "claim.return_unknown: eight jobs": Call(
+        lambda conn: claim.return_unknown(conn, WORKER, []), 2000, HANDS
+    ),
+    "claim.open_runs: running": Call(
+        lambda conn: claim.open_runs(conn, [one.job for one in RUNNING]), 2000, HANDS
+    ),
+    "claim.open_runs: of the past": Call(
+        lambda conn: claim.open_runs(conn, range(MIDDLE, MIDDLE + 100))
+    ),
+    "claim.open_runs: missing": Call(lambda conn: claim.open_runs(conn, [MISSING])),
+    "intake.submit: one": _submit(1),
+    "intake.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
+    "intake.submit: a thousand": _submit(1000, rows=4000),
+    "intake.submit: with a subject": _submit(10, subject_key="card99"),
+}

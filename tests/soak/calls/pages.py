@@ -1,0 +1,67 @@
+"""`draftsman jobs`: each filter, the newest page, deep pages, and pages of nothing."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from draftsman.domain.job import Status
+from draftsman.services.inspect import LOOK, Inspect
+from draftsman.store.db import Connection
+from tests.soak.calls.call import MIDDLE, Call
+
+LIVE = [Status.SCHEDULED, Status.QUEUED, Status.RUNNING, Status.RESUMED, Status.RETRYING]
+WAIT = [Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL]
+HOUR = 13 * 300
+"""Rows, where few are wanted: those of an hour, by which clocks may differ, for each status."""
+DEAD, DONE, FAILED = [Status.DEAD_LETTER], [Status.COMPLETED], [Status.FAILED]
+
+
+class One:
+    """A pool of one session, which is watched."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[Connection]:
+        """Lend it."""
+        yield self._conn
+
+
+def _page(rows: int = 800, ago: timedelta | None = None, **filters: Any) -> Call:
+    """List jobs, as the command does."""
+
+    async def work(conn: Connection) -> object:
+        since = datetime.now(UTC) - ago if ago else None
+        return await Inspect(One(conn), 300).page(since=since, **filters)  # type: ignore[arg-type]
+
+    return Call(work, rows)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "inspect.page: newest": _page(),
+    "inspect.page: further on": _page(before=MIDDLE),
+    "inspect.page: the last": _page(before=10),
+    "inspect.page: a thousand": _page(13_000, limit=1000),
+    "inspect.page: completed": _page(statuses=DONE),
+    "inspect.page: completed, further on": _page(statuses=DONE, before=MIDDLE),
+    "inspect.page: dead, further on": _page(statuses=DEAD, before=MIDDLE),
+    "inspect.page: live": _page(statuses=LIVE),
+    "inspect.page: waiting": _page(statuses=WAIT),
+    "inspect.page: live, in the past": _page(statuses=LIVE, before=MIDDLE),
+    "inspect.page: an agent": _page(LOOK, agent="agent1"),
+    "inspect.page: no such agent": _page(LOOK + 1000, agent="none"),
+    "inspect.page: a repository": _page(LOOK + 1000, repo="acme/repo7"),
+    "inspect.page: no such repository": _page(LOOK + 1000, repo="none"),
+    "inspect.page: a tag": _page(LOOK, tag="tag3"),
+    "inspect.page: no such tag": _page(LOOK + 1000, tag="none"),
+    "inspect.page: no such tag, completed": _page(LOOK + 1000, tag="none", statuses=DONE),
+    "inspect.newest": _page(),
+    "inspect.first_since": _page(ago=timedelta(days=90)),
+    "inspect.page: of the last day": _page(ago=timedelta(days=1)),
+    "inspect.page: of the last second": _page(HOUR, ago=timedelta(seconds=0.1)),
+    "inspect.page: failed of the last day": _page(statuses=FAILED, ago=timedelta(days=1)),
+}

@@ -1,0 +1,83 @@
+"""Questions and answers."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source, Status
+from draftsman.domain.question import Ask, Question, QuestionStatus, Resolution
+from draftsman.store import questions
+from draftsman.store.db import Connection
+from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of
+
+WAITS, GATE = last_of("waiting_for_input", 5000), last_of("waiting_for_approval", 5000)
+ACTOR = Actor(Source.CLI, "soak", "soak")
+TOKEN = hashlib.md5(f"token{GATE}".encode(), usedforsecurity=False).hexdigest()
+Work = Callable[[Connection, Question], Awaitable[object]]
+
+
+def _with(job: int, work: Work) -> Call:
+    """Call it with a question of the job."""
+
+    async def call(conn: Connection) -> object:
+        question = await questions.get(conn, job, 1)
+        assert question is not None
+        return await work(conn, question)
+
+    return Call(call)
+
+
+def _resolve(status: QuestionStatus, after: Status) -> Work:
+    resolution = Resolution(outcome="answered", via="person", by=("soak",), text="red")
+    return lambda conn, question: questions.resolve(
+        conn, question, resolution, actor="s", status=status, job_status=after, kind="answered"
+    )
+
+
+def _record(refused: str | None) -> Work:
+    return lambda conn, question: questions.record(
+        conn, question, ACTOR, "soak", "new", {"text": "red"}, refused
+    )
+
+
+def _ask(key: str) -> Call:
+    item = Ask(key=key, text="Which one?", freeform=True)
+    return Call(
+        lambda conn: questions.ask(conn, RUNNING[0], item, approvers=["carol"], expires_in=60)
+    )
+
+
+LOCK = Call(lambda conn: questions.lock(conn, WAITS, 1))
+CALLS: Final[dict[str, Call]] = {
+    "questions.ask": _ask("new"),
+    "questions.of_key": Call(lambda conn: questions.of_key(conn, MIDDLE, "pick")),
+    "questions.of_key: none": Call(lambda conn: questions.of_key(conn, MIDDLE, "none")),
+    "questions.get": Call(lambda conn: questions.get(conn, MIDDLE, 1)),
+    "questions.of_job": Call(lambda conn: questions.of_job(conn, MIDDLE)),
+    "questions.of_job: none": Call(lambda conn: questions.of_job(conn, MIDDLE + 1)),
+    "questions.open": Call(lambda conn: questions.open_ones(conn, 200)),
+    "questions.open_of: a page": Call(
+        lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
+    ),
+    "questions.open_of: the past": Call(lambda conn: questions.open_of(conn, [MIDDLE])),
+    "questions.answers: of a job": Call(lambda conn: questions.answers(conn, MIDDLE)),
+    "questions.answers: of a question": Call(lambda conn: questions.answers(conn, MIDDLE, 1)),
+    "questions.lock_job": LOCK,
+    "questions.lock": LOCK,
+    "questions.earlier": Call(lambda conn: questions.earlier(conn, MIDDLE, 1, "seed2")),
+    "questions.earlier: none": Call(lambda conn: questions.earlier(conn, WAITS, 1, "none")),
+    "questions.record: accepted": _with(WAITS, _record(None)),
+    "questions.record: refused": _with(MIDDLE, _record("too late")),
+    "questions.votes": Call(lambda conn: questions.votes(conn, MIDDLE, 1)),
+    "questions.resolve: answered": _with(WAITS, _resolve(QuestionStatus.ANSWERED, Status.RESUMED)),
+    "questions.resolve: expired": _with(WAITS, _resolve(QuestionStatus.EXPIRED, Status.EXPIRED)),
+    "questions.note": Call(lambda conn: questions.note(conn, WAITS, "said", "soak", {})),
+    "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600)),
+    "questions.mint_token": Call(lambda conn: questions.mint_token(conn, GATE, 1, "dave", "hash")),
+    "questions.find_token": Call(lambda conn: questions.find_token(conn, TOKEN)),
+    "questions.find_token: none": Call(lambda conn: questions.find_token(conn, "none")),
+    "questions.use_token": Call(lambda conn: questions.use_token(conn, TOKEN)),
+}

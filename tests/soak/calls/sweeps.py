@@ -1,0 +1,94 @@
+"""Maintenance, workers, the schema, and what must always hold."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, LiteralString
+from uuid import UUID
+
+from draftsman.store import schema, sweeps, workers
+from draftsman.store.db import Connection, rows
+from draftsman.store.queries import load
+from draftsman.store.sweeps import Term
+from tests.soak.calls.call import Call
+from tests.soak.history import WORKER, WORKERS
+
+HAND, LEADER = Term(), Term(WORKER, 1)
+HANDS = "what is in workers' hands, of which there are 1,500"
+BY_HAND = "doctor --invariants checks every row; run by hand, bounded by the statement timeout"
+NEW = UUID(int=7)
+
+
+def _rescue(dead: list[UUID]) -> Call:
+    return Call(lambda conn: sweeps.rescue(conn, LEADER, 200, dead=dead, lease=300), 2000, HANDS)
+
+
+async def _register(conn: Connection) -> object:
+    return await workers.register(
+        conn,
+        id=NEW,
+        host="h",
+        host_id="h",
+        pid=1,
+        pid_started=1.0,
+        version="1",
+        types=["seed"],
+        queues=["default"],
+        slots=10,
+    )
+
+
+def _schema(query: str, **params: str) -> Call:
+    """Run a query of a session or of a migration as it stands."""
+    text: LiteralString = load("schema")[query]
+    return Call(lambda conn: conn.execute(text, params or None, prepare=query != "listen"))
+
+
+def _invariant(query: LiteralString) -> Call:
+    return Call(lambda conn: rows(conn, query), why=BY_HAND, everything=True)
+
+
+Sweep = Callable[[Connection, Term, int], Awaitable[int]]
+
+
+def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
+    """Sweep by hand, and as the leader."""
+    return {
+        f"sweeps.{name}: by hand": Call(lambda conn: work(conn, HAND, 200), rows),
+        f"sweeps.{name}: as leader": Call(lambda conn: work(conn, LEADER, 200), rows),
+    }
+
+
+CALLS: Final[dict[str, Call]] = {
+    **_both("expire", sweeps.expire, 600),
+    **_both("promote", sweeps.promote, 1200),
+    "sweeps.next_due": Call(sweeps.next_due),
+    "sweeps.rescue: nobody died": _rescue([]),
+    "sweeps.rescue: a dead worker": _rescue([WORKER]),
+    "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
+    "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),
+    "sweeps.reap": Call(
+        lambda conn: sweeps.reap(conn, LEADER, dead=[WORKER], after=3600), 2000, HANDS
+    ),
+    "sweeps.partitions": Call(lambda conn: sweeps.partitions(conn, LEADER, 3)),
+    "workers.register": Call(_register),
+    "workers.hold": Call(lambda conn: workers.hold(conn, 1)),
+    "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),
+    "workers.list": Call(workers.all_workers, 2000, HANDS),
+    "workers.processes": Call(workers.processes, WORKERS),
+    "workers.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),
+    "workers.renew": Call(lambda conn: workers.renew(conn, "leader", WORKER, 1, 30)),
+    "workers.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),
+    "schema.lock": _schema("lock"),
+    "schema.applied": Call(schema.applied),
+    "schema.record": _schema("record", name="none", checksum="none"),
+    "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),
+    "schema.busy": Call(schema.busy),
+    "schema.pin_plans": _schema("pin_plans"),
+    "schema.new_epoch": Call(schema.new_epoch),
+    "schema.statement_timeout": _schema("statement_timeout", timeout="60s"),
+    "schema.read_only": _schema("read_only"),
+    "schema.listen": _schema("listen"),
+    "schema.wake": _schema("wake"),
+    **{f"invariants.{name}": _invariant(query) for name, query in load("invariants").items()},
+}

@@ -1,0 +1,113 @@
+"""A worker under a steady load: after it has warmed up, its memory stays as it is.
+
+Three minutes by default; an hour: `make soak ARGS='-k memory --memory-minutes 60'`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from tests.support.server import Server
+
+BATCH, PAUSE = 10, 0.5
+"""Jobs at once, and seconds until the next: twenty a second."""
+GROWTH = 1024**2
+"""Bytes that the worker may gain in the second half, beside two in a hundred of what it has: at
+three minutes a leak of 600 bytes a job is more."""
+NOISE = 0.02
+CONFIG = """
+database_url = "{url}"
+data_dir = "{folder}"
+[worker]
+slots = 10
+[handlers]
+steady = "tests.soak.steady:handle"
+"""
+
+
+@contextmanager
+def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the shipped worker as a process of its own; it ends in order."""
+    (folder / "draftsman.toml").write_text(CONFIG.format(url=url, folder=folder / "data"))
+    command = [sys.executable, "-m", "draftsman_tui.cli.main"]
+    command += ["--config", str(folder / "draftsman.toml"), "worker"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with (folder / "worker.log").open("wb") as log:
+        process = subprocess.Popen(
+            command, env=env, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.wait(60)
+
+
+async def load(rt: Runtime, owner: Actor) -> None:
+    """Submit a few jobs all the time, and answer whatever is open."""
+    numbers = count()
+    while True:
+        wanted = [invocation(type="steady", payload={"n": next(numbers)}) for _ in range(BATCH)]
+        await rt.intake.submit_many(wanted, owner)
+        for question in await rt.questions.open():
+            event = f"answer-{question.job}-{question.ordinal}"
+            response = Response(source_event_id=event, text="yes")
+            await rt.questions.answer(question.job, question.ordinal, response, owner)
+        await asyncio.sleep(PAUSE)
+
+
+async def sample(process: psutil.Process, seconds: float) -> list[tuple[float, int]]:
+    """Return (seconds, bytes resident) once a second."""
+    began, found = time.monotonic(), list[tuple[float, int]]()
+    while (passed := time.monotonic() - began) < seconds:
+        found.append((passed, process.memory_info().rss))
+        await asyncio.sleep(1)
+    return found
+
+
+@pytest.mark.timeout(0)  # it takes as long as it was told to
+async def test_the_memory_of_a_worker_stays_flat(
+    rt: Runtime,
+    owner: Actor,
+    server: Server,
+    database: str,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seconds = 60 * float(request.config.getoption("--memory-minutes"))
+    with worker(tmp_path, server.url(database)) as process:
+        loading = asyncio.create_task(load(rt, owner))
+        try:
+            found = await sample(psutil.Process(process.pid), seconds)
+        finally:
+            loading.cancel()
+            (end,) = await asyncio.gather(loading, return_exceptions=True)
+        assert isinstance(end, asyncio.CancelledError), end
+    half = found[len(found) // 2 :]
+    slope, _ = statistics.linear_regression([at for at, _ in half], [size for _, size in half])
+    gained = slope * (half[-1][0] - half[0][0])
+    jobs = await rt.inspect.stats()
+    text = f"{seconds / 60:.0f} minutes, {jobs.jobs} of {jobs.at_least}: "
+    text += f"from {found[0][1] / 1e6:.1f} to {found[-1][1] / 1e6:.1f} MB, in the second half"
+    text += f" {gained / 1e6:+.2f} MB, {slope * 3600 / 1e6:+.2f} MB an hour"
+    with capsys.disabled():
+        sys.stderr.write(f"\n{text}\n")
+    assert jobs.jobs["completed"] > seconds * BATCH, "too little was done to say anything"
+    assert gained < GROWTH + NOISE * half[0][1], text
