@@ -47,6 +47,8 @@ def _expanded(value: object) -> object:
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
+_Count = Annotated[int, Field(ge=1, le=1200)]
+Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
 
 class Section(BaseModel):
@@ -111,6 +113,17 @@ class SweepSettings(Section):
     """Rows that one sweep changes at most."""
     reap_after: float = Field(86_400, ge=60)
     """Seconds after which a dead worker's row is removed."""
+
+
+class RetentionSettings(Section):
+    """How long what is over stays in the database."""
+
+    events: Months = None
+    """Months after which events leave it, for an archive; None (`never`): they stay."""
+    logs: Months = None
+    """Months after the end of a job when the logs of its runs are deleted; None: they stay."""
+    archive: UserPath | None = None
+    """Folder of the archives; None: `archive` in the data directory."""
 
 
 class QuestionSettings(Section):
@@ -248,6 +261,7 @@ class Settings(BaseSettings):
     embedded: EmbeddedSettings = EmbeddedSettings()
     worker: WorkerSettings = WorkerSettings()
     sweeps: SweepSettings = SweepSettings()
+    retention: RetentionSettings = RetentionSettings()
     questions: QuestionSettings = QuestionSettings()
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}

@@ -11,6 +11,7 @@ from draftsman.domain.job import OnLost, Status
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman.host import is_dead, is_here
+from draftsman.services.archives import Archives
 from draftsman.services.operate import next_in_chain
 from draftsman.settings import SweepSettings
 from draftsman.store import sweeps as store
@@ -19,6 +20,8 @@ from draftsman.store.db import Connection, Database
 
 LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
+SELDOM: Final = {"prune": 3600.0}
+"""Seconds between two rounds, at least, of what looks at whole months."""
 UNLOCKED: Final = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
 
@@ -26,7 +29,14 @@ UNLOCKED: Final = 15.0
 class Sweeps:
     """The sweeps by name, in the order in which the leader runs them."""
 
-    def __init__(self, db: Database, policy: Policy, settings: SweepSettings, lease: float) -> None:
+    def __init__(
+        self,
+        db: Database,
+        policy: Policy,
+        settings: SweepSettings,
+        lease: float,
+        archives: Archives,
+    ) -> None:
         self._db = db
         self._policy = policy
         self._settings = settings
@@ -37,6 +47,7 @@ class Sweeps:
             "rescue": self.rescue,
             "reap": self.reap,
             "partitions": self.partitions,
+            "prune": archives.prune,
         }
 
     async def by_hand(self, name: str, actor: Actor) -> int:

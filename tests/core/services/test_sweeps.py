@@ -11,6 +11,7 @@ from draftsman.domain.outcome import Done
 from draftsman.errors import NotPermitted, UsageError
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
+from draftsman.store import sweeps as store
 from draftsman.store.db import Connection, Database
 from draftsman.store.sweeps import Term
 from tests.factories import QUESTION, Factory
@@ -42,6 +43,13 @@ async def test_what_is_due_is_queued_and_what_ran_before_is_resumed(
     ]
     kinds = [(await rt.inspect.trail(number))[-1].kind for number in (due, paused, retrying)]
     assert kinds == ["job_promoted", "job_woken", "job_retried"]
+
+
+async def test_what_is_due_at_this_very_moment_is_due(make: Factory, conn: Connection) -> None:
+    await make.scheduled()
+    async with conn.transaction():
+        await run(conn, "UPDATE draftsman.jobs SET run_at = draftsman.now()")
+        assert await store.promote(conn, Term(), 100) == 1
 
 
 async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(

@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman import host
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli import environment, times
 from draftsman_tui.cli.app import App, command
@@ -69,7 +71,7 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
     yield environment.configuration(app.config)
     try:
         async with app.runtime(read_only=True) as rt:
-            for check in (_server, _migrations, _clock, _people, _workers, _listen):
+            for check in (_server, _migrations, _clock, _people, _workers, _listen, _archives):
                 for finding in await check(rt):
                     yield finding
     except SchemaOutdated as error:
@@ -165,6 +167,16 @@ async def _listen(rt: Runtime) -> Sequence[Finding]:
         then = "through a transaction pooler? set listen_url to a session connection"
         return [Finding("notifications", "warn", text, then)]
     return [Finding("notifications", "ok", "they arrive")]
+
+
+async def _archives(rt: Runtime) -> Sequence[Finding]:
+    """Look for the archives that were written on this host."""
+    found = [one for one in await rt.archives.all() if one.host == host.name()]
+    gone = [one for one in found if not Path(one.path).exists()]
+    if not gone:
+        return [Finding("archives", "ok", _count(len(found), "file"))] if found else []
+    text = f"{gone[0].path} is gone, with {gone[0].events:,} events of {gone[0].month:%Y-%m}"
+    return [Finding("archives", "warn", text, "bring it back from a backup")]
 
 
 def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:

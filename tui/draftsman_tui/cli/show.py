@@ -12,6 +12,7 @@ import click
 from draftsman.domain.job import TERMINAL, Job
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.archives import left
 from draftsman_tui.cli.artifacts import size
 from draftsman_tui.cli.jobs import status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
@@ -41,12 +42,15 @@ async def show(app: App, job: JobRef) -> None:
         questions, answers = await rt.questions.of_job(number)
         files = await rt.checkpoints.artifacts(number)
         why = await rt.inspect.why(number)
+        archived = await rt.archives.of_job(number)
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
+        parts["archives"] = archived
         app.out.document(as_data(found) | as_data(parts))
         return
     app.out.print(
         *_head(found, why),
+        *(_pair("events", one) for one in left(archived)),
         *_section("Request", _request(found)),
         *_section("Runs", [_run(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),

@@ -13,6 +13,7 @@ from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
+from draftsman_tui.cli.archives import tell_left
 from draftsman_tui.cli.output import as_data, line, one_line, plain, words
 
 if TYPE_CHECKING:
@@ -76,9 +77,12 @@ async def events(app: App, job: JobRef | None, follow: bool, after: Cursor | Non
         if job is None:
             if after is not None and after[:2] == (0, 0) and after[2]:
                 raise UsageError("the cursor of everything has three parts: epoch.txid.id")
+            if not follow or after is not None:
+                await tell_left(app, rt, None, after or (0, 0, 0))
             stream = _feed(rt, after, follow)
         else:
             number = await number_of(rt, job)
+            await tell_left(app, rt, number, (0, 0, 0))
             stream = _trail(rt, number, after[2] if after else 0, follow)
         async for event in stream:
             shown += 1
@@ -107,7 +111,9 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
                 app.out.say(f"-- run {number}.{run} --")
             app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
         if not run and not app.json:
-            app.out.say(f"D-{number} logged nothing; see: draftsman events D-{number}")
+            kept = app.settings.retention.logs
+            note = f", or it ended over {kept} months ago" if kept else ""
+            app.out.say(f"D-{number} logged nothing{note}; see: draftsman events D-{number}")
 
 
 def event_text(event: Event, *, name: bool = False) -> Text:

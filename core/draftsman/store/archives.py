@@ -1,0 +1,136 @@
+"""Months of the trail that leave the database, and come back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.store.queries import load
+from draftsman.store.sweeps import Term
+
+_Q = load("archives")
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A month that left: where to, and the cursor of its last event (None: it had none)."""
+
+    month: date
+    events: int
+    sha256: str
+    host: str
+    path: str
+    archived_at: datetime
+    last_epoch: int | None
+    last_txid: int | None
+    last_id: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """How many events of one job left with a month, and where to."""
+
+    month: date
+    events: int
+    host: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A job that keeps a month, one of so many."""
+
+    job: int
+    status: str
+    of: int
+
+
+async def begin(conn: Connection, *, lock: str, statement: str) -> bool:
+    """Set the transaction's limits; False when another one prunes or restores."""
+    found = await rows(conn, _Q["begin"], {"lock": lock, "statement": statement})
+    return bool(found[0][-1])
+
+
+async def due(conn: Connection, term: Term, months: int) -> list[date]:
+    """Return the first days of the months that are older than the retention, oldest first."""
+    params = {**term.params(0), "months": months}
+    return [row[0] for row in await rows(conn, _Q["due"], params)]
+
+
+async def strays(conn: Connection, months: int) -> list[tuple[date, int]]:
+    """Return such months in the default partition, and how many events they have there."""
+    return [(row[0], row[1]) for row in await rows(conn, _Q["strays"], {"months": months})]
+
+
+async def count(conn: Connection, month: date) -> int:
+    """Return how many events a month has."""
+    return int(await scalar(conn, _Q["count"], _range(month)))
+
+
+async def holders(conn: Connection, month: date, months: int, limit: int) -> list[Holder]:
+    """Return the first jobs that keep a month."""
+    params = {**_range(month), "months": months, "limit": limit}
+    return await fetch_all(conn, _Q["holders"], params, Holder)
+
+
+async def hold(conn: Connection, month: date) -> bool:
+    """Keep writers out of a month for this transaction; False when it has left already."""
+    return bool(await scalar(conn, _Q["hold"], {"month": month}))
+
+
+async def copy_out(conn: Connection, month: date) -> AsyncIterator[bytes]:
+    """Yield a month's events as lines of COPY, in the order of the feed."""
+    async with conn.cursor() as cursor, cursor.copy(_Q["copy_out"], _range(month)) as copy:
+        async for line in copy:
+            yield bytes(line)
+
+
+async def drop(
+    conn: Connection, term: Term, month: date, *, sha256: str, host: str, path: str
+) -> int | None:
+    """Record the archive and drop the partition; return its events, None without the lease."""
+    params = {**term.params(0), "month": month, "sha256": sha256, "host": host, "path": path}
+    return await scalar(conn, _Q["drop"], params)  # type: ignore[no-any-return]
+
+
+async def make_partition(conn: Connection, month: date) -> bool:
+    """Make a month's partition; False when it is there."""
+    return bool(await scalar(conn, _Q["make_partition"], {"month": month}))
+
+
+async def copy_in(conn: Connection, blocks: AsyncIterator[bytes]) -> int:
+    """Write lines of COPY into the trail as they are; return how many."""
+    async with conn.cursor() as cursor:
+        async with cursor.copy(_Q["copy_in"]) as copy:
+            async for block in blocks:
+                await copy.write(block)
+        return cursor.rowcount
+
+
+async def forget(conn: Connection, month: date) -> None:
+    """Forget an archive: its events are back."""
+    await execute(conn, _Q["forget"], {"month": month})
+
+
+async def archives(conn: Connection) -> list[Archive]:
+    """Return every month that left, oldest first."""
+    return await fetch_all(conn, _Q["archives"], None, Archive)
+
+
+async def of_job(conn: Connection, job: int) -> Sequence[Part]:
+    """Return the months that left with events of a job."""
+    return await fetch_all(conn, _Q["of_job"], {"job": job}, Part)
+
+
+async def prune_logs(conn: Connection, term: Term, months: int, limit: int) -> int:
+    """Delete the logs of at most `limit` jobs that ended so long ago; return how many chunks."""
+    return await execute(conn, _Q["prune_logs"], {**term.params(limit), "months": months})
+
+
+def _range(month: date) -> dict[str, Any]:
+    first = datetime(month.year, month.month, 1, tzinfo=UTC)
+    after = datetime(month.year + month.month // 12, month.month % 12 + 1, 1, tzinfo=UTC)
+    return {"first": first, "after": after}

@@ -1,0 +1,107 @@
+-- Months of the trail that leave the database, and come back.
+
+-- A pruning or a restoring is one transaction, one at a time. Times are written as UTC, so that the
+-- same events give the same bytes.
+-- name: begin
+SELECT set_config('lock_timeout', %(lock)s, true),
+       set_config('statement_timeout', %(statement)s, true),
+       set_config('timezone', 'UTC', true), set_config('datestyle', 'ISO, MDY', true),
+       pg_try_advisory_xact_lock(1146242646)
+
+-- Months that are over for longer than the retention, oldest first.
+-- name: due
+SELECT m.month FROM draftsman.event_months m
+ WHERE (m.month + interval '1 month') AT TIME ZONE 'UTC'
+       <= draftsman.now() - make_interval(months => %(months)s)
+   AND NOT EXISTS (SELECT FROM draftsman.event_archives a WHERE a.month = m.month)
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY m.month
+
+-- Such months of which the default partition has events: they have no partition to drop.
+-- name: strays
+SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(*) AS events
+  FROM draftsman.job_events_default
+ WHERE created_at < date_trunc('month', (draftsman.now() - make_interval(months => %(months)s))
+                               AT TIME ZONE 'UTC') AT TIME ZONE 'UTC'
+ GROUP BY 1
+ ORDER BY 1
+
+-- name: count
+SELECT count(*) FROM draftsman.job_events
+ WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
+
+-- Jobs that keep a month: not ended, or not for long enough; so many of how many.
+-- name: holders
+SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS of
+  FROM (SELECT DISTINCT job FROM draftsman.job_events
+         WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz) e
+  LEFT JOIN draftsman.jobs j ON j.number = e.job
+ WHERE j.finished_at IS NULL OR j.finished_at > draftsman.now() - make_interval(months => %(months)s)
+ ORDER BY e.job
+ LIMIT %(limit)s
+
+-- name: hold
+SELECT draftsman.hold_event_month(%(month)s)
+ WHERE NOT EXISTS (SELECT FROM draftsman.event_archives WHERE month = %(month)s)
+
+-- name: copy_out
+COPY (SELECT job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch, txid
+        FROM draftsman.job_events
+       WHERE created_at >= %(first)s::timestamptz AND created_at < %(after)s::timestamptz
+       ORDER BY epoch, txid, id) TO STDOUT
+
+-- name: drop
+SELECT draftsman.drop_event_month(%(month)s, %(sha256)s, %(host)s, %(path)s)
+ WHERE %(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now())
+
+-- name: make_partition
+SELECT draftsman.make_event_partition(%(month)s)
+
+-- name: copy_in
+COPY draftsman.job_events
+     (job, id, run, kind, from_status, to_status, actor, payload, created_at, epoch, txid)
+     FROM STDIN
+
+-- name: forget
+DELETE FROM draftsman.event_archives WHERE month = %(month)s
+
+-- name: archives
+SELECT month, events, sha256, host, path, archived_at, last_epoch,
+       last_txid::text::bigint AS last_txid, last_id
+  FROM draftsman.event_archives
+ ORDER BY month
+
+-- name: of_job
+SELECT a.month, p.events, a.host, a.path
+  FROM draftsman.archived_jobs p
+  JOIN draftsman.event_archives a ON a.month = p.month
+ WHERE p.job = %(job)s
+ ORDER BY a.month
+
+-- The logs of jobs that ended longer ago than their retention, oldest jobs first. It goes from job
+-- to job by the key, and no further than to the first that was made later than that.
+-- name: prune_logs
+WITH RECURSIVE limits AS MATERIALIZED (
+    SELECT draftsman.now() - make_interval(months => %(months)s) AS before
+     WHERE %(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now())
+), walk AS (
+    (SELECT l.job, x.before FROM draftsman.run_log_chunks l CROSS JOIN limits x
+      ORDER BY l.job LIMIT 1)
+    UNION ALL
+    SELECT n.job, w.before
+      FROM walk w
+      JOIN draftsman.jobs j ON j.number = w.job AND j.created_at < w.before
+     CROSS JOIN LATERAL (SELECT l.job FROM draftsman.run_log_chunks l
+                          WHERE l.job > w.job ORDER BY l.job LIMIT 1) n
+), old AS MATERIALIZED (
+    SELECT w.job FROM walk w
+      JOIN draftsman.jobs j ON j.number = w.job AND j.finished_at < w.before
+     LIMIT %(limit)s
+)
+DELETE FROM draftsman.run_log_chunks l USING old o WHERE l.job = o.job

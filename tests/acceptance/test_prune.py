@@ -1,0 +1,119 @@
+"""Whoever prunes is killed at every step: the month is there, or its archive, and never neither."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from draftsman.runtime import Runtime
+from draftsman.services.archive_file import check
+from draftsman.settings import Settings
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.acceptance import killer
+from tests.acceptance.processes import Place
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.statements import run, value
+from tests.support.trail import grow_old, keeping, partition, trail_bytes
+from tests.support.waits import until, wait_blocked
+
+STEPS = {
+    "before anything is written": ("tempfile.mkstemp", ".part"),
+    "when all is written, before it has its name": ("os.rename", ".part"),
+    "when it has its name, before that is on the disk": ("open", "archive"),
+    "before it is read back": ("open", ".gz"),
+}
+"""Points of the process: an audit event, and how its first argument ends."""
+READS = "BEGIN; SELECT FROM draftsman.job_events"
+"""Nobody detaches a partition meanwhile."""
+WAITS = """
+SELECT pg_advisory_lock(77);
+CREATE FUNCTION draftsman.test_wait() RETURNS {kind} LANGUAGE plpgsql AS
+    'BEGIN PERFORM pg_advisory_xact_lock_shared(77); {end} END'"""
+IN_DROP = """; CREATE EVENT TRIGGER test_wait ON sql_drop EXECUTE FUNCTION draftsman.test_wait()"""
+IN_COMMIT = """;
+CREATE CONSTRAINT TRIGGER test_wait AFTER INSERT ON draftsman.event_archives
+    DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION draftsman.test_wait()"""
+BLOCKS = {
+    "before it detaches the partition": READS,
+    "when it dropped the partition, before it commits": WAITS.format(kind="event_trigger", end="")
+    + IN_DROP,
+    "when it said commit": WAITS.format(kind="trigger", end="RETURN NULL;") + IN_COMMIT,
+}
+"""Points in the database, each with what lets it wait there for the session that ran this."""
+
+
+def pruning(place: Place) -> Path:
+    """Configure a place to prune; return where its archives go."""
+    folder = place.folder / "archive"
+    place.configure(None, retention__events=12, retention__archive=str(folder))
+    return folder
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    return keeping(settings, tmp_path / "here" / "archive", events=12)
+
+
+async def whole(rt: Runtime, make: Factory, conn: Connection, before: bytes, folder: Path) -> None:
+    """Check that nothing was lost, and that pruning and restoring still work."""
+    assert await partition(conn) is not None
+    assert await trail_bytes(conn) == before
+    assert list(await rt.archives.all()) == []
+    assert not any((await rt.inspect.invariants()).values())
+    assert await rt.archives.prune(Term()) == before.count(b"\n")
+    (path,) = folder.glob("*.gz")
+    assert check(path).events == before.count(b"\n")
+    await rt.archives.restore(path, make.owner)
+    assert await trail_bytes(conn) == before
+
+
+@pytest.mark.parametrize("step", STEPS)
+async def test_killed_on_the_way_it_leaves_the_month_whole(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Place, step: str
+) -> None:
+    folder = pruning(place)
+    await grow_old(make, clock)
+    before = await trail_bytes(conn)
+    through = (sys.executable, killer.__file__, *STEPS[step])
+    process = place.start("sweep", "prune", through=through)
+    assert await process.end() == -signal.SIGKILL, process.said
+    assert len([*folder.glob("*.gz")]) == (step in list(STEPS)[2:])
+    await whole(rt, make, conn, before, folder)
+
+
+@pytest.mark.parametrize("step", BLOCKS)
+async def test_killed_in_the_database_it_leaves_the_month_or_its_archive(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Place, step: str
+) -> None:
+    folder = pruning(place)
+    await grow_old(make, clock)
+    before = await trail_bytes(conn)
+    holder = await rt.db.dedicated()
+    await run(holder, BLOCKS[step])
+    process = place.start("sweep", "prune")
+    await wait_blocked(conn, by=holder.info.backend_pid)
+    process.signal(signal.SIGKILL)
+    assert await process.end() == -signal.SIGKILL, process.said
+    (path,) = folder.glob("*.gz")
+    await holder.close()
+    await until_alone(conn)
+    if step == "when it said commit":
+        assert await trail_bytes(conn) == b""
+        await rt.archives.restore(path, make.owner)
+    await run(conn, "DROP EVENT TRIGGER IF EXISTS test_wait")
+    await run(conn, "DROP FUNCTION IF EXISTS draftsman.test_wait() CASCADE")
+    await whole(rt, make, conn, before, folder)
+
+
+async def until_alone(conn: Connection) -> None:
+    """Return once the killed process's session has ended."""
+
+    async def look() -> bool:
+        return not await value(conn, "SELECT count(*) FROM pg_locks WHERE objid = 1146242646")
+
+    await until(look, "the end of the session")
