@@ -3,22 +3,34 @@
 Plain numbered SQL files, one transaction each, under one advisory lock, so that ten processes may
 start at once. Each file records itself, so that `psql -1 -f` works too; here a checksum is added,
 and a file that was edited after it ran is refused.
+
+A file that needs a lock which others hold gives up after two seconds and tries again: whoever
+comes later waits behind it, and workers must not stand still for long.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Final
 
-from psycopg import AsyncConnection
+from psycopg import AsyncConnection, errors
 
 from draftsman import resources
-from draftsman.errors import SchemaOutdated
+from draftsman.errors import LostRace, SchemaOutdated
 from draftsman.store import schema
 from draftsman.store.db import Connection, translated
+
+LOCK: Final = 2.0
+"""Seconds that a migration waits for a lock, and others behind it."""
+PAUSE: Final = 1.0
+"""Seconds between two tries, in which those others get on."""
+TRIES: Final = 100
+"""Tries of one file, five minutes in all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,22 +62,34 @@ async def state(url: str) -> list[Migration]:
         return await _state(conn)
 
 
-async def migrate(url: str) -> list[str]:
-    """Apply what is missing; return the names. Raises like `state`, and on a file that fails."""
+async def migrate(url: str, say: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Apply what is missing; return the names.
+
+    `say` is told for whom a file waits. Raises like `state`, on a file that fails, and LostRace
+    when others held for five minutes what a file needs.
+    """
     async with _connect(url) as conn:
         await schema.lock(conn)
         missing = [item for item in await _state(conn) if item.applied_at is None]
         for item in missing:
-            await schema.apply(conn, item.name, item.sql, item.checksum)
+            await _apply(conn, item, say)
         return [item.name for item in missing]
 
 
 async def check(url: str) -> None:
     """Raise SchemaOutdated, naming what is missing, unless every migration was applied."""
-    missing = [item.name for item in await state(url) if item.applied_at is None]
-    if missing:
-        names = ", ".join(missing)
-        raise SchemaOutdated(f"migrations are missing: {names}; run: draftsman migrate")
+    _refuse_missing(await state(url))
+
+
+async def ready(url: str) -> str | None:
+    """Raise SchemaOutdated unless this version can work here; return what is newer than it.
+
+    Each version works on the schema of the next one, so that workers of both can run side by side.
+    """
+    async with _connect(url) as conn:
+        found, newer = await _compare(conn)
+    _refuse_missing(found)
+    return newer
 
 
 async def restored(url: str) -> int:
@@ -82,11 +106,40 @@ async def _connect(url: str) -> AsyncIterator[Connection]:
             yield conn
 
 
+async def _apply(conn: Connection, item: Migration, say: Callable[[str], None]) -> None:
+    """Run one file; try again while others hold a lock that it needs."""
+    for attempt in range(TRIES):
+        if attempt:
+            await asyncio.sleep(PAUSE)
+        try:
+            await schema.apply(conn, item.name, item.sql, item.checksum, LOCK)
+        except (errors.LockNotAvailable, errors.DeadlockDetected):
+            who = "; ".join(await schema.busy(conn)) or "somebody who has just gone"
+            if not attempt:
+                say(f"{item.name} waits for tables that others hold: {who}")
+        else:
+            return
+    raise LostRace(f"{item.name} needs tables that others hold: {who}; end them and run it again")
+
+
+def _refuse_missing(found: list[Migration]) -> None:
+    if missing := [item.name for item in found if item.applied_at is None]:
+        names = ", ".join(missing)
+        raise SchemaOutdated(f"migrations are missing: {names}; run: draftsman migrate")
+
+
 async def _state(conn: Connection) -> list[Migration]:
+    found, newer = await _compare(conn)
+    if newer:
+        raise SchemaOutdated(f"the database has {newer}, which this version does not know")
+    return found
+
+
+async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
+    """Return what this version knows, and the newest that it does not know, if there is one."""
     applied = await schema.applied(conn)
     known = files()
-    if newer := sorted(applied.keys() - {item.name for item in known}):
-        raise SchemaOutdated(f"the database has {newer[-1]}, which this version does not know")
+    newer = max(applied.keys() - {item.name for item in known}, default=None)
     found = []
     for item in known:
         checksum, at = applied.get(item.name, (None, None))
@@ -96,4 +149,4 @@ async def _state(conn: Connection) -> list[Migration]:
                 " take the edit back, and put the change into a new file"
             )
         found.append(replace(item, applied_at=at))
-    return found
+    return found, newer

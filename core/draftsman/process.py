@@ -10,6 +10,7 @@ import signal
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from draftsman import migrate
 from draftsman.handlers import registry
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
@@ -36,6 +37,8 @@ async def run_worker(
     """
     handlers = registry.load(settings.handlers)
     async with open_runtime(settings) as runtime:
+        if newer := await migrate.ready(runtime.db.url):
+            _log.warning("the database has %s, which this version does not know; going on", newer)
         crew = runtime.crew(handlers, queues=queues, slots=slots, leader=leader)
         watch = asyncio.create_task(_watch(parent, crew.shut_down)) if parent else None
         with _signals(crew.shut_down):

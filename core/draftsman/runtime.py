@@ -20,6 +20,7 @@ from draftsman.embedded import EmbeddedServer
 from draftsman.handlers.registry import Handler
 from draftsman.loops.crew import Crew
 from draftsman.loops.run import Bench
+from draftsman.services.archives import Archives
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.inspect import Inspect
@@ -48,6 +49,7 @@ class Runtime:
     checkpoints: Checkpoints
     settle: Settle
     sweeps: Sweeps
+    archives: Archives
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -160,7 +162,9 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Return the services over an open database."""
     people, types = policy(settings), retry_policies(settings)
-    lease = settings.worker.lease
+    lease, retention = settings.worker.lease, settings.retention
+    folder = retention.archive or settings.data_dir / "archive"
+    archives = Archives(db, people, retention, folder, settings.sweeps.limit)
     return Runtime(
         settings,
         db,
@@ -173,5 +177,6 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, types),
-        Sweeps(db, people, settings.sweeps, lease),
+        Sweeps(db, people, settings.sweeps, lease, archives),
+        archives,
     )

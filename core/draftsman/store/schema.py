@@ -25,11 +25,20 @@ async def applied(conn: Connection) -> dict[str, tuple[str | None, datetime]]:
         return {}
 
 
-async def apply(conn: Connection, name: str, sql: str, checksum: str) -> None:
-    """Run one file, which records itself, in one transaction, and add its checksum."""
+async def apply(conn: Connection, name: str, sql: str, checksum: str, lock: float) -> None:
+    """Run one file, which records itself, in one transaction, and add its checksum.
+
+    It waits at most `lock` seconds for each lock.
+    """
     async with conn.transaction():
+        await execute(conn, _Q["lock_timeout"], {"timeout": f"{round(lock * 1000)}ms"})
         await conn.execute(sql.encode())
         await execute(conn, _Q["record"], {"name": name, "checksum": checksum})
+
+
+async def busy(conn: Connection) -> list[str]:
+    """Return who has held locks on the schema's tables for longest."""
+    return [row[0] for row in await rows(conn, _Q["busy"])]
 
 
 async def new_epoch(conn: Connection) -> int:

@@ -29,7 +29,8 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool) -> None:
     """Bring the database to this version.
 
     A server never migrates by itself; the embedded database does. Several at once are safe: one
-    does the work.
+    does the work. Workers may go on meanwhile: what needs a table that somebody holds for long
+    gives up after two seconds and tries again, for five minutes.
     """
     from draftsman import migrate as migrations
     from draftsman.runtime import database_url
@@ -45,7 +46,7 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool) -> None:
     elif restored:
         _print_epoch(app, await migrations.restored(url))
     else:
-        _print_applied(app, await migrations.migrate(url))
+        _print_applied(app, await migrations.migrate(url, app.out.say))
 
 
 def _print_sql(app: App, missing: list[Migration]) -> None:

@@ -60,7 +60,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     from draftsman.runtime import database_url
 
     url, _ = await database_url(app.settings)
-    await migrate.check(url)
+    await migrate.ready(url)
     if headless or not app.out.interactive:
         from draftsman_tui.cli.supervise import Supervisor
 

@@ -1,0 +1,121 @@
+"""Programs that the tests of an upgrade start, with today's code or that of a release."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from tests.acceptance.processes import Place, Process
+from tests.upgrade.releases import Release
+
+HANDLERS: Final = """
+import asyncio, os
+from pathlib import Path
+import draftsman
+from draftsman import Done
+HERE = Path(os.environ["DRAFTSMAN_DATA_DIR"]).parent
+def note(ctx):
+    with open(HERE / "ran", "a") as ledger:
+        ledger.write(f"{ctx.job.number} {draftsman.__file__}\\n")
+async def quick(ctx):
+    note(ctx)
+    return Done({})
+async def held(ctx):
+    (HERE / "held").touch()
+    while not (HERE / "go").exists():
+        await asyncio.sleep(0.01)
+    note(ctx)
+    return Done({})
+async def asks(ctx):
+    await ctx.ask("pick", "Which one?", choices=["red", "blue"], never_expires=True)
+    note(ctx)
+    return Done({})
+"""
+START: Final = """
+import asyncio, sys, draftsman
+from draftsman import log, settings
+loaded = settings.load(None)
+log.setup(loaded.log)
+print(draftsman.__file__, file=sys.stderr)
+"""
+WORKER: Final = f"""{START}
+from draftsman.process import run_worker
+sys.exit(asyncio.run(run_worker(loaded)))
+"""
+SUBMITTER: Final = f"""{START}
+import os
+from pathlib import Path
+from draftsman.runtime import open_runtime
+from draftsman.services.intake import invocation
+HERE = Path(os.environ["DRAFTSMAN_DATA_DIR"]).parent
+async def main():
+    async with open_runtime(loaded) as rt:
+        actor = await rt.actor()
+        for type in ("held", "asks"):
+            await rt.intake.submit(invocation(type=type), actor)
+        while not (HERE / "stop").exists():
+            await rt.intake.submit(invocation(type="quick"), actor)
+            await asyncio.sleep(0.02)
+asyncio.run(main())
+"""
+"""Submits jobs, one after the other, until it is told to stop."""
+MIGRATE: Final = """
+import asyncio, json, os, sys
+from draftsman import migrate, resources
+found = [*resources.migrations(), {wide!r}]
+resources.migrations = lambda: found
+children = []
+for number in range({processes}):
+    if (child := os.fork()) == 0:
+        applied = asyncio.run(migrate.migrate(os.environ["DRAFTSMAN_DATABASE_URL"]))
+        os.write(1, json.dumps(applied).encode() + b"\\n")
+        os._exit(0)
+    children.append(child)
+sys.exit(any(os.waitpid(child, 0)[1] for child in children))
+"""
+"""Migrates in so many processes at once; each prints what it applied."""
+WIDE: Final = (
+    "9999_wide",
+    """INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_wide');
+       ALTER TABLE draftsman.jobs ADD COLUMN test_extra text NOT NULL DEFAULT 'x';
+       ALTER TABLE draftsman.job_runs ADD COLUMN test_extra int;
+       ALTER TABLE draftsman.job_events ADD COLUMN test_extra int""",
+)
+"""One more migration, that needs every table that workers write all the time."""
+
+
+class Upgrade:
+    """A place with two versions on one database."""
+
+    def __init__(self, place: Place, release: Release) -> None:
+        self.place = place
+        self.code = release.unpack(place.folder / "release")
+        (place.folder / "both.py").write_text(HANDLERS)
+        paths = {f"handlers.{name}": f"both:{name}" for name in ("quick", "held", "asks")}
+        place.configure(None, worker__slots=4, worker__poll=0.2, sweeps__lease=2, **paths)
+
+    def old(self, script: str) -> Process:
+        """Start a script with the code of the release."""
+        path = self.place.environment()["PYTHONPATH"]
+        env = {"PYTHONPATH": os.pathsep.join([str(self.code), path])}
+        return self.place.start("release", env=env, through=(sys.executable, "-c", script))
+
+    def new(self, script: str) -> Process:
+        """Start a script with today's code."""
+        return self.place.start("today", through=(sys.executable, "-c", script))
+
+    async def migrate(self, processes: int) -> list[list[str]]:
+        """Migrate to today's schema and beyond, so often at once; return what each applied."""
+        process = self.new(MIGRATE.format(wide=WIDE, processes=processes))
+        assert await process.end() == 0, process.said
+        return [json.loads(line) for line in process.said.splitlines()]
+
+    def ran(self) -> list[tuple[int, bool]]:
+        """Return each job that ran, as often as it did, and whether the release ran it."""
+        ledger: Path = self.place.folder / "ran"
+        lines = ledger.read_text().splitlines() if ledger.exists() else []
+        found = [line.split() for line in lines]
+        return [(int(job), Path(file).is_relative_to(self.code)) for job, file in found]

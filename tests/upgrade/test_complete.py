@@ -1,0 +1,54 @@
+"""No release is forgotten: each version that the changelog calls released is frozen here."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import tomllib
+from pathlib import Path
+
+from draftsman import resources
+from draftsman.domain.job import Status
+from tests.upgrade.releases import Release, releases
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADING = re.compile(r"^## (\S+)(?: \((\w[^)]*)\))?$", re.MULTILINE)
+AGAIN = "python -m tests.upgrade.freeze VERSION, in a checkout of it"
+LIMIT = 60_000
+"""Bytes of a release's data: a clone carries all of them."""
+
+
+def _headings() -> list[tuple[str, str]]:
+    return HEADING.findall((ROOT / "CHANGELOG.md").read_text(encoding="utf-8"))
+
+
+def test_every_version_that_the_changelog_calls_released_is_frozen() -> None:
+    released = {version for version, note in _headings() if note != "unreleased"}
+    assert released - {release.version for release in releases()} == set(), AGAIN
+
+
+def test_only_the_newest_version_is_unreleased_and_it_is_the_projects() -> None:
+    versions = [version for version, _ in _headings()]
+    assert [at for at, (_, note) in enumerate(_headings()) if note == "unreleased"] in ([], [0])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["project"]["version"] == versions[0]
+
+
+def test_a_migration_beyond_the_last_release_needs_an_unreleased_version() -> None:
+    frozen = {name for release in releases() for name in release.manifest["migrations"]}
+    new = {name for name, _ in resources.migrations()} - frozen
+    assert not new or _headings()[0][1] == "unreleased", AGAIN
+
+
+def test_released_migrations_are_still_there_as_they_were(release: Release) -> None:
+    now = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
+    released = release.manifest["migrations"]
+    assert {name: now.get(name) for name in released} == released
+
+
+def test_the_data_has_every_status_and_every_table_and_is_small(release: Release) -> None:
+    assert (release.folder / "data.tar.xz").stat().st_size < LIMIT
+    head, *rows = release.tables["jobs"].decode().splitlines()
+    at = head.split("\t").index("status")
+    assert {row.split("\t")[at] for row in rows} >= set(Status)
+    assert [name for name, rows in release.tables.items() if rows.count(b"\n") < 2] == []

@@ -1,0 +1,129 @@
+"""Data of every release, brought to this version: all of it is there, and goes on."""
+
+from __future__ import annotations
+
+from draftsman import migrate, resources
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.handlers.context import RunContext
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.core.loops.crews import ends, kinds, tuned, working
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
+from tests.support.statements import rows
+from tests.upgrade.releases import Release
+
+DEAD = "the release"
+"""Version of the worker that held jobs when the release was stopped."""
+
+
+async def asks(ctx: RunContext) -> Outcome:
+    answer = await ctx.ask(QUESTION.key, QUESTION.text, choices=["red", "blue"], never_expires=True)
+    return Done({"value": getattr(answer, "value", None)})
+
+
+async def gates(ctx: RunContext) -> Outcome:
+    answer = await ctx.approve(GATE.key, GATE.text, approvers=GATE.approvers)
+    return Done({"outcome": answer.outcome})
+
+
+async def works(ctx: RunContext) -> Outcome:
+    async def again(invocation: str) -> dict[str, str]:
+        return {"again": invocation}
+
+    paid, sent = await ctx.step("paid", again), await ctx.step("sent", again, again)
+    return Done({"checkpoint": await ctx.saved(), "paid": paid, "sent": sent})
+
+
+async def noop(_: RunContext) -> Outcome:
+    return Done({})
+
+
+HANDLERS = {"asks": asks, "gates": gates, "works": works, "noop": noop}
+
+
+async def by_status(rt: Runtime, *statuses: Status) -> list[int]:
+    return sorted(job.number for job in await rt.inspect.jobs(statuses=statuses, limit=1000))
+
+
+async def test_every_row_is_still_there_and_the_data_is_sound(
+    release: Release, database_url: str, rt: Runtime
+) -> None:
+    missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
+    before = {table: release.rows(database_url, table) for table in release.tables}
+    assert {table: len(found) for table, found in before.items()} == {
+        table: data.count(b"\n") - 1 for table, data in release.tables.items()
+    }
+    assert await migrate.migrate(database_url) == missing
+    await migrate.check(database_url)
+    assert {table: release.rows(database_url, table) for table in release.tables} == before
+    assert not any((await rt.inspect.invariants()).values())
+
+
+async def test_what_the_release_left_goes_on_and_comes_to_its_end(
+    release: Release, database_url: str, rt: Runtime, people: People, make: Factory
+) -> None:
+    await migrate.migrate(database_url)
+    await migrate.restored(database_url)
+    waiting = await by_status(rt, Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL)
+    held = await by_status(rt, Status.CLAIMED, Status.RUNNING)
+    ended = {number: await rt.inspect.job(number) for number in await by_status(rt, *TERMINAL)}
+    live = set(await by_status(rt, *Status)) - ended.keys()
+    assert (len(waiting), len(held)) == (4, 3)
+    queues = tuple({(await rt.inspect.job(number)).queue for number in live})
+    async with working(tuned(rt), HANDLERS, slots=10, leader=True, queues=queues):
+        for number in waiting:
+            for question in await rt.questions.open(number):
+                if question.approvers and question.expires_at is None:
+                    await make.decide(number, True, people.carol)
+                elif question.expires_at is None:
+                    await make.answer(number, "blue")
+        jobs = {number: await ends(rt, number) for number in live}
+    expired = [number for number in waiting if jobs[number].status is Status.EXPIRED]
+    assert len(expired) == 1
+    rest = [job for number, job in jobs.items() if number not in expired]
+    assert {job.status for job in rest} == {Status.COMPLETED}
+    values = [(job.result or {}).get("value") for job in rest if job.type == "asks"]
+    assert sorted(map(str, values)) == ["blue", "red"]
+    (work,) = (job for job in rest if job.type == "works")
+    assert work.result == {
+        "checkpoint": {"at": 7, "text": "ä\n\t\\"},
+        "paid": {"receipt": 1},
+        "sent": {"again": "invocation-2"},
+    }
+    for number in held:
+        assert "job_completed" in await kinds(rt, number)
+    assert {number: await rt.inspect.job(number) for number in ended} == ended
+    assert not any((await rt.inspect.invariants()).values())
+    assert DEAD not in {worker.version for worker in await rt.inspect.workers()}
+
+
+async def test_a_cursor_of_the_release_goes_on(
+    release: Release, database_url: str, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    cursors = await rows(
+        conn,
+        "SELECT epoch, txid::text::bigint, id FROM draftsman.job_events"
+        " ORDER BY job_events.epoch, job_events.txid, job_events.id",
+    )
+    await migrate.migrate(database_url)
+    await migrate.restored(database_url)  # this server did not write those transaction ids
+    middle = len(cursors) // 2
+    assert [e.cursor for e in await rt.inspect.feed(cursors[middle])] == cursors[middle + 1 :]
+    number = await make.queued()
+    (new,) = await rt.inspect.feed(cursors[-1])
+    assert (new.job, new.kind) == (number, "job_created")
+    assert number > max(event.job for event in await rt.inspect.feed(limit=len(cursors)))
+
+
+async def test_files_and_logs_are_readable(database_url: str, rt: Runtime) -> None:
+    await migrate.migrate(database_url)
+    for number in await by_status(rt, *Status):
+        for artifact in await rt.checkpoints.artifacts(number):
+            assert await rt.checkpoints.read_artifact(number, artifact.name)
+            _, bundle = await rt.checkpoints.latest(number)
+            assert bundle == b"a bundle"
+            assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["a line\n"]
+            return
+    raise AssertionError("the release left no file")

@@ -1,0 +1,112 @@
+"""Workers of a release and of today on one database, which is migrated while they work."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from draftsman import resources
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.acceptance.processes import DEADLINE, Place
+from tests.core.loops import crews
+from tests.core.loops.crews import ends
+from tests.factories import Factory
+from tests.support import waits
+from tests.support.statements import value
+from tests.support.waits import until
+from tests.upgrade.processes import SUBMITTER, WIDE, WORKER, Upgrade
+from tests.upgrade.releases import Release
+
+PROCESSES = 10
+"""That migrate at once."""
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (waits, crews):
+        monkeypatch.setattr(module, "DEADLINE", DEADLINE)
+
+
+@pytest.fixture
+def upgrade(release: Release, database_url: str, tmp_path: Path) -> Iterator[Upgrade]:
+    place = Place(tmp_path / "here", database_url)
+    yield Upgrade(place, release)
+    place.close()
+
+
+async def more(upgrade: Upgrade, *, old: bool) -> None:
+    """Return once that version has run a job that nobody had run before."""
+
+    async def look() -> bool:
+        return sum(was_old is old for _, was_old in upgrade.ran()) > start
+
+    start = sum(was_old is old for _, was_old in upgrade.ran())
+    await until(look, f"another job, by the {'release' if old else 'new version'}")
+
+
+async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
+    upgrade: Upgrade, release: Release, rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    last = await value(conn, "SELECT max(number) FROM draftsman.jobs")
+    missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
+    old, submitter = upgrade.old(WORKER), upgrade.old(SUBMITTER)
+    await more(upgrade, old=True)
+    done = sorted(await upgrade.migrate(PROCESSES))
+    assert done == [[]] * (PROCESSES - 1) + [[*missing, WIDE[0]]]
+    await more(upgrade, old=True)
+    new = upgrade.new(WORKER)
+    await more(upgrade, old=False)
+    await more(upgrade, old=True)
+    held, asked = last + 1, last + 2
+    await until(lambda: _waits(rt, asked), "the question")
+    await make.answer(asked, "red")
+    old.signal(signal.SIGTERM)
+    await old.says("draining ")
+    await more(upgrade, old=False)
+    (upgrade.place.folder / "go").touch()
+    assert await old.end() == 0, old.said
+    again = upgrade.old(WORKER)  # of two versions the older may still be started
+    await more(upgrade, old=True)
+    (upgrade.place.folder / "stop").touch()
+    assert await submitter.end() == 0, submitter.said
+    final = await value(conn, "SELECT max(number) FROM draftsman.jobs")
+    jobs = [await ends(rt, number) for number in range(last + 1, final + 1)]
+    assert {job.status for job in jobs} == {Status.COMPLETED}
+    assert {job.number: job.run_count for job in jobs} == {
+        job.number: 1 + (job.number == asked) for job in jobs
+    }
+    assert Counter(job for job, _ in upgrade.ran()) == Counter(job.number for job in jobs)
+    assert (held, True) in upgrade.ran()
+    for worker in (new, again):
+        worker.signal(signal.SIGTERM)
+        assert await worker.end() == 0, worker.said
+    for process in (old, submitter, new, again):
+        assert "Traceback" not in process.said
+        assert "ERROR" not in process.said
+    assert f"the database has {WIDE[0]}, which this version does not know; going on" in new.said
+    assert not any((await rt.inspect.invariants()).values())
+
+
+async def _waits(rt: Runtime, number: int) -> bool:
+    return bool(await rt.questions.open(number))
+
+
+async def test_a_worker_does_not_start_on_a_schema_that_is_older_than_it(
+    release: Release, upgrade: Upgrade
+) -> None:
+    missing = [n for n, _ in resources.migrations() if n not in release.manifest["migrations"]]
+    if not missing:  # the release is today's
+        return
+    done = await asyncio.gather(*(upgrade.place.run(name) for name in ("worker", "up")))
+    for one in done:
+        assert (one.returncode, one.stdout) == (6, "")
+        assert one.stderr == (
+            f"draftsman: migrations are missing: {', '.join(missing)}; run: draftsman migrate\n"
+        )
