@@ -46,8 +46,9 @@ class Reading:
 class Verdict:
     """What became of a response.
 
-    `resolved` is False for a vote that opened nothing yet. `duplicate` marks a source event that
-    had been handed in before; the verdict is then the first one's.
+    `resolved` tells whether the question is closed by now, and `resolution` how: a vote may open
+    nothing yet. `duplicate` marks a source event that had been handed in before; whether it was
+    accepted, and why not, is then what it was, and `resolved` what became of the question since.
     """
 
     job: int

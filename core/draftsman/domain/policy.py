@@ -24,6 +24,7 @@ class Verb(StrEnum):
     RETRY = "retry"
     EXTEND = "extend"
     SWEEP = "sweep"
+    RESTORE = "restore"
 
 
 _ROLE = {
@@ -34,6 +35,7 @@ _ROLE = {
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
     Verb.SWEEP: "operator",
+    Verb.RESTORE: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND})
 """What the invoker of a job may do to it without the role."""

@@ -36,6 +36,8 @@ from draftsman.settings import AgentSettings
 BASE: Final = "agent:base"
 """Step that pins the commit the work starts from."""
 PUBLISH: Final = "agent:publish"
+PUSH: Final = "agent:push:"
+"""Steps, one for each run that came to push: their invocation ids are the commits."""
 PATCH: Final = "changes.patch"
 DEFAULT_AGENT: Final = "tidy"
 
@@ -124,15 +126,38 @@ async def _deliver(ctx: RunContext, space: Workspace, talk: Conversation) -> Don
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
     await ctx.artifact(PATCH, await space.diff(snapshot), "patch")
     if ctx.job.mode is Mode.FIX:
-        result["commit"] = await ctx.step(PUBLISH, lambda _: _publish(space, snapshot))
+        result["commit"] = await ctx.step(PUBLISH, lambda _: _publish(ctx, space, snapshot))
         result["branch"] = space.branch
         await ctx.event("branch_published", {"branch": space.branch, "commit": snapshot.commit})
     return Done(result)
 
 
-async def _publish(space: Workspace, snapshot: Snapshot) -> str:
-    await space.publish(snapshot)
+async def _publish(ctx: RunContext, space: Workspace, snapshot: Snapshot) -> str:
+    """Write the branch; over what an earlier run of this job wrote, and over nobody else's work.
+
+    Such a run died before it could record that it was done, and an agent that works again makes
+    something else. Raises Failure `branch_moved`, …
+    """
+    steps = await ctx.steps()
+    ours = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
+    key = f"{PUSH}{ctx.job.run}"
+    await ctx.note_step(key, snapshot.commit)
+    await _push(space, snapshot, ours)
+    await ctx.finish_step(key, snapshot.commit)
     return snapshot.commit
+
+
+async def _push(space: Workspace, snapshot: Snapshot, ours: list[str]) -> None:
+    for expected in (None, *ours):
+        try:
+            await space.publish(snapshot, expected)
+        except Failure as error:
+            if error.code != "branch_moved":
+                raise
+            moved = error
+        else:
+            return
+    raise moved
 
 
 async def _start(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar, overload
+from functools import partial
+from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
 from pydantic import ValidationError
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.answer import Response
-from draftsman.domain.job import Source
+from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import (
     Answered,
@@ -29,44 +27,63 @@ from draftsman.domain.question import (
 from draftsman.domain.run import Claimed
 from draftsman.errors import UsageError
 from draftsman.handlers.log import RunLog
+from draftsman.handlers.patience import patiently
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.questions import LONGEST, Questions
 from draftsman.services.settle import Settle
 from draftsman.settings import Settings
 from draftsman.store.progress import Step
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+class Services(Protocol):
+    """What a run may use of its worker."""
+
+    @property
+    def settings(self) -> Settings:
+        """The worker's configuration."""
+
+    @property
+    def checkpoints(self) -> Checkpoints:
+        """What runs save on their way."""
+
+    @property
+    def questions(self) -> Questions:
+        """Asking and answering."""
+
+    @property
+    def settle(self) -> Settle:
+        """How runs end."""
 
 
 class RunContext:
     """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
 
-    `job` is the claimed job.
+    Every method waits for a database that is away, while the run may still own its job. `job` is
+    the claimed job.
     """
 
-    def __init__(
-        self,
-        job: Claimed,
-        *,
-        settings: Settings,
-        checkpoints: Checkpoints,
-        questions: Questions,
-        settle: Settle,
-        deadline: float,
-    ) -> None:
+    parked = False
+    """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
+    stopping: str | None = None
+    """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
+
+    def __init__(self, job: Claimed, services: Services, deadline: float) -> None:
         self.job = job
-        self.settings = settings
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
-        self.stopping: str | None = None
-        """Why the run has to end, once it has: `canceled`, `shutdown` or `lost`."""
-        self.parked = False
-        """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
-        self._checkpoints = checkpoints
-        self._questions = questions
-        self._settle = settle
-        self._log = RunLog(checkpoints, job.lease)
-        self._on_beat: list[Callable[[], None]] = []
+        self._services = services
+        self._log: RunLog | None = None
+        self._on_beat: tuple[Callable[[], None], ...] = ()
+        self._event = 0
+        """The newest event of the run that is known to be stored."""
+
+    @property
+    def settings(self) -> Settings:
+        """The worker's configuration."""
+        return self._services.settings
 
     @property
     def cancelled(self) -> bool:
@@ -75,7 +92,7 @@ class RunContext:
 
     def on_beat(self, call: Callable[[], None]) -> None:
         """Call back after each heartbeat that proved the lease."""
-        self._on_beat.append(call)
+        self._on_beat += (call,)
 
     def beat(self) -> None:
         """Tell those who asked that the lease holds."""
@@ -84,15 +101,15 @@ class RunContext:
 
     async def saved(self) -> dict[str, Any] | None:
         """Return the newest checkpoint's data."""
-        return (await self._checkpoints.latest(self.job.number))[0]
+        return (await self.saved_work())[0]
 
     async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
         """Return the newest checkpoint's data and its work bundle."""
-        return await self._checkpoints.latest(self.job.number)
+        return await self._wait(self._services.checkpoints.latest, self.job.number)
 
     async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
         """Save state for a later run; raises UsageError over 1 MiB of JSON."""
-        await self._checkpoints.save(self.job.lease, data, bundle)
+        await self._wait(self._services.checkpoints.save, self.job.lease, data, bundle)
 
     @overload
     async def step(
@@ -122,15 +139,16 @@ class RunContext:
         run, to carry to the outside. When an earlier run died between the effect and its record,
         `lookup` is asked first.
         """
-        known, new = await self._checkpoints.begin_step(self.job.lease, key)
+        own = str(new_id())
+        known = await self.note_step(key, own)
         if known.status == "done":
             return known.result
         result = None
-        if not new and lookup is not None:
+        if known.invocation_id != own and lookup is not None:
             result = await _awaited(lookup(known.invocation_id))
         if result is None:
             result = await _awaited(effect(known.invocation_id))
-        await self._checkpoints.finish_step(self.job.lease, key, result)
+        await self.finish_step(key, result)
         return result
 
     async def ask(
@@ -201,60 +219,55 @@ class RunContext:
 
     async def answered(self, item: Ask) -> Answered | NoAnswer | None:
         """Return what is already known for this question; None when nobody was asked it."""
-        known = await self._questions.of_key(self.job.number, item.key)
+        known = await self._wait(self._services.questions.of_key, self.job.number, item.key)
         if known is None or known.digest != item.digest:
             return None
         return answer_of(known)
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:
         """Return every answer of the job so far that still counts, by its key."""
-        asked, _ = await self._questions.of_job(self.job.number)
+        asked, _ = await self._wait(self._services.questions.of_job, self.job.number)
         known = {item.key: answer_of(item) for item in asked if item.status != "superseded"}
         return {key: answer for key, answer in known.items() if answer is not None}
 
     async def steps(self) -> dict[str, Step]:
         """Return every step of the job so far, by its key."""
-        return {step.key: step for step in await self._checkpoints.steps(self.job.number)}
+        steps = await self._wait(self._services.checkpoints.steps, self.job.number)
+        return {step.key: step for step in steps}
 
-    async def note_step(self, key: str, invocation_id: str | None = None) -> None:
-        """Note that an effect that something else makes is about to happen."""
-        await self._checkpoints.begin_step(self.job.lease, key, invocation_id)
+    async def note_step(self, key: str, invocation_id: str | None = None) -> Step:
+        """Note that an effect is about to happen; return the step, of an earlier run maybe."""
+        begin = self._services.checkpoints.begin_step
+        return (await self._wait(begin, self.job.lease, key, invocation_id))[0]
 
     async def finish_step(self, key: str, result: Any) -> None:
         """Record the result of a noted effect."""
-        await self._checkpoints.finish_step(self.job.lease, key, result)
+        await self._wait(self._services.checkpoints.finish_step, self.job.lease, key, result)
 
     async def put(self, item: Ask) -> Answered | NoAnswer:
         """Return what is known for this question, or ask it and park."""
         if (known := await self.answered(item)) is not None:
             return known
-        await self.close()
-        asked = await self._questions.ask(self.job.lease, item)
-        self.parked = True
+        await self._wait(self.close)
         given = self.job.overrides.get("answers")
-        if asked is not None and isinstance(given, dict) and item.key in given:
-            await self._answer(asked, str(given[item.key]))
+        answer = given.get(item.key) if isinstance(given, dict) else None
+        await self._wait(
+            self._services.questions.ask,
+            self.job.lease,
+            item,
+            given=None if answer is None else str(answer),
+            invoker=self.job.invoker_id,
+        )
+        self.parked = True
         raise Parked
-
-    async def _answer(self, question: str, text: str) -> None:
-        """Give the answer that came with the request, in the name of who asked for the job.
-
-        Never to a gate. One that does not fit is left out: the question waits for people then.
-        """
-        invoker = self.job.invoker_id
-        actor = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
-        response = Response(source_event_id=f"request:{question}", text=text)
-        ordinal = int(question.rpartition("/")[2])
-        with contextlib.suppress(UsageError):
-            await self._questions.answer(self.job.number, ordinal, response, actor)
 
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
         """Park until a time, or for so long; holds no slot and spends nothing."""
         _check_time(until)
         at = datetime.fromisoformat(await self.step(f"sleep:{key}", lambda _: self._due(until)))
-        if at > await self._checkpoints.now():
-            await self.close()
-            await self._settle.outcome(self.job, Snooze(at))
+        if at > await self._wait(self._services.checkpoints.now):
+            await self._wait(self.close)
+            await self._wait(self._services.settle.outcome, self.job, Snooze(at))
             self.parked = True
             raise Parked
 
@@ -262,32 +275,59 @@ class RunContext:
         if isinstance(until, datetime):
             return until.isoformat()
         length = until if isinstance(until, timedelta) else timedelta(seconds=until)
-        return (await self._checkpoints.now() + length).isoformat()
+        return (await self._wait(self._services.checkpoints.now) + length).isoformat()
 
     async def event(self, kind: str, payload: dict[str, Any] | None = None) -> None:
         """Append to the job's trail; a payload over 10 KB is cut and says so."""
-        await self._checkpoints.event(self.job.lease, kind, payload or {})
+        known, sent = self._event, False
+
+        async def send() -> int:
+            nonlocal sent
+            again, sent = sent, True
+            return await self._services.checkpoints.event(
+                self.job.lease, kind, payload or {}, unless_after=known if again else None
+            )
+
+        self._event = max(self._event, await self._wait(send))
 
     async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
         """Keep a file of at most 25 MB with the job."""
-        await self._checkpoints.artifact(self.job.lease, name, kind, data)
+        await self._wait(self._services.checkpoints.artifact, self.job.lease, name, kind, data)
 
     async def usage(self, amounts: dict[str, Any]) -> None:
         """Record what the run used so far."""
-        await self._checkpoints.usage(self.job.lease, amounts)
+        await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
 
     async def log_stream(self, text: str) -> None:
         """Add a piece of another program's output as it is; waits while much is on its way."""
-        self._log.append(text)
-        await self._log.room()
+        lines = self._lines()
+        lines.append(text)
+        await lines.room()
 
     def log(self, text: str) -> None:
         """Add to the run's log; `draftsman logs -f` shows it within about a second."""
-        self._log.write(text)
+        self._lines().write(text)
+
+    @property
+    def wrote(self) -> bool:
+        """Whether there is a log to close."""
+        return self._log is not None
 
     async def close(self) -> None:
         """Store what is left of the log, while the run still may."""
-        await self._log.close()
+        if self._log is not None:
+            await self._log.close()
+
+    async def _wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **more: P.kwargs) -> T:
+        """Return what the call returns, once there is a database."""
+        work = partial(call, *args, **more)
+        worker = self.settings.worker
+        return await patiently(self.job.name, work, worker, lambda: self.cancelled)
+
+    def _lines(self) -> RunLog:
+        if self._log is None:
+            self._log = RunLog(self._services.checkpoints, self.job.lease)
+        return self._log
 
 
 async def _awaited(value: Any) -> Any:

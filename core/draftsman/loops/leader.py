@@ -6,7 +6,9 @@ Leases cannot exclude two leaders, so two do no harm: each sweep's statement pro
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
 
@@ -14,7 +16,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from draftsman.errors import DraftsmanError
 from draftsman.loops.loop import Outage, Stop
-from draftsman.services.sweep import Sweeps
+from draftsman.services.sweep import SELDOM, Sweeps
 from draftsman.settings import SweepSettings
 from draftsman.store.sweeps import Term
 
@@ -54,18 +56,19 @@ class Leader:
         scheduler = AsyncIOScheduler(timezone="UTC")
         for name in self._sweeps.names:
             scheduler.add_job(
-                self._sweep,
+                self._scheduled,
                 "interval",
                 args=(name, term),
-                seconds=self._settings.interval,
+                seconds=max(self._settings.interval, SELDOM.get(name, 0)),
                 max_instances=1,
                 coalesce=True,
                 id=name,
+                **({"next_run_time": datetime.now(UTC)} if name in SELDOM else {}),
             )
         scheduler.start()
         parts = {asyncio.create_task(self._keep(term)), asyncio.create_task(self._watch(term))}
         try:
-            for name in self._sweeps.names:
+            for name in (name for name in self._sweeps.names if name not in SELDOM):
                 await self._sweep(name, term)
             ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*ended)
@@ -81,7 +84,7 @@ class Leader:
         """Renew at half of the lease; return when it is lost, doubtful, or we stop."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        while not await self.stop.wait(self._settings.lease / 2):
+        while not await self.stop.wait(self._settings.lease / 2) and not _cancelled():
             asked = loop.time()
             try:
                 if not await self._sweeps.renew(term, self._settings.lease):
@@ -94,7 +97,7 @@ class Leader:
 
     async def _watch(self, term: Term) -> None:
         """Promote to the second, and take over from local workers as soon as they die."""
-        while True:
+        while not _cancelled():
             due = None
             try:
                 if await self._sweeps.local_deaths():
@@ -108,6 +111,11 @@ class Leader:
                 _log.debug("the timer waits for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))
 
+    async def _scheduled(self, name: str, term: Term) -> None:
+        """Sweep for the scheduler, which would log it as an error that we ended it ourselves."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._sweep(name, term)
+
     async def _sweep(self, name: str, term: Term) -> None:
         try:
             changed = await self._sweeps.names[name](term)
@@ -116,3 +124,12 @@ class Leader:
             return
         if changed:
             _log.info("sweep %s: %s rows", name, changed)
+
+
+def _cancelled() -> bool:
+    """Return whether this task was cancelled, even where that came to nothing.
+
+    A connection that breaks while a statement is being cancelled raises its own error instead.
+    """
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -7,7 +7,7 @@ import logging
 import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from draftsman.domain.classify import as_failure
 from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
@@ -16,6 +16,7 @@ from draftsman.domain.run import Claimed
 from draftsman.domain.text import REQUEST_LIMIT, bounded
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
 from draftsman.handlers.context import RunContext
+from draftsman.handlers.patience import patiently
 from draftsman.handlers.registry import Handler
 from draftsman.log import redact
 from draftsman.services.checkpoint import Checkpoints
@@ -24,6 +25,7 @@ from draftsman.services.questions import Questions
 from draftsman.services.settle import Settle
 from draftsman.settings import Settings
 
+T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 
@@ -59,11 +61,10 @@ class Execution:
 
     def start(self, ended: Callable[[Execution], None]) -> None:
         """Begin; `ended` is called once the handler is over."""
-        self.task = asyncio.create_task(self._run(), name=f"{self.job.name}.{self.job.run}")
-        self.task.add_done_callback(lambda _: ended(self))
+        self.task = asyncio.create_task(self._run(ended))
 
     def cancel(self, why: str) -> None:
-        """Tell the handler once to end: `canceled`, `shutdown` or `lost`."""
+        """Tell the handler once to end: `canceled`, `shutdown`, `lost` or `timeout`."""
         if self._why is not None or self.task is None:
             return
         if why == "lost" and self._context is not None and self._context.parked:
@@ -91,11 +92,18 @@ class Execution:
         if self._context is not None:
             self._context.beat()
 
-    async def _run(self) -> None:
+    async def _run(self, ended: Callable[[Execution], None]) -> None:
         self._begun = True
-        if self._why is not None:
-            await self._stopped()
-            return
+        try:
+            if self._why is None:
+                await self._guarded()
+            else:
+                await self._stopped()
+        finally:
+            ended(self)
+
+    async def _guarded(self) -> None:
+        """Let the handler run; whatever it raises becomes an outcome of the run."""
         try:
             await self._execute()
         except Parked:
@@ -111,40 +119,38 @@ class Execution:
             _log.warning("%s failed: %s", self.job.name, failure)
             if failure is not error and self._context is not None:
                 self._context.log(redact("".join(traceback.format_exception(error))))
-            await self._end(lambda: self._bench.settle.failure(self.job, failure))
+            if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
+                await self._end(lambda: self._bench.settle.failure(self.job, failure))
+            else:  # it broke because it was stopped, or its cancellation came to nothing
+                await self._stopped()
 
     async def _execute(self) -> None:
-        left = await self._time_left()
-        self._context = context = RunContext(
-            self.job,
-            settings=self._bench.settings,
-            checkpoints=self._bench.checkpoints,
-            questions=self._bench.questions,
-            settle=self._bench.settle,
-            deadline=left,
-        )
+        left = self._limits.timeout
+        if self.job.run > 1:
+            left -= await self._spent()
+        self._context = context = RunContext(self.job, self._bench, left)
+        timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
-            async with asyncio.timeout(left) as deadline:
-                outcome = await self._handler(context)
-        except TimeoutError:
-            if deadline.expired():
-                text = f"it ran for {self._limits.timeout:.0f} s, its limit; waiting is excluded"
-                raise Failure(text, code="timeout") from None
-            raise
+            outcome = await self._handler(context)
+        finally:
+            timer.cancel()
         self._settling = True
         result = _result(outcome)
         if result is None:
             await self._end(lambda: self._bench.settle.outcome(self.job, outcome))
             return
         self.result = result
-        await self._persist(context.close)
+        if context.wrote:
+            await self._persist(context.close)
 
-    async def _time_left(self) -> float:
-        spent = await self._bench.claim.ran_before(self.job.lease) if self.job.run > 1 else 0.0
+    async def _spent(self) -> float:
+        """Return the seconds of the earlier runs. Raises Failure when none are left."""
+        claim, lease = self._bench.claim, self.job.lease
+        spent = await self._wait(lambda: claim.ran_before(lease), lambda: self._why is not None)
         if spent >= self._limits.timeout:
             text = f"it ran {spent:.0f} s in all; its limit is {self._limits.timeout:.0f} s"
             raise Failure(text, code="timeout")
-        return self._limits.timeout - spent
+        return spent
 
     async def _stopped(self) -> None:
         """Settle a run that was cancelled from outside; a lost one writes nothing."""
@@ -153,6 +159,10 @@ class Execution:
         match self._why:
             case "canceled":
                 await self._end(lambda: settle.canceled(self.job))
+            case "timeout":
+                text = f"it ran for {self._limits.timeout:.0f} s, its limit; waiting is excluded"
+                failure = Failure(text, code="timeout")
+                await self._end(lambda: settle.failure(self.job, failure))
             case "lost":
                 _log.warning("%s lost its job; it was stopped and wrote nothing", self.job.name)
             case _:
@@ -166,19 +176,16 @@ class Execution:
         await self._persist(write)
 
     async def _persist(self, write: Callable[[], Awaitable[Any]]) -> None:
-        """Write, and wait for the database while the lease may still hold."""
-        deadline = asyncio.get_running_loop().time() + self._bench.settings.worker.lease
-        while True:
-            try:
-                await write()
-                return
-            except LeaseLost:
-                return
-            except DatabaseUnreachable as error:
-                if asyncio.get_running_loop().time() > deadline or self._why == "shutdown":
-                    _log.error("%s could not be settled: %s", self.job.name, error)
-                    return
-                await asyncio.sleep(self._bench.settings.worker.poll)
+        """Write how the run ended, unless the database stays away."""
+        try:
+            await self._wait(write, lambda: self._why == "shutdown")
+        except LeaseLost:
+            return
+        except DatabaseUnreachable as error:
+            _log.error("%s could not be settled: %s", self.job.name, error)
+
+    async def _wait(self, call: Callable[[], Awaitable[T]], stopping: Callable[[], bool]) -> T:
+        return await patiently(self.job.name, call, self._bench.settings.worker, stopping)
 
 
 def _result(outcome: object) -> dict[str, Any] | None:
@@ -188,6 +195,8 @@ def _result(outcome: object) -> dict[str, Any] | None:
     if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
         text = "the handler returned no outcome; return Done({...}), Snooze(...) or Cancel(...)"
         raise Failure(text, declared="INVALID_OUTPUT")
+    if not outcome.result:
+        return {}
     try:
         return dict(bounded(outcome.result, REQUEST_LIMIT, "the result"))
     except UsageError as error:

@@ -80,10 +80,23 @@ class Checkpoints:
         async with self._db.connection() as conn:
             return await store.steps(conn, job)
 
-    async def event(self, lease: Lease, kind: str, payload: dict[str, Any]) -> None:
-        """Append to the trail; over 10 KB the payload is cut and says so."""
-        cut = capped(payload)
-        await self._fenced(lease, lambda conn: store.event(conn, lease, clean(kind)[:100], cut))
+    async def event(
+        self,
+        lease: Lease,
+        kind: str,
+        payload: dict[str, Any],
+        *,
+        unless_after: int | None = None,
+    ) -> int:
+        """Append to the trail and return the event's id; over 10 KB the payload is cut and says so.
+
+        Who sends again what may have come through says after which event it would be found.
+        """
+        cut, name = capped(payload), clean(kind)[:100]
+        made = await self._db.arrow(lambda conn: store.event(conn, lease, name, cut, unless_after))
+        if made is None:
+            raise _lost(lease)
+        return made
 
     async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
         """Keep a file of at most 25 MB under a name; the same name again replaces it."""

@@ -153,7 +153,9 @@ async def next_in_chain(
         "chain_length": length,
     }
     if answers:
-        row["overrides"] = {**old["overrides"], "answers": dict(answers)}
+        asked = old["overrides"].get("answers")
+        given = asked if isinstance(asked, dict) else {}
+        row["overrides"] = {**old["overrides"], "answers": {**given, **answers}}
     taken = await _insert(conn, row, actor)
     if taken.how == "deduplicated" and taken.request_digest != old["request_digest"]:
         raise Refused(f"D-{taken.number} has the key of this retry; it was not made by one")

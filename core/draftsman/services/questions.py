@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import secrets
 from collections.abc import Sequence
@@ -9,10 +10,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from pydantic import ValidationError
+
 from draftsman.domain import answer as reading
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Answer, Response, Verdict
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.question import (
     Ask,
@@ -38,16 +41,25 @@ class Questions:
         self._policy = policy
         self._expires_in = expires_in
 
-    async def ask(self, lease: Lease, item: Ask) -> str | None:
+    async def ask(
+        self, lease: Lease, item: Ask, *, given: str | None = None, invoker: str = ""
+    ) -> str | None:
         """Ask and park the run; return the question's name, None when the job was canceled.
 
-        The clock starts with this transaction. Raises LeaseLost.
+        The clock starts with this transaction. An answer that came with the request is `given`
+        with it, in the invoker's name: no kill comes between them. Never to a gate; one that does
+        not fit is left out, and the question waits for people. Raises LeaseLost.
         """
         approvers = self._approvers(item)
         expires_in = None if item.never_expires else item.expires_in or self._expires_in
 
         async def work(conn: Connection) -> tuple[bool, int | None]:
-            return await store.ask(conn, lease, item, approvers=approvers, expires_in=expires_in)
+            owned, made = await store.ask(
+                conn, lease, item, approvers=approvers, expires_in=expires_in
+            )
+            if made is not None and given is not None:
+                await self._give(conn, lease.job, made, given, invoker)
+            return owned, made
 
         owned, ordinal = await self._db.arrow(work)
         if not owned:
@@ -65,9 +77,16 @@ class Questions:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(self, job: int | None = None, limit: int = 200) -> Sequence[Question]:
-        """Return open questions, those that expire soonest first."""
+        """Return open questions of a job or of all, those that expire soonest first."""
+        if job is not None:
+            return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_ones(conn, job, limit)
+            return await store.open_ones(conn, limit)
+
+    async def open_of(self, jobs: Sequence[int]) -> Sequence[Question]:
+        """Return the open questions of these jobs, those that expire soonest first."""
+        async with self._db.connection() as conn:
+            return await store.open_of(conn, jobs)
 
     async def get(self, job: int, ordinal: int) -> Question:
         """Return one question; raises NotFound."""
@@ -128,6 +147,15 @@ class Questions:
             raise QuestionClosed(f"{question.name} is closed, or {approver} decided already")
         return token
 
+    async def _give(
+        self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
+    ) -> None:
+        """Take the answer that came with the request."""
+        person = Actor(Source.INTERNAL, invoker, invoker, person=invoker)
+        with contextlib.suppress(UsageError, ValidationError):
+            response = Response(source_event_id=f"request:D-{job}/{ordinal}", text=text)
+            await self._take(conn, job, ordinal, response, self._policy.resolve(person))
+
     async def _take(
         self, conn: Connection, job: int, ordinal: int, response: Response, actor: Actor
     ) -> Verdict:
@@ -144,7 +172,7 @@ class Questions:
         event = response.source_event_id
         if refused is None and question.kind is QuestionKind.APPROVAL:
             votes = await store.votes(conn, job, ordinal)
-            if voter in votes:
+            if response.decision and voter in votes:
                 refused = f"{voter} approved already; one vote a person"
             else:
                 denier = None if response.decision else voter

@@ -92,10 +92,19 @@ async def steps(conn: Connection, job: int) -> list[Step]:
     return await fetch_all(conn, _Q["steps"], {"job": job}, Step)
 
 
-async def event(conn: Connection, lease: Lease, kind: str, payload: dict[str, Any]) -> bool:
-    """Append to the trail; False when the run had lost its job."""
-    params = {**_lease(lease), "kind": kind, "payload": Jsonb(payload)}
-    return await execute(conn, _Q["event"], params) > 0
+async def event(
+    conn: Connection,
+    lease: Lease,
+    kind: str,
+    payload: dict[str, Any],
+    unless_after: int | None = None,
+) -> int | None:
+    """Append to the trail; return the event's id, None when the run had lost its job.
+
+    One of this run that says the same and is newer than `unless_after` stands for it.
+    """
+    params = {**_lease(lease), "kind": kind, "payload": Jsonb(payload), "after": unless_after}
+    return await scalar(conn, _Q["event"], params)  # type: ignore[no-any-return]
 
 
 async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: bytes) -> int | None:

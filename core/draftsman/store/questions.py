@@ -84,9 +84,14 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
     return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
 
 
-async def open_ones(conn: Connection, job: int | None, limit: int) -> list[Question]:
-    """Return open questions, of one job or of all, soonest expiry first."""
-    return await fetch_all(conn, _Q["open"], {"job": job, "limit": limit}, Question)
+async def open_ones(conn: Connection, limit: int) -> list[Question]:
+    """Return open questions, soonest expiry first."""
+    return await fetch_all(conn, _Q["open"], {"limit": limit}, Question)
+
+
+async def open_of(conn: Connection, jobs: Sequence[int]) -> list[Question]:
+    """Return the open questions of these jobs, soonest expiry first."""
+    return await fetch_all(conn, _Q["open_of"], {"jobs": list(jobs)}, Question)
 
 
 async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:

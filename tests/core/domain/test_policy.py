@@ -22,6 +22,7 @@ ROLE_OF = {
     Verb.RETRY: "operator",
     Verb.EXTEND: "operator",
     Verb.SWEEP: "operator",
+    Verb.RESTORE: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND}
 POLICY = Policy(

@@ -37,14 +37,7 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def context(rt: Runtime, work: Claimed) -> RunContext:
     """Return what the run's handler would be given."""
-    return RunContext(
-        work,
-        settings=rt.settings,
-        checkpoints=rt.checkpoints,
-        questions=rt.questions,
-        settle=rt.settle,
-        deadline=60,
-    )
+    return RunContext(work, rt, 60)
 
 
 async def lose(rt: Runtime, make: Factory) -> None:

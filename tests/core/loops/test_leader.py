@@ -6,7 +6,7 @@ import asyncio
 import subprocess
 from collections.abc import Iterator
 from datetime import datetime
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -14,10 +14,12 @@ from draftsman import host
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import Answered
-from draftsman.errors import Failure
+from draftsman.errors import DatabaseUnreachable, Failure
 from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
+from draftsman.loops.leader import Leader
 from draftsman.runtime import Runtime
+from draftsman.services.sweep import Sweeps
 from draftsman.store.db import Connection
 from tests.core.loops.crews import (
     Said,
@@ -28,13 +30,14 @@ from tests.core.loops.crews import (
     reaches,
     row_of,
     run_of,
+    soon,
     tuned,
     working,
 )
 from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.statements import rows, value
-from tests.support.waits import until
+from tests.support.waits import background, until, wait_blocked
 
 S = Status
 SELDOM = {"interval": 3600}
@@ -84,6 +87,26 @@ async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> Non
         await until(lambda: leads(rt, crew), "the leader")
     query = "SELECT expires_at <= draftsman.now() FROM draftsman.leases"
     assert await value(conn, query) is True
+
+
+async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
+    rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    locking = await rt.db.dedicated()
+    async with working(tuned(rt, sweeps={"interval": 0.05}), {"noop": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        async with locking.transaction():
+            await locking.execute("LOCK draftsman.jobs")
+            await wait_blocked(conn, by=locking.info.backend_pid, sessions=2)
+            assert crew.leader is not None
+            crew.leader.stop.set()
+            await until(lambda: _has_resigned(conn), "the end of the lead")
+    await locking.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def _has_resigned(conn: Connection) -> bool:
+    return bool(await value(conn, "SELECT expires_at <= draftsman.now() FROM draftsman.leases"))
 
 
 async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
@@ -320,3 +343,32 @@ async def test_two_that_both_think_they_lead_do_no_harm(
         assert (await kinds(rt, number)).count("job_promoted") == 1
     assert {(await rt.inspect.job(number)).attempts for number in lost} == {1}
     assert not any((await rt.inspect.invariants()).values())
+
+
+class CutSweeps(Sweeps):
+    """Its connection breaks while a statement is being cancelled: that is what it raises then."""
+
+    inside: asyncio.Event
+
+    async def next_due(self) -> float | None:
+        """Break when cancelled, once."""
+        if self.inside.is_set():
+            return None
+        self.inside.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise DatabaseUnreachable("the connection is gone") from None
+        return None
+
+
+async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_the_leader(
+    rt: Runtime,
+) -> None:
+    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives)
+    sweeps.inside = asyncio.Event()
+    leader = Leader(sweeps, rt.settings.sweeps, uuid4())
+    async with background(leader.run()) as running:
+        await soon(sweeps.inside.wait())
+        leader.stop.set()
+        await soon(asyncio.shield(running))

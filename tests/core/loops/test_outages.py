@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
-from psycopg_pool.base import AttemptWithBackoff
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops import ear
 from draftsman.runtime import Runtime
@@ -90,7 +91,7 @@ async def test_an_outage_is_said_once_and_its_end_too(
     held, said = Held(), Said(caplog)
     number = await make.queued(queue="default")
     async with (
-        wired(database_url, connect_timeout=0.05) as (wire, db),
+        wired(database_url) as (wire, db),
         working(tuned(rt, db), {"noop": held}, slots=2) as crew,
     ):
         await held.next()
@@ -116,30 +117,26 @@ async def more(count: int, than: int) -> bool:
 
 @pytest.mark.parametrize("fails", [False, True])
 async def test_what_ended_during_an_outage_is_written_after_it(
-    rt: Runtime, make: Factory, database_url: str, fails: bool
+    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
-    over = asyncio.Event()
-    held = Held()
+    held, said = Held(), Said(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
         await held(ctx)
         ctx.log("it ended")
-        over.set()
         if fails:
             raise ValueError("it failed meanwhile")
         return Done({"effect": 1})
 
     number = await make.queued(queue="default")
     async with (
-        wired(database_url, connect_timeout=0.05) as (wire, db),
+        wired(database_url) as (wire, db),
         working(tuned(rt, db), {"noop": handler}),
     ):
         await held.next()
         wire.cut()
         held.go.set()
-        await over.wait()
-        refused = wire.refused
-        await until(lambda: more(wire.refused, refused + 2), "a try to write")
+        await said.wait(f"D-{number} waits for the database")
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
         job = await reaches(rt, number, S.RETRYING if fails else S.COMPLETED)
@@ -183,19 +180,31 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
             assert (await ends(rt, known)).run_count == 1
 
 
-async def test_after_a_long_outage_the_worker_does_not_wait_as_long_again(
-    rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
+async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
+    database_url: str,
 ) -> None:
-    """The pool waits longer after each try: as if it had tried often already."""
-    monkeypatch.setattr(AttemptWithBackoff, "INITIAL_DELAY", 0.05)
-    monkeypatch.setattr(AttemptWithBackoff, "DELAY_BACKOFF", 1000)
-    monkeypatch.setattr(ear, "RECONNECT", 0.2)
-    async with (
-        wired(database_url, pool_size=1) as (wire, db),
-        working(tuned(rt, db), {"noop": noop}),
-    ):
+    """The pool waits 1, 2, 4, 8 s between its tries; it gives up before, and begins anew."""
+    async with wired(database_url, pool_size=1) as (wire, db):
         wire.cut()
-        await until(lambda: more(wire.refused, 6), "tries of the pool, and of the ear")
+
+        async def tried() -> bool:
+            with contextlib.suppress(DatabaseUnreachable):
+                async with db.connection(0.05):
+                    pass
+            return wire.refused >= 4
+
+        await until(tried, "tries of the pool")
         wire.mend()
-        number = await make.queued(queue="default")
-        assert (await ends(rt, number)).status is S.COMPLETED
+        async with db.connection(6):
+            pass
+
+
+async def test_a_session_that_breaks_while_it_is_set_up_is_an_outage_and_no_end(
+    rt: Runtime, make: Factory, database_url: str
+) -> None:
+    async with wired(database_url) as (wire, db):
+        wire.lose_reply_to(b"plan_cache_mode")
+        async with working(tuned(rt, db), {"noop": noop}):
+            number = await make.queued(queue="default")
+            assert (await ends(rt, number)).status is S.COMPLETED
+        assert wire.lost.is_set()

@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
 from draftsman.loops.run import Bench, Execution
@@ -115,6 +116,32 @@ async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make
         crew.shut_down("test")
         await reaches(rt, number, S.RESUMED)
     assert (await rt.checkpoints.latest(number))[0] == {"saved": "at the last moment"}
+
+
+@pytest.mark.parametrize("error", [DatabaseUnreachable, ValueError])
+async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
+    rt: Runtime, make: Factory, error: type[Exception]
+) -> None:
+    """A connection that breaks while a statement is being cancelled raises its own error."""
+    entered = asyncio.Event()
+
+    async def handler(ctx: RunContext) -> Outcome:
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            raise error("something else is gone") from None
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": handler}) as crew:
+        await soon(entered.wait())
+        crew.shut_down("test")
+        job = await reaches(rt, number, S.RESUMED, S.RETRYING)
+    assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
+    assert (await run_of(rt, number)).status == "interrupted"
+    kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+    assert f"{error.__name__}: something else is gone" in kept
 
 
 async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:

@@ -28,6 +28,8 @@ class Wire:
         self._up = True
         self._unheard: bytes | None = None
         self._asked: bytes | None = None
+        self._often: bytes | None = None
+        self._heard = False
         self.refused = 0
         """Sessions that were not let through."""
         self.errors = 0
@@ -58,6 +60,10 @@ class Wire:
     def lose_reply_to(self, containing: bytes) -> None:
         """Cut the session that says this next, once the server has done it."""
         self._asked = containing
+
+    def lose_every_other_reply_to(self, containing: bytes) -> None:
+        """Cut the session that says this, once the server has done it, every other time."""
+        self._often, self._heard = containing, True
 
     async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one session."""
@@ -96,6 +102,10 @@ class Wire:
             if self._asked is not None and self._asked in data:
                 self._asked = None
                 doomed.set()
+            if self._often is not None and self._often in data:
+                self._heard = not self._heard
+                if not self._heard:
+                    doomed.set()
             target.write(data)
             await target.drain()
 
@@ -116,11 +126,11 @@ class Wire:
 
 @asynccontextmanager
 async def wired(url: str, **settings: Any) -> AsyncIterator[tuple[Wire, Database]]:
-    """Give a line to a database, and a pool on it that notices at once when it is cut."""
+    """Give a line to a database, and a pool on it that notices within a second when it is cut."""
     with tempfile.TemporaryDirectory() as folder:
         wire = Wire(url, folder)
         server = await asyncio.start_unix_server(wire.pass_on, Path(folder, ".s.PGSQL.5432"))
-        values = {"connect_timeout": 0.3, "pool_size": 20} | settings
+        values = {"connect_timeout": 1, "pool_size": 20} | settings
         db = Database(wire.url, DatabaseSettings.model_validate(values))
         try:
             await db.open()

@@ -212,3 +212,17 @@ async def test_an_answer_reaches_the_question_it_names_and_no_other(
     late = await make.answer(second.number, "blue", n=1)
     assert not late.accepted
     assert (await rt.questions.get(second.number, 2)).status is QuestionStatus.OPEN
+
+
+async def test_a_vote_handed_in_again_after_a_cancel_says_what_became_of_the_gate(
+    rt: Runtime, make: Factory, people: People
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    vote = Response(source_event_id="click", decision=True)
+    first = await rt.questions.answer(work.number, 1, vote, people.carol)
+    await rt.operate.cancel(work.number, make.owner)
+    again = await rt.questions.answer(work.number, 1, vote, people.carol)
+    assert (first.accepted, first.resolved, first.duplicate) == (True, False, False)
+    assert (again.accepted, again.resolved, again.duplicate) == (True, True, True)
+    assert again.resolution is not None
+    assert again.resolution["outcome"] == "canceled"

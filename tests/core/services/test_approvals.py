@@ -87,10 +87,22 @@ async def test_one_person_through_two_channels_counts_once(
     assert (await rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
-async def test_who_denied_cannot_have_approved_before(make: Factory, people: People) -> None:
-    work = await _gate(make, quorum=2)
+@pytest.mark.parametrize("on_deny", OnDeny)
+async def test_who_approved_may_still_deny_while_the_gate_is_open(
+    make: Factory, rt: Runtime, people: People, on_deny: OnDeny
+) -> None:
+    work = await _gate(make, quorum=2, on_deny=on_deny)
     await make.decide(work.number, True, people.carol)
+    denied = await make.decide(work.number, False, people.carol, reason="I looked again")
+    assert (denied.accepted, denied.resolved) == (True, True)
+    assert denied.resolution is not None
+    assert denied.resolution["outcome"] == "denied"
+    assert denied.resolution["by"] == ["carol"]
+    _, answers = await rt.questions.of_job(work.number)
+    said = [(answer.voter, answer.payload["decision"], answer.accepted) for answer in answers]
+    assert said == [("carol", "approve", True), ("carol", "deny", True)]
     assert not (await make.decide(work.number, False, people.carol)).accepted
+    assert not (await make.decide(work.number, True, people.dave)).accepted
 
 
 def _refused(verdict: Verdict, reason: str) -> bool:

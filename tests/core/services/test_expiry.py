@@ -10,9 +10,12 @@ from draftsman.domain.job import Status
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.run import Claimed
 from draftsman.runtime import Runtime
+from draftsman.store import questions, sweeps
+from draftsman.store.db import Connection
 from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
+from tests.support.statements import run
 
 
 async def _overdue(make: Factory, **changed: Any) -> Claimed:
@@ -98,6 +101,18 @@ async def test_only_what_is_due_expires_and_only_once(
         Status.WAITING_FOR_INPUT,
         Status.RESUMED,
     ]
+
+
+async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Connection) -> None:
+    """In one transaction time stands still: what is due now is due for all three."""
+    work = await make.asked()
+    async with conn.transaction():
+        await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")
+        locked = await questions.lock(conn, work.number, 1)
+        assert locked is not None
+        assert locked.due
+        assert await questions.extend(conn, work.number, 1, 60.0) == (False, None)
+        assert await sweeps.expire(conn, Term(), 100) == 1
 
 
 @pytest.mark.parametrize("on_expire", ["expire", "continue"])

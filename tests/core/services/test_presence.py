@@ -131,3 +131,15 @@ async def test_a_worker_that_beats_is_not_dead_though_its_session_was_cut(
     await clock.forward(100)
     await rt.claim(make.worker, ()).heartbeat([], draining=False)
     assert await rt.sweeps.reap(Term()) == 0
+
+
+async def test_a_worker_that_leaves_a_job_behind_stays_on_the_list(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    worker = await make.worker_row()
+    work = await make.running(worker=worker)
+    await workers.remove(conn, worker)
+    assert [row.id for row in await rt.inspect.workers()] == [worker]
+    await rt.settle.hand_back(work, "shutdown")
+    await workers.remove(conn, worker)
+    assert await rt.inspect.workers() == []

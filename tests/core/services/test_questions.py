@@ -131,6 +131,18 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
     assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was superseded before")
 
 
+async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked()
+    await make.answer(work.number, "red")
+    again = await make.running(work.number)
+    await rt.operate.cancel(work.number, make.owner)
+    assert await rt.questions.ask(again.lease, QUESTION) is None
+    (only,), _ = await rt.questions.of_job(work.number)
+    assert only.status is QuestionStatus.ANSWERED
+
+
 @pytest.mark.parametrize(
     "change",
     [

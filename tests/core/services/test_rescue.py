@@ -22,6 +22,18 @@ async def _lose(make: Factory, rt: Runtime, **fields: Any) -> int:
     return work.number
 
 
+async def test_the_time_until_a_loss_is_noticed_is_no_running_time(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """Nobody is there for a night: the job has its whole time limit still."""
+    work = await make.running(on_lost="resume")
+    await clock.forward(43_200)
+    assert await rt.sweeps.rescue(Term(), [make.worker]) == 1
+    again = await make.running(work.number)
+    claim = rt.claim(make.worker, ("default",))
+    assert await claim.ran_before(again.lease) < 60
+
+
 @pytest.mark.parametrize(
     ("on_lost", "status"),
     [
@@ -66,6 +78,9 @@ async def test_a_new_job_is_made_once_and_starts_fresh(make: Factory, rt: Runtim
     assert (job.payload, job.on_lost, job.attempts) == ({"a": 1}, OnLost.NEW_JOB, 0)
     assert job.invoker_id == "internal:system"
     assert await rt.checkpoints.latest(new.number) == (None, None)
+    [created] = await rt.inspect.trail(new.number)
+    assert created.kind == "job_created"
+    assert "lost" not in created.payload
     by_hand = await rt.operate.retry(work.number, make.owner)
     assert (by_hand.number, by_hand.how) == (new.number, "deduplicated")
 

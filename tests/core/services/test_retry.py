@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from draftsman.domain.answer import Response
@@ -172,8 +174,8 @@ async def test_an_operator_may_retry_any_job_and_an_invoker_his_own(
         await rt.operate.retry(999, people.olga)
 
 
-async def _expired(make: Factory, rt: Runtime, people: People) -> int:
-    work = await make.running(await make.queued(actor=people.anna))
+async def _expired(make: Factory, rt: Runtime, people: People, **fields: Any) -> int:
+    work = await make.running(await make.queued(actor=people.anna, **fields))
     item = QUESTION.model_copy(update={"expires_in": 0.000001})
     await rt.questions.ask(work.lease, item)
     await rt.sweeps.expire(Term())
@@ -189,6 +191,20 @@ async def test_an_answer_that_came_too_late_can_be_carried_on_with(
     assert not (await make.answer(number, "2", people.ben)).accepted
     made = await rt.operate.retry(number, people.anna, with_answer=True)
     assert (await rt.inspect.job(made.number)).overrides["answers"] == {"pick": "blue"}
+
+
+async def test_a_retry_of_a_retry_has_the_answers_of_the_request_only(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    number = await _expired(make, rt, people, overrides={"answers": {"colour": "red"}, "x": 1})
+    await make.answer(number, "2", people.ben)
+    late = await rt.operate.retry(number, people.anna, with_answer=True)
+    given = (await rt.inspect.job(late.number)).overrides
+    assert given == {"answers": {"colour": "red", "pick": "blue"}, "x": 1}
+    await rt.operate.cancel(late.number, people.anna)
+    plain = await rt.operate.retry(late.number, people.anna)
+    given = (await rt.inspect.job(plain.number)).overrides
+    assert given == {"answers": {"colour": "red"}, "x": 1}
 
 
 async def test_an_answer_of_somebody_who_may_not_answer_is_not_carried_on_with(

@@ -46,18 +46,19 @@ WITH context AS MATERIALIZED (
 )
 SELECT pg_notify('draftsman_runs', number::text) FROM ended
 
--- The whole request of a job, and the first of its chain.
+-- The whole request of a job, and the first of its chain, which has the overrides that were asked
+-- for: a retry in between may have been given answers besides, which nobody inherits.
 -- name: request
 WITH RECURSIVE chain AS (
-    SELECT number, retry_of, idempotency_key FROM draftsman.jobs WHERE number = %(job)s
+    SELECT number, retry_of, overrides FROM draftsman.jobs WHERE number = %(job)s
      UNION ALL
-    SELECT j.number, j.retry_of, j.idempotency_key
+    SELECT j.number, j.retry_of, j.overrides
       FROM chain c JOIN draftsman.jobs j ON j.number = c.retry_of
 )
-SELECT to_jsonb(j) AS request,
-       (SELECT number FROM chain WHERE retry_of IS NULL) AS root
+SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c.number AS root
   FROM draftsman.jobs j
- WHERE j.number = %(job)s
+ CROSS JOIN chain c
+ WHERE j.number = %(job)s AND c.retry_of IS NULL
 
 -- The newest checkpoint and its work bundle go to the retry, as those of a run before its first.
 -- name: inherit

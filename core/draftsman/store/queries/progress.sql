@@ -65,15 +65,25 @@ SELECT key, status::text, invocation_id, result FROM draftsman.job_steps
  WHERE job = %(job)s
  ORDER BY created_at, key
 
+-- A run that sends an event again, because no reply came, finds the one that came through.
 -- name: event
 WITH mine AS MATERIALIZED (
     SELECT number, run_count, worker_id FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
+), sent AS MATERIALIZED (
+    SELECT e.id FROM mine m
+      JOIN draftsman.job_events e ON e.job = m.number AND e.run = m.run_count
+     WHERE e.id > %(after)s::bigint AND e.kind = %(kind)s AND e.payload = %(payload)s
+     LIMIT 1
+), made AS (
+    INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
+    SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM mine
+     WHERE NOT EXISTS (SELECT FROM sent)
+    RETURNING id
 )
-INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
-SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM mine
+SELECT id FROM sent UNION ALL SELECT id FROM made
 
 -- name: artifact
 WITH mine AS MATERIALIZED (

@@ -17,6 +17,7 @@ WITH context AS MATERIALIZED (
        SET status = 'superseded', resolution = '{"outcome": "superseded", "via": "system"}'
       FROM mine m
      WHERE q.job = m.number AND q.key = %(key)s AND q.status IN ('answered', 'expired')
+       AND NOT m.canceled
 ), paused AS (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN m.canceled THEN 'canceled' ELSE 'paused' END::draftsman.run_status,
@@ -66,9 +67,15 @@ SELECT * FROM draftsman.job_questions WHERE job = %(job)s ORDER BY ordinal
 -- Open questions, those that expire soonest first.
 -- name: open
 SELECT q.* FROM draftsman.job_questions q
- WHERE q.status = 'open' AND (%(job)s::bigint IS NULL OR q.job = %(job)s)
+ WHERE q.status = 'open'
  ORDER BY q.expires_at NULLS LAST, q.job
  LIMIT %(limit)s
+
+-- Those of some jobs, each of which has at most one.
+-- name: open_of
+SELECT q.* FROM draftsman.job_questions q
+ WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
+ ORDER BY q.expires_at NULLS LAST, q.job
 
 -- name: answers
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,

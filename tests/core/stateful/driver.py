@@ -1,0 +1,213 @@
+"""Drives model and database side by side: each arrow in both, then everything is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from copy import deepcopy
+from datetime import datetime
+from typing import Any, ClassVar
+
+from hypothesis.stateful import RuleBasedStateMachine, invariant
+
+from draftsman.domain.policy import Policy
+from draftsman.domain.question import Question
+from draftsman.domain.run import Claimed
+from draftsman.errors import DraftsmanError, NotPermitted
+from draftsman.runtime import Runtime
+from tests.core.stateful.model.people import EVERYBODY, Who
+from tests.core.stateful.model.state import Refusal, Worker, facts
+from tests.core.stateful.model.sweeps import LEASE, Model
+from tests.core.stateful.world import BEGIN, QUEUES, World
+from tests.support.server import Server
+
+
+class Driver(RuleBasedStateMachine):
+    """What every rule uses."""
+
+    passed: ClassVar[set[tuple[str, str]]] = set()
+    """Steps of a job, from and to, that any example took."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__()
+        self.world = World(server)
+        self.model = Model(workers=[Worker(here=True), Worker(here=False)])
+        self.works: dict[int, Claimed] = {}
+        """What some worker ever got, by lease."""
+        self.known: list[set[int]] = [set(), set()]
+        """Leases that a worker still knows of."""
+        self.numbers: list[int] = []
+        self.tokens: dict[int, int] = {}
+        self.secrets: list[str] = []
+        self.cuts: dict[int, str] = {}
+        """When the next arrow's connection dies, by session."""
+        self._checked = ""
+        self._order_seen: dict[str, list[int]] = {}
+        for worker, row in enumerate(self.model.workers):
+            self.world.run(self.world.register(worker, here=row.here))
+
+    def teardown(self) -> None:
+        """Note what was passed, and drop the example's database."""
+        self.passed.update(self.world.passed())
+        self.world.close()
+
+    def arrow(
+        self,
+        model: Callable[[], Any],
+        real: Callable[[Runtime], Awaitable[Any]],
+        shape: Callable[[Any], Any] = lambda answer: answer,
+        *,
+        session: int = 0,
+        cuttable: bool = True,
+    ) -> Any:
+        """Do it in both and compare the answers, `shape` tells the real one in the model's words.
+
+        Return the real answer; None when it was refused, as it had to be, or never came. What was
+        cut before its commit must not have happened, what was cut after it must have.
+        """
+        db = self.world.dbs[session]
+        cut = self.cuts.pop(session, None) if cuttable else None
+        db.cut = cut
+        before = deepcopy(self.model) if cut in ("before", "uncommitted") else None
+        expected, refused = self._modelled(model)
+        answer, error = self.world.run(_attempt(real(self.world.rts[session])))
+        db.cut = None
+        if cut is not None and error == "DatabaseUnreachable":
+            self.model = before or self.model
+            self.compare()
+            return None
+        assert error == refused, f"refused with {error} {answer}, the model says {refused}"
+        self.compare()
+        if refused is None:
+            told = shape(answer)
+            assert told == expected, f"answered {told}, the model says {expected}"
+        return answer if refused is None else None
+
+    def compare(self) -> None:
+        """Compare every job, and learn the numbers and tokens of what is new."""
+        found = self.world.look()
+        assert len(found) == len(self.model.jobs), f"{len(found)} jobs, not {len(self.model.jobs)}"
+        self.numbers = [number for number, _, _ in found]
+        for place, (number, token, row) in enumerate(found):
+            job = self.model.jobs[place]
+            told = facts(job)
+            retry_of = None if job.retry_of is None else self.numbers[job.retry_of]
+            told["retry_of"] = retry_of
+            wrong = [
+                f"{name}: {row[name]!r}, the model says {told[name]!r}"
+                for name in told
+                if not _same(row[name], told[name])
+            ]
+            assert not wrong, f"D-{number}: " + "; ".join(wrong)
+            self._learn(number, job.lease, token)
+
+    @invariant()
+    def all_agrees(self) -> None:
+        """What people see, in which order it is claimed, and what must always hold.
+
+        Looked at where the model moved: every arrow has compared the rows themselves.
+        """
+        moved = repr((self.model.now, self.model.workers, self.model.jobs))
+        if moved != self._checked:
+            self._checked = moved
+            self._order_agrees()
+            self.world.run(self._view_agrees(self.world.rts[1]))
+
+    async def _view_agrees(self, rt: Runtime) -> None:
+        stats = await rt.inspect.stats()
+        counts = {status: count for status, count in stats.jobs.items() if count}
+        assert counts == self.model.counts()
+        assert stats.open_questions == len(self.model.asked())
+        border = self.model.now - LEASE
+        live = [one for one in self.model.workers if one.registered and one.beat > border]
+        assert stats.workers == len(live)
+        self._questions_agree(await rt.questions.open(), rt.policy)
+        broken = await rt.inspect.invariants()
+        assert {name: rows for name, rows in broken.items() if rows} == {}
+
+    def _questions_agree(self, found: Sequence[Question], policy: Policy) -> None:
+        """Compare what is open, in which order, and who may decide it."""
+        asked = self.model.asked()
+        told = [(self.numbers[place], ordinal) for place, ordinal in asked]
+        assert [(item.job, item.ordinal) for item in found] == told
+        for item, (place, ordinal) in zip(found, asked, strict=True):
+            job = self.model.jobs[place]
+            mine = job.questions[ordinal - 1]
+            if mine.kind == "approval":
+                assert (tuple(item.approvers), item.quorum) == (mine.approvers, mine.quorum)
+                for who in EVERYBODY:
+                    may = _may(policy, who, item, job.invoker)
+                    assert may == who.decides(mine.approvers, job.invoker), f"{who} may: {may}"
+
+    def _order_agrees(self) -> None:
+        """The real claim hands out each queue in the model's order; tried where that changed."""
+        for queue in QUEUES:
+            order = [self.numbers[place] for place in self.model.order(queue)]
+            if order == self._order_seen.get(queue):
+                continue
+            real = self.world.order(queue)
+            assert real == order, f"queue {queue} is claimed as {real}, the model says {order}"
+            self._order_seen[queue] = order
+
+    def place(self, number: int) -> int:
+        """Return the model's place of a job."""
+        return self.numbers.index(number)
+
+    def second(self, when: datetime | None) -> float | None:
+        """Return an instant as a second of the example."""
+        return None if when is None else (when - BEGIN).total_seconds()
+
+    def leases(self, *, stale: bool, status: str = "running") -> list[int]:
+        """Return leases of a job in this status that a worker got, newest last.
+
+        Stale ones no longer hold; those whose job somebody else has by now come last.
+        """
+        held = [one for one in sorted(self.works) if self.model.holder(one, status)]
+        if not stale:
+            return held
+        lost = [one for one in sorted(self.works) if one not in held]
+        return sorted(lost, key=lambda one: self.model.owner(one).status == status) or held
+
+    def got(self, worker: int, works: list[Claimed]) -> None:
+        """Let a worker know what it got."""
+        for work in works:
+            if work.status in ("claimed", "running"):
+                lease = next(one for one, token in self.tokens.items() if token == work.token)
+                self.works[lease] = work
+                self.known[worker].add(lease)
+
+    def _modelled(self, model: Callable[[], Any]) -> tuple[Any, str | None]:
+        try:
+            return model(), None
+        except Refusal as refusal:
+            return None, str(refusal)
+
+    def _learn(self, number: int, lease: int | None, token: int | None) -> None:
+        assert (lease is None) == (token is None), f"D-{number} has the lease {token}"
+        if lease is None or token is None:
+            return
+        if lease not in self.tokens:
+            assert token not in self.tokens.values(), f"D-{number} has an old lease"
+        assert self.tokens.setdefault(lease, token) == token, f"D-{number} changed its lease"
+
+
+def _may(policy: Policy, who: Who, item: Question, invoker: str) -> bool:
+    try:
+        policy.check_vote(policy.resolve(who.actor), item.approvers, invoker=invoker)
+    except NotPermitted:
+        return False
+    return True
+
+
+async def _attempt(work: Awaitable[Any]) -> tuple[Any, str | None]:
+    try:
+        return await work, None
+    except DraftsmanError as error:
+        return str(error), type(error).__name__
+
+
+def _same(real: Any, told: Any) -> bool:
+    if isinstance(real, float | int) and isinstance(told, float | int):
+        return abs(real - told) < 0.001
+    if isinstance(real, list) and isinstance(told, list | tuple):
+        return len(real) == len(told) and all(map(_same, real, told))
+    return bool(real == told)

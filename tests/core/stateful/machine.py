@@ -1,0 +1,133 @@
+"""All rules together: two processes, the people, the clock and the cuts."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, precondition, rule
+
+from tests.core.stateful.model.people import EVERYBODY, Who
+from tests.core.stateful.model.state import Question, Wanted
+from tests.core.stateful.rules_intake import IntakeRules, invokers, people, pick, sessions, wanted
+from tests.core.stateful.rules_people import PeopleRules, deciders, gates, inputs, texts, times
+from tests.core.stateful.rules_runs import ENDS, WRITES, RunRules
+from tests.core.stateful.rules_sweeps import SweepRules
+from tests.support.server import Server
+
+STAGES = ("queued", "claimed", "running", "input", "input", "gate", "gate", *ENDS)
+"""How far the first jobs of an example are, so that its steps need not begin with all that."""
+waits = st.sampled_from([0.0, 0.0, 10.0, 600.0])
+begun = st.tuples(wanted, st.sampled_from(STAGES), inputs, gates, times)
+
+
+class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
+    """Any of it in any order."""
+
+    @rule(
+        worker=sessions,
+        on_lost=st.sampled_from(["resume", "retry"]),
+        back=st.sampled_from(["settle", "settle", "ask", "write", "write"]),
+        how=st.sampled_from(ENDS),
+        what=st.sampled_from(WRITES),
+        question=st.one_of(inputs, gates),
+    )
+    def take_over(
+        self, worker: int, on_lost: str, back: str, how: str, what: str, question: Question
+    ) -> None:
+        """A worker is said to be dead and the other one goes on; then the dead one comes back."""
+        self.submit([Wanted(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
+        self.claim(worker, free=1, ahead=0)
+        self.sweep("rescue", 0, 1 - worker, True)
+        self.time_passes(60.0)
+        self.sweep("promote", 0, 1 - worker, False)
+        self.claim(1 - worker, free=3, ahead=0)
+        if not self.leases(stale=True):
+            return
+        if back == "settle":
+            self.settle(0, True, how, 1, worker)
+        elif back == "ask":
+            self.ask(0, True, question, 60.0, worker)
+        else:
+            self.write(0, True, what, worker)
+
+    @precondition(lambda self: self.leases(stale=False))
+    @rule(
+        item=inputs,
+        expires_in=times,
+        late=waits,
+        heard=st.lists(st.tuples(people, texts, pick), max_size=3),
+        session=sessions,
+    )
+    def converse(
+        self,
+        item: Question,
+        expires_in: float | None,
+        late: float,
+        heard: list[tuple[Who, str, int]],
+        session: int,
+    ) -> None:
+        """A run asks, people answer in time or too late, and a sweep looks for what is over."""
+        self.ask(0, False, item, expires_in, session)
+        self.time_passes(late)
+        for who, text, event in heard:
+            if self.model.asked():
+                self.answer(0, False, text, who, event, session)
+        self.sweep("expire", 0, session, False)
+
+    @precondition(lambda self: self.leases(stale=False))
+    @rule(
+        item=gates,
+        expires_in=times,
+        late=waits,
+        heard=st.lists(
+            st.tuples(deciders, st.sampled_from([True, True, True, False]), pick),
+            min_size=1,
+            max_size=4,
+        ),
+        session=sessions,
+    )
+    def vote(
+        self,
+        item: Question,
+        expires_in: float | None,
+        late: float,
+        heard: list[tuple[Who, bool, int]],
+        session: int,
+    ) -> None:
+        """A run stops at a gate, people decide in time or too late, and a sweep comes by."""
+        self.ask(0, False, item, expires_in, session)
+        self.time_passes(late)
+        for who, yes, event in heard:
+            if self.model.asked():
+                self.decide(0, False, yes, who, event, session)
+        self.sweep("expire", 0, session, False)
+
+    @initialize(begun=st.lists(begun, min_size=2, max_size=5), who=invokers, worker=sessions)
+    def begin(
+        self,
+        begun: list[tuple[Wanted, str, Question, Question, float | None]],
+        who: Who,
+        worker: int,
+    ) -> None:
+        """Bring the first jobs to where the example finds them."""
+        for item, stage, question, gate, expires_in in begun:
+            self.submit([item], who, 0)
+            if stage == "queued":
+                continue
+            self.claim(worker, free=int(stage != "claimed"), ahead=int(stage == "claimed"))
+            if not self.leases(stale=False):
+                continue
+            if stage in ("input", "gate"):
+                asked = question if stage == "input" else gate
+                self.ask(0, False, asked, expires_in, worker)
+            elif stage in ENDS:
+                self.settle(0, False, stage, 1, worker)
+
+
+def on(server: Server) -> type[Machine]:
+    """Return the machine whose examples each get a database on this server."""
+
+    class OnServer(Machine):
+        def __init__(self) -> None:
+            super().__init__(server)
+
+    return OnServer

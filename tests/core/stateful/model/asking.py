@@ -1,0 +1,148 @@
+"""Questions are asked, answered, lengthened; jobs are canceled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.core.stateful.model.people import Who, named
+from tests.core.stateful.model.runs import Runs
+from tests.core.stateful.model.state import TERMINAL, Job, Question, Refusal, Said, Token
+
+CHOICES = ("red", "blue")
+Verdict = tuple[bool, bool, bool, str]
+"""Accepted, resolved, seen before, and the status of the job then."""
+
+
+class Asking(Runs):
+    def ask(self, job: Job, item: Question, expires_in: float | None) -> int | None:
+        """Ask and park; return the question's ordinal, None for a job to be canceled."""
+        if job.cancel:
+            self.end(job, "canceled", "canceled")
+            return None
+        for old in job.questions:
+            if old.key == item.key and old.status in ("answered", "expired"):
+                old.status, old.outcome = "superseded", "superseded"
+        expires = None if expires_in is None else self.now + expires_in
+        job.questions.append(replace(item, expires=expires))
+        kind = "waiting_for_input" if item.kind == "input" else "waiting_for_approval"
+        self.end(job, kind, "paused")
+        return len(job.questions)
+
+    def answer(self, place: int, number: int, event: str, text: str, who: Who) -> Verdict:
+        """Take what somebody writes to a question."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if (before := _seen(job, number, event)) is not None:
+            return before.accepted, item.status != "open", True, job.status
+        if item.kind != "input":
+            raise Refusal("UsageError")
+        meant = next((choice for choice in CHOICES if choice == text.lower()), None)
+        meant = CHOICES[int(text) - 1] if text in ("1", "2") else meant
+        if meant is None and not (item.freeform and text) and item.status == "open":
+            raise Refusal("UsageError")
+        allowed = who.has("responder", job.invoker)
+        said = Said(number, event, who.voter, allowed, text=meant or text)
+        if self._keep(job, item, said):
+            self._resolve(job, item, said, "answered", (who.voter,))
+        return said.accepted, item.status != "open", False, job.status
+
+    def decide(
+        self, place: int, number: int, event: str, yes: bool, who: Who, token: int | None = None
+    ) -> Verdict:
+        """Take an approval or a denial, with a token or without."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if (before := _seen(job, number, event)) is not None:
+            return before.accepted, item.status != "open", True, job.status
+        if item.kind == "input":
+            raise Refusal("UsageError")
+        allowed, voter = who.decides(item.approvers, job.invoker), who.voter
+        given = None if token is None else self.tokens[token]
+        if given is not None:
+            allowed = (given.job, given.question) == (place, number)
+            allowed = allowed and not given.used and not given.replaced
+            voter = given.approver if allowed else voter
+            allowed = allowed and voter in named(item.approvers) and voter != job.invoker
+        votes = [said.voter for said in job.said if said.question == number and said.accepted]
+        said = Said(number, event, voter, allowed)
+        if not self._keep(job, item, said, again=yes and voter in votes):
+            return False, item.status != "open", False, job.status
+        if given is not None:
+            given.used = True
+        if not yes:
+            self._resolve(job, item, said, "denied", (voter,))
+        elif len(votes) + 1 >= item.quorum:
+            self._resolve(job, item, said, "approved", (*votes, voter))
+        else:
+            job.trail.append("vote_received")
+        return True, item.status != "open", False, job.status
+
+    def extend(self, place: int, number: int, seconds: float | None, who: Who) -> float | None:
+        """Move the end of a question's time."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if not who.has("operator", job.invoker):
+            raise Refusal("NotPermitted")
+        if item.status != "open" or self._over(item):
+            raise Refusal("QuestionClosed")
+        start = self.now if item.expires is None else max(item.expires, self.now)
+        item.expires = None if seconds is None else start + seconds
+        job.trail.append("question_extended")
+        return item.expires
+
+    def mint(self, place: int, number: int, approver: str, who: Who) -> int:
+        """Make a token that decides a gate in an approver's name."""
+        item = self.jobs[place].questions[number - 1]
+        if not who.has("operator") or approver not in named(item.approvers):
+            raise Refusal("NotPermitted")
+        mine = (place, number, approver)
+        older = [one for one in self.tokens if (one.job, one.question, one.approver) == mine]
+        if item.status != "open" or any(one.used for one in older):
+            raise Refusal("QuestionClosed")
+        for one in older:
+            one.replaced = True
+        self.tokens.append(Token(*mine))
+        return len(self.tokens) - 1
+
+    def cancel(self, place: int, who: Who, *, force: bool) -> tuple[str, bool]:
+        """End a job, or ask its worker to; return its status and whether it was only asked."""
+        job = self.jobs[place]
+        if not who.has("operator", job.invoker):
+            raise Refusal("NotPermitted")
+        if job.status in TERMINAL:
+            raise Refusal("Refused")
+        if job.status == "running" and not force:
+            job.trail += [] if job.cancel else ["cancel_requested"]
+            job.cancel = True
+            return "running", True
+        job.cancel = True
+        if job.status == "running":
+            job.runs[-1] = "canceled"
+        if (item := job.open) is not None:
+            item.status, item.outcome = "canceled", "canceled"
+        job.move("canceled")
+        return "canceled", False
+
+    def _over(self, item: Question) -> bool:
+        return item.expires is not None and item.expires <= self.now
+
+    def _keep(self, job: Job, item: Question, said: Said, *, again: bool = False) -> bool:
+        """Keep a response; return whether it counts."""
+        said.late = said.accepted and (item.status != "open" or self._over(item))
+        said.accepted = said.accepted and not said.late and not again
+        job.said.append(said)
+        if not said.accepted:
+            job.trail.append("answer_refused")
+        return said.accepted
+
+    def _resolve(
+        self, job: Job, item: Question, said: Said, outcome: str, by: tuple[str, ...]
+    ) -> None:
+        item.status, item.outcome, item.by = "answered", outcome, by
+        job.trail.append("answer_received")
+        if outcome == "denied" and item.on_deny == "fail":
+            job.error = "PERMANENT"
+            job.move("failed")
+        else:
+            job.move("resumed")
+
+
+def _seen(job: Job, number: int, event: str) -> Said | None:
+    return next((one for one in job.said if (one.question, one.event) == (number, event)), None)

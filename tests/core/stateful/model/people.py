@@ -1,0 +1,63 @@
+"""Who may do what, told once more and without the product's policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from tests.support.people import GROUPS, PEOPLE
+
+
+@dataclass(frozen=True)
+class Who:
+    """Somebody on a channel; `person` where the configuration knows one behind it."""
+
+    channel: str
+    id: str
+    person: str | None
+    owner: bool = False
+
+    @property
+    def voter(self) -> str:
+        """Whose voice it is."""
+        return self.person or f"{self.channel}:{self.id}"
+
+    @property
+    def actor(self) -> Actor:
+        """What the channel hands to the product: no person, no roles, but for the owner."""
+        person = self.person if self.owner else None
+        return Actor(Source(self.channel), self.id, self.id, person=person, owner=self.owner)
+
+    def has(self, role: str, invoker: str | None = None) -> bool:
+        """Return whether they have the role, or it is their own job."""
+        if self.owner or (self.person is not None and role in PEOPLE[self.person]["roles"]):
+            return True
+        return invoker is not None and invoker in (self.voter, f"{self.channel}:{self.id}")
+
+    def decides(self, approvers: Iterable[str], invoker: str) -> bool:
+        """Return whether they may approve or deny a gate of somebody's job."""
+        if self.owner:
+            return True
+        if self.person is None or not self.has("approver"):
+            return False
+        return self.person in named(approvers) and self.person != invoker
+
+
+def named(approvers: Iterable[str]) -> set[str]:
+    """Return the people that names and groups stand for."""
+    return {person for name in approvers for person in GROUPS.get(name, [name])}
+
+
+def _everybody() -> list[Who]:
+    found = [Who("cli", "root", "root", owner=True)]
+    for name, person in PEOPLE.items():
+        for channel, key in (("cli", "login"), ("slack", "slack"), ("trello", "trello")):
+            if key in person:
+                found.append(Who(channel, person[key], name))
+    return [*found, Who("slack", "U-STRANGER", None), Who("trello", "U-CAROL", None)]
+
+
+EVERYBODY = _everybody()
+SYSTEM = Who("internal", "system", None)

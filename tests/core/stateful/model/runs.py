@@ -1,0 +1,138 @@
+"""Jobs come into the hands of workers, and leave them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from math import exp
+
+from tests.core.stateful.model.state import CLAIMABLE, Job, Lease, State
+
+KEPT = 5
+"""Checkpoints that stay."""
+
+
+class Runs(State):
+    def exchange(
+        self,
+        worker: int,
+        done: Sequence[tuple[int, int]],
+        *,
+        queues: Sequence[str],
+        types: Collection[str],
+        skip: Collection[str],
+        free: int,
+        ahead: int,
+    ) -> set[tuple[int, str]]:
+        """Settle and claim; return (job, status) of what was settled and what was got."""
+        picked = self.picks(queues, skip, free + ahead)
+        answer = set()
+        for lease, result in done:
+            if (job := self.holder(lease)) is not None:
+                answer.add((self.leases[lease].job, self.end(job, "completed", "completed")))
+                job.result = result if job.status == "completed" else None
+        for rank, place in enumerate(picked):
+            answer.add(
+                (
+                    place,
+                    self.take(
+                        place, worker, slot=rank < free and self.jobs[place].wanted.type in types
+                    ),
+                )
+            )
+        return answer
+
+    def picks(self, queues: Sequence[str], skip: Collection[str], limit: int) -> list[int]:
+        """Return what a claim takes, first first."""
+        found = [place for queue in queues for place in self.order(queue)]
+        return [place for place in found if self.jobs[place].wanted.type not in skip][:limit]
+
+    def start(self, lease: int) -> bool:
+        """Start what was claimed ahead."""
+        if (job := self.holder(lease, "claimed")) is None:
+            return False
+        self._begin(job)
+        return True
+
+    def give_back(self, lease: int) -> None:
+        """Return what was claimed ahead."""
+        if (job := self.holder(lease, "claimed")) is not None:
+            job.move(job.claimed_from or "")
+
+    def owns(self, lease: int) -> Job | None:
+        """Return the job that takes progress of this run: nobody wants it canceled."""
+        job = self.holder(lease)
+        return job if job is not None and not job.cancel else None
+
+    def checkpoint(self, job: Job, data: int) -> None:
+        job.checkpoints = [*job.checkpoints, data][-KEPT:]
+
+    def end(self, job: Job, status: str, run: str, error: str | None = None) -> str:
+        """End a run; a job that somebody wants canceled is canceled, whatever came out."""
+        job.runs[-1] = "canceled" if job.cancel else run
+        job.error = error or job.error
+        status = "canceled" if job.cancel else status
+        job.cancel = status == "canceled"
+        job.move(status)
+        return status
+
+    def snooze(self, job: Job, seconds: float) -> str:
+        if not job.cancel:
+            job.due = self.now + seconds
+        return self.end(job, "scheduled", "paused")
+
+    def fail(self, job: Job, error: str, wait: float) -> str:
+        """End a run with an error of this class; `wait` is what the other side asked for."""
+        status, due = "failed", job.due
+        if error == "TRANSIENT_INFRA":
+            status = "retrying" if job.attempts < job.wanted.max_attempts else "dead_letter"
+            due = self.now + max(exp(min(10, job.attempts + 1)), wait)
+            job.attempts += status == "retrying" and not job.cancel
+        elif error == "TRANSIENT_APP":
+            status = "retrying" if job.retries < job.wanted.max_retries else "dead_letter"
+            due = self.now + wait
+            job.retries += status == "retrying" and not job.cancel
+        if status == "retrying" and not job.cancel:
+            job.due = due
+        return self.end(job, status, "failed", error)
+
+    def beat(self, worker: int, leases: Sequence[int]) -> tuple[bool, set[tuple[int, bool, bool]]]:
+        """Beat; return whether the worker is registered, and (lease, owned, canceled) of each."""
+        who, pulses = self.workers[worker], set()
+        if who.registered:
+            who.beat = self.now
+        for lease in leases:
+            job = self.jobs[self.leases[lease].job]
+            if self.holder(lease) is not None:
+                job.beat = self.now
+            pulses.add((lease, job.lease == lease, job.cancel))
+        return who.registered, pulses
+
+    def return_unknown(self, worker: int, known: Collection[int]) -> int:
+        """Give back what the worker holds and does not know of."""
+        found = 0
+        for job in self.jobs:
+            if job.lease is None or self.leases[job.lease].worker != worker or job.lease in known:
+                continue
+            found += 1
+            if job.status == "claimed":
+                job.move(job.claimed_from or "")
+            else:
+                self.end(job, "resumed", "interrupted")
+        return found
+
+    def take(self, place: int, worker: int, *, slot: bool = True) -> str:
+        """Give a job to a worker, who starts it if there is a slot."""
+        job = self.jobs[place]
+        assert job.status in CLAIMABLE
+        self.leases.append(Lease(worker, place))
+        origin = job.status
+        job.move("claimed")
+        job.claimed_from, job.claimed_at, job.lease = origin, self.now, len(self.leases) - 1
+        if slot:
+            self._begin(job)
+        return job.status
+
+    def _begin(self, job: Job) -> None:
+        job.move("running")
+        job.runs.append("running")
+        job.beat = self.now

@@ -1,0 +1,240 @@
+"""What the model remembers: the same nouns as the database, in plain Python, with its own rules.
+
+Times are seconds since the beginning of an example. Jobs are known by their place in `jobs`, leases
+by theirs in `leases`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+TERMINAL = {"completed", "failed", "dead_letter", "canceled", "expired"}
+CLAIMABLE = {"queued", "resumed"}
+WAITING = {"waiting_for_input", "waiting_for_approval"}
+ARRIVAL = {
+    "completed": "job_completed",
+    "dead_letter": "queue_job_dead",
+    "canceled": "job_canceled",
+    "expired": "job_expired",
+    "failed": "job_failed",
+    "claimed": "job_claimed",
+    "running": "job_started",
+    "retrying": "job_retrying",
+    "scheduled": "job_paused",
+    "waiting_for_input": "needs_input",
+    "waiting_for_approval": "needs_approval",
+}
+"""The kind of event by where a job arrives; for `queued` and `resumed` by where it came from."""
+DEPARTURE = {
+    ("scheduled", "queued"): "job_promoted",
+    ("scheduled", "resumed"): "job_woken",
+    ("claimed", "queued"): "job_returned",
+    ("claimed", "resumed"): "job_returned",
+    ("running", "resumed"): "job_handed_back",
+    ("retrying", "queued"): "job_retried",
+    ("waiting_for_input", "resumed"): "job_resumed",
+    ("waiting_for_approval", "resumed"): "job_resumed",
+}
+
+
+class Refusal(Exception):
+    """The product has to refuse, with the error of this name."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A request; `content` is what makes it another one."""
+
+    type: str = "noop"
+    key: str | None = None
+    content: int = 0
+    queue: str = "one"
+    priority: int = 0
+    subject: str | None = None
+    delay: float | None = None
+    max_attempts: int = 1
+    max_retries: int = 1
+    on_lost: str = "retry"
+
+
+@dataclass
+class Said:
+    """A response as it is kept."""
+
+    question: int
+    event: str
+    voter: str
+    accepted: bool
+    late: bool = False
+    text: str | None = None
+
+
+@dataclass
+class Question:
+    key: str
+    kind: str
+    approvers: tuple[str, ...] = ()
+    quorum: int = 1
+    freeform: bool = False
+    on_expire: str = "expire"
+    on_deny: str = "fail"
+    text: str = ""
+    expires: float | None = None
+    status: str = "open"
+    outcome: str | None = None
+    by: tuple[str, ...] = ()
+
+
+@dataclass
+class Job:
+    wanted: Wanted
+    invoker: str
+    status: str
+    priority: int
+    due: float | None = None
+    retry_of: int | None = None
+    root: int | None = None
+    chain: int = 0
+    answers: dict[str, str | None] | None = None
+    claimed_from: str | None = None
+    lease: int | None = None
+    claimed_at: float = 0.0
+    beat: float = 0.0
+    attempts: int = 0
+    retries: int = 0
+    error: str | None = None
+    cancel: bool = False
+    result: int | None = None
+    version: int = 1
+    trail: list[str] = field(default_factory=lambda: ["job_created"])
+    runs: list[str] = field(default_factory=list)
+    questions: list[Question] = field(default_factory=list)
+    said: list[Said] = field(default_factory=list)
+    checkpoints: list[int] = field(default_factory=list)
+    steps: dict[str, int | None] = field(default_factory=dict)
+    logged: set[tuple[int, int]] = field(default_factory=set)
+
+    @property
+    def open(self) -> Question | None:
+        """The question that people see."""
+        return next((item for item in self.questions if item.status == "open"), None)
+
+    def move(self, to: str) -> None:
+        """Go one step, and leave its event."""
+        assert self.status not in TERMINAL
+        kind = DEPARTURE[self.status, to] if to in CLAIMABLE else ARRIVAL[to]
+        if self.status == "running" and to not in ("running", "claimed"):
+            assert self.runs[-1] != "running", "a run that ends says how"
+        self.status, self.version = to, self.version + 1
+        self.trail.append(kind)
+        if to not in ("claimed", "running"):
+            self.lease = None
+        if to != "claimed":
+            self.claimed_from = None
+
+
+@dataclass
+class Lease:
+    """Who got which job; the place in the list stands for the token."""
+
+    worker: int
+    job: int
+
+
+@dataclass
+class Worker:
+    """A worker's row; one on another host is known by its session lock alone."""
+
+    here: bool
+    registered: bool = True
+    beat: float = 0.0
+    unlocked: float | None = None
+
+
+@dataclass
+class Token:
+    """A single-use approval token."""
+
+    job: int
+    question: int
+    approver: str
+    used: bool = False
+    replaced: bool = False
+
+
+@dataclass
+class State:
+    """All of it, at `now`."""
+
+    now: float = 0.0
+    jobs: list[Job] = field(default_factory=list)
+    leases: list[Lease] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+    tokens: list[Token] = field(default_factory=list)
+    leader: int | None = None
+    term: int = 0
+    leader_until: float = 0.0
+
+    def owner(self, lease: int) -> Job:
+        """Return the job that a lease was for."""
+        return self.jobs[self.leases[lease].job]
+
+    def holder(self, lease: int, status: str = "running") -> Job | None:
+        """Return the job that this lease still holds, in this status."""
+        job = self.owner(lease)
+        return job if job.lease == lease and job.status == status else None
+
+    def counts(self) -> dict[str, int]:
+        """Return how many jobs are in each status that any is in."""
+        found: dict[str, int] = {}
+        for job in self.jobs:
+            found[job.status] = found.get(job.status, 0) + 1
+        return found
+
+    def order(self, queue: str) -> list[int]:
+        """Return what is claimable in a queue, first first: by priority, then oldest."""
+        found = [
+            (-job.priority, place)
+            for place, job in enumerate(self.jobs)
+            if job.status in CLAIMABLE and job.wanted.queue == queue
+        ]
+        return [place for _, place in sorted(found)]
+
+    def asked(self) -> list[tuple[int, int]]:
+        """Return open questions as (job, ordinal), those that expire soonest first."""
+        found = [
+            (item.expires is None, item.expires or 0.0, place, ordinal)
+            for place, job in enumerate(self.jobs)
+            for ordinal, item in enumerate(job.questions, 1)
+            if item.status == "open"
+        ]
+        return [(place, ordinal) for *_, place, ordinal in sorted(found)]
+
+
+def facts(job: Job) -> dict[str, Any]:
+    """Return what the database has to say of a job, under the names of `world.LOOK`."""
+    return {
+        "status": job.status,
+        "version": job.version,
+        "claimed_from": job.claimed_from,
+        "run_count": len(job.runs),
+        "attempts": job.attempts,
+        "retry_count": job.retries,
+        "error_class": job.error,
+        "canceled": job.cancel,
+        "result": job.result,
+        "due": job.due if job.status in ("scheduled", "retrying") else None,
+        "retry_of": job.retry_of,
+        "given": job.answers,
+        "trail": job.trail,
+        "runs": job.runs,
+        "beat": job.beat if job.status == "running" else None,
+        "questions": [
+            [item.key, item.status, item.outcome, item.expires] for item in job.questions
+        ],
+        "said": [[item.question, item.voter, item.accepted] for item in job.said],
+        "checkpoints": job.checkpoints,
+        "steps": job.steps,
+        "logs": len(job.logged),
+    }

@@ -1,0 +1,136 @@
+"""The leader's work: what is due, what is over, who is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import suppress
+from math import exp
+
+from tests.core.stateful.model.asking import Asking
+from tests.core.stateful.model.intake import Intake
+from tests.core.stateful.model.people import SYSTEM
+from tests.core.stateful.model.state import WAITING, Job, Refusal
+
+LEASE = 30.0
+"""Seconds without a sign of life after which a run is lost."""
+UNLOCKED = 15.0
+"""Seconds that a silent worker's session lock is free before it counts as dead."""
+FORGOTTEN = 60.0
+"""Seconds after which a silent worker's row goes."""
+Term = tuple[int, int] | None
+"""Owner and term of a leader; None: by hand."""
+
+
+class Model(Intake, Asking):
+    """All the arrows."""
+
+    def leads(self, term: Term) -> bool:
+        """Return whether a sweep of this term may work."""
+        return term is None or (term == (self.leader, self.term) and self.leader_until > self.now)
+
+    def acquire(self, owner: int, seconds: float) -> int | None:
+        dead = self._dead()
+        if self.leader is not None and self.leader_until > self.now and self.leader not in dead:
+            return None
+        self.leader, self.term, self.leader_until = owner, self.term + 1, self.now + seconds
+        return self.term
+
+    def renew(self, term: tuple[int, int], seconds: float) -> bool:
+        if leads := self.leads(term):
+            self.leader_until = self.now + seconds
+        return leads
+
+    def resign(self, term: tuple[int, int]) -> None:
+        if self.leads(term):
+            self.leader_until = self.now
+
+    def expire(self, term: Term) -> int:
+        found = [job for job in self.jobs if job.open and self._over(job.open)]
+        if not self.leads(term):
+            return 0
+        for job in found:
+            item = job.open
+            assert item is not None
+            assert job.status in WAITING
+            default = item.on_expire == "default"
+            item.status = "answered" if default else "expired"
+            item.outcome = "answered" if default else "expired"
+            job.trail.append("question_expired")
+            job.move("expired" if item.on_expire == "expire" else "resumed")
+        return len(found)
+
+    def promote(self, term: Term) -> int:
+        late = {"scheduled", "retrying"}
+        found = [
+            job
+            for job in self.jobs
+            if job.status in late and job.due is not None and job.due <= self.now
+        ]
+        if not self.leads(term):
+            return 0
+        for job in found:
+            slept = job.status == "scheduled" and job.runs
+            if job.status == "retrying":
+                job.due = None
+            job.move("resumed" if slept else "queued")
+        return len(found)
+
+    def rescue(self, term: Term, gone: Collection[int]) -> int:
+        dead = {*self._dead(), *gone}
+        found = [job for job in self.jobs if job.lease is not None and self._lost(job, dead)]
+        if not self.leads(term):
+            return 0
+        for job in found:
+            self._take_back(job)
+        return len(found)
+
+    def reap(self, term: Term) -> int:
+        dead = self._dead()
+        busy = {self.leases[job.lease].worker for job in self.jobs if job.lease is not None}
+        found = [
+            one
+            for place, one in enumerate(self.workers)
+            if one.registered
+            and place not in busy
+            and (place in dead or one.beat < self.now - FORGOTTEN)
+        ]
+        if not self.leads(term):
+            return 0
+        for one in found:
+            one.registered, one.unlocked = False, None
+        return len(found)
+
+    def _dead(self) -> set[int]:
+        """Look after session locks, and return who is known to have died."""
+        dead = set()
+        for place, one in enumerate(self.workers):
+            if one.registered and one.unlocked is None:
+                one.unlocked = self.now
+            border = self.now - UNLOCKED
+            free = one.unlocked is not None and one.unlocked < border
+            if one.registered and not one.here and free and one.beat < border:
+                dead.add(place)
+        return dead
+
+    def _lost(self, job: Job, dead: Collection[int]) -> bool:
+        assert job.lease is not None
+        place = self.leases[job.lease].worker
+        worker, sign = self.workers[place], job.beat
+        if job.status == "claimed":
+            sign = max(worker.beat, job.claimed_at) if worker.registered else job.claimed_at
+        return place in dead or sign < self.now - LEASE
+
+    def _take_back(self, job: Job) -> None:
+        if job.status == "claimed":
+            job.move(job.claimed_from or "")
+            return
+        spent = job.attempts >= job.wanted.max_attempts
+        status = {"retry": "retrying", "resume": "resumed"}.get(job.wanted.on_lost, "failed")
+        if not job.cancel and not spent:
+            job.attempts += 1
+        if status == "retrying" and not spent and not job.cancel:
+            job.due = self.now + exp(min(10, job.attempts))
+        status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
+        if status == "failed" and job.wanted.on_lost == "new_job":
+            with suppress(Refusal):
+                self.successor(self.jobs.index(job), SYSTEM, fresh=True)

@@ -1,0 +1,206 @@
+"""Rules: runs ask, people answer, lengthen, cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.question import Ask
+from draftsman.errors import LeaseLost
+from draftsman.runtime import Runtime
+from tests.core.stateful.driver import Driver
+from tests.core.stateful.model.asking import CHOICES
+from tests.core.stateful.model.people import EVERYBODY, Who
+from tests.core.stateful.model.state import TERMINAL, Question
+from tests.core.stateful.rules_intake import people, pick, seldom, sessions
+
+times = st.sampled_from([10.0, 10.0, 60.0, 600.0, None])
+inputs = st.builds(
+    Question,
+    key=st.sampled_from(["pick", "pick", "name"]),
+    kind=st.just("input"),
+    freeform=st.booleans(),
+    on_expire=st.sampled_from(["expire", "default", "continue"]),
+    text=st.sampled_from(["Which?", "Which one?"]),
+)
+gates = st.builds(
+    Question,
+    key=st.sampled_from(["gate", "gate", "other gate"]),
+    kind=st.just("approval"),
+    approvers=st.sampled_from([("carol", "dave"), ("leads",), ("erin", "leads"), ("carol",), ()]),
+    quorum=st.sampled_from([1, 1, 2, 2, 3]),
+    on_deny=st.sampled_from(["fail", "continue"]),
+    text=st.sampled_from(["Deploy?", "Deploy now?"]),
+)
+deciders = st.sampled_from([who for who in EVERYBODY if who.has("approver")])
+texts = st.sampled_from(["red", "BLUE", "2", "green", ""])
+SOON = 8
+"""Clicks and messages of an example: few, so that some come again."""
+
+
+class PeopleRules(Driver):
+    @precondition(lambda self: self.leases(stale=False))
+    @rule(
+        n=pick,
+        stale=seldom,
+        item=st.one_of(inputs, gates),
+        expires_in=times,
+        session=sessions,
+    )
+    def ask(
+        self, n: int, stale: bool, item: Question, expires_in: float | None, session: int
+    ) -> None:
+        leases = self.leases(stale=stale)
+        lease = leases[-1 - n % len(leases)]
+        work = self.works[lease]
+        self.arrow(
+            lambda: self._asked(lease, item, expires_in),
+            lambda rt: _ask(rt, work, item, expires_in),
+            session=session,
+        )
+
+    @precondition(lambda self: self._questions(""))
+    @rule(
+        n=pick,
+        closed=seldom,
+        text=texts,
+        who=people,
+        event=st.integers(0, SOON),
+        session=sessions,
+    )
+    def answer(self, n: int, closed: bool, text: str, who: Who, event: int, session: int) -> None:
+        """Somebody writes to a question, or to a gate, which words never decide."""
+        found = self._questions("" if closed else "input") or self._questions("")
+        place, number = found[-1 - n % len(found)]
+        self._respond(place, number, {"text": text}, who, event, session)
+
+    @precondition(lambda self: self._questions("approval"))
+    @rule(
+        n=pick,
+        closed=seldom,
+        yes=st.sampled_from([True, True, False]),
+        who=deciders,
+        event=st.integers(0, SOON),
+        session=sessions,
+    )
+    def decide(self, n: int, closed: bool, yes: bool, who: Who, event: int, session: int) -> None:
+        found = self._questions("approval")
+        found = self._questions("") if closed or not found else found
+        place, number = found[-1 - n % len(found)]
+        self._respond(place, number, {"decision": yes}, who, event, session)
+
+    @precondition(lambda self: self._questions("approval"))
+    @rule(n=pick, who=people, session=sessions)
+    def mint_token(self, n: int, who: Who, session: int) -> None:
+        found = self._questions("approval")
+        place, number = found[-1 - n % len(found)]
+        approver = ("carol", "erin", "dave")[n % 3]
+        secret = self.arrow(
+            lambda: self.model.mint(place, number, approver, who),
+            lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, who.actor),
+            lambda _: len(self.secrets),
+            session=session,
+            cuttable=False,
+        )
+        self.secrets += [secret] if secret else []
+
+    @precondition(lambda self: self.secrets and self._questions("approval"))
+    @rule(n=pick, m=pick, who=people, yes=st.booleans(), event=st.integers(0, SOON))
+    def decide_by_token(self, n: int, m: int, who: Who, yes: bool, event: int) -> None:
+        """Whoever has the token, it speaks for its approver, once, at its gate."""
+        token = len(self.secrets) - 1 - n % len(self.secrets)
+        given = self.model.tokens[token]
+        found = self._questions("approval")
+        place, number = (given.job, given.question) if m % 4 else found[-1 - m % len(found)]
+        self._respond(place, number, {"decision": yes}, who, event, 0, token)
+
+    @precondition(lambda self: self._questions(""))
+    @rule(n=pick, seconds=times, who=people, session=sessions)
+    def extend(self, n: int, seconds: float | None, who: Who, session: int) -> None:
+        found = self._questions("")
+        place, number = found[-1 - n % len(found)]
+        self.arrow(
+            lambda: self.model.extend(place, number, seconds, who),
+            lambda rt: rt.questions.extend(self.numbers[place], number, seconds, who.actor),
+            self.second,
+            session=session,
+        )
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(n=pick, ended=seldom, who=people, force=st.booleans(), session=sessions)
+    def cancel(self, n: int, ended: bool, who: Who, force: bool, session: int) -> None:
+        places = [
+            place
+            for place, job in enumerate(self.model.jobs)
+            if ended or job.status not in TERMINAL
+        ]
+        if not places:
+            return
+        place = places[-1 - n % len(places)]
+        self.arrow(
+            lambda: self.model.cancel(place, who, force=force),
+            lambda rt: rt.operate.cancel(self.numbers[place], who.actor, force=force),
+            lambda found: (str(found.status), found.requested),
+            session=session,
+        )
+
+    def _questions(self, kind: str) -> list[tuple[int, int]]:
+        """Return questions as (job, ordinal): open ones of this kind; all if no kind is given."""
+        return [
+            (place, ordinal)
+            for place, job in enumerate(self.model.jobs)
+            for ordinal, item in enumerate(job.questions, 1)
+            if not kind or (item.kind == kind and item.status == "open")
+        ]
+
+    def _asked(self, lease: int, item: Question, expires_in: float | None) -> Any:
+        if (job := self.model.holder(lease)) is None:
+            return "lost"
+        number = self.model.ask(job, item, expires_in)
+        place = self.model.leases[lease].job
+        return None if number is None else f"D-{self.numbers[place]}/{number}"
+
+    def _respond(
+        self,
+        place: int,
+        number: int,
+        said: dict[str, Any],
+        who: Who,
+        event: int,
+        session: int,
+        token: int | None = None,
+    ) -> None:
+        secret = None if token is None else self.secrets[token]
+        response = Response(source_event_id=f"event {event}", token=secret, **said)
+        told = (place, number, response.source_event_id)
+        self.arrow(
+            lambda: (
+                self.model.answer(*told, said["text"], who)
+                if "text" in said
+                else self.model.decide(*told, said["decision"], who, token)
+            ),
+            lambda rt: rt.questions.answer(self.numbers[place], number, response, who.actor),
+            _verdict,
+            session=session,
+        )
+
+
+async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None) -> str | None:
+    fields: dict[str, Any] = {"key": item.key, "kind": item.kind, "text": item.text}
+    fields |= {"expires_in": expires_in, "never_expires": expires_in is None}
+    if item.kind == "input":
+        fields |= {"choices": CHOICES, "freeform": item.freeform, "on_expire": item.on_expire}
+        fields["default"] = "blue" if item.on_expire == "default" else None
+    else:
+        fields |= {"approvers": item.approvers, "quorum": item.quorum, "on_deny": item.on_deny}
+    try:
+        return await rt.questions.ask(work.lease, Ask(**fields))
+    except LeaseLost:
+        return "lost"
+
+
+def _verdict(found: Verdict) -> tuple[bool, bool, bool, str]:
+    return found.accepted, found.resolved, found.duplicate, str(found.job_status)

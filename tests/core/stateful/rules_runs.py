@@ -1,0 +1,271 @@
+"""Rules: two workers claim, run, crash, and come back with what they had."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from draftsman.domain.outcome import Cancel, Done, Snooze
+from draftsman.domain.run import Claimed
+from draftsman.errors import Failure, LeaseLost
+from draftsman.runtime import Runtime
+from tests.core.stateful.driver import Driver
+from tests.core.stateful.model.people import EVERYBODY
+from tests.core.stateful.rules_intake import pick, seldom, sessions
+from tests.core.stateful.world import QUEUES, TYPES, worker_id
+
+ENDS = ("done", "snooze", "cancel", "infra", "app", "app", "permanent", "hand_back", "canceled")
+WRITES = ("checkpoint", "begin", "finish", "event", "log", "usage")
+WAIT = 200.0
+"""Seconds that an overloaded server asks to be left alone."""
+
+
+class RunRules(Driver):
+    @rule(
+        worker=sessions,
+        done=st.booleans(),
+        free=st.sampled_from([2, 1, 3, 0]),
+        ahead=st.integers(0, 2),
+        queues=st.sampled_from([QUEUES, QUEUES, QUEUES[::-1], QUEUES[:1]]),
+        types=st.sampled_from([TYPES, TYPES, TYPES[:1]]),
+        skip=st.sampled_from([(), (), TYPES[1:]]),
+        n=pick,
+    )
+    def exchange(
+        self,
+        worker: int,
+        done: bool,
+        free: int,
+        ahead: int,
+        queues: tuple[str, ...],
+        types: tuple[str, ...],
+        skip: tuple[str, ...],
+        n: int,
+    ) -> None:
+        leases = self.leases(stale=n % 3 == 0)
+        leases = sorted({leases[-1 - n % len(leases)], leases[0]}) if done and leases else []
+        self.claim(worker, leases, queues, types=types, skip=skip, free=free, ahead=ahead)
+
+    def claim(
+        self, worker: int, leases: Sequence[int] = (), queues: Sequence[str] = QUEUES, **how: Any
+    ) -> None:
+        """Settle and claim; every type is known unless some are named."""
+        how = {"types": TYPES, "skip": ()} | how
+        got = self.arrow(
+            lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
+            lambda rt: rt.claim(worker_id(worker), queues).exchange(
+                [(self.works[i].lease, {"n": i}) for i in leases], **how
+            ),
+            lambda found: {(self.place(work.number), str(work.status)) for work in found},
+            session=worker,
+        )
+        self.got(worker, got or [])
+
+    @rule(first=st.integers(1, 2), second=st.integers(1, 2), queue=st.sampled_from(QUEUES))
+    def both_claim(self, first: int, second: int, queue: str) -> None:
+        """The second claims while the first has not committed: nothing twice, nothing left out."""
+        picked = self.model.picks([queue], (), first + second)
+        halves = picked[:first], picked[first:]
+        works = self.world.overlap(
+            lambda rt: _claim(rt, 0, queue, first), lambda rt: _claim(rt, 1, queue, second)
+        )
+        for worker, half in enumerate(halves):
+            for place in half:
+                self.model.take(place, worker)
+        self.compare()
+        for worker, half in enumerate(halves):
+            got = {self.place(work.number) for work in works[worker]}
+            assert got == set(half), f"worker {worker} got {got}, the model says {half}"
+            self.got(worker, works[worker])
+
+    @precondition(lambda self: self.leases(stale=False, status="claimed"))
+    @rule(n=pick, stale=seldom, back=st.booleans(), session=sessions)
+    def start_or_give_back(self, n: int, stale: bool, back: bool, session: int) -> None:
+        leases = self.leases(stale=stale, status="claimed")
+        lease = leases[-1 - n % len(leases)]
+        mine = [self.works[lease].lease]
+        claim = self.world.rts[session].claim(worker_id(session), QUEUES)
+        if back:
+            self.arrow(
+                lambda: self.model.give_back(lease),
+                lambda _: claim.give_back(mine, "drained"),
+                session=session,
+            )
+            return
+        got = self.arrow(
+            lambda: self.model.start(lease), lambda _: claim.start(mine), bool, session=session
+        )
+        if got:
+            self.works[lease] = got[0]
+
+    @precondition(lambda self: self.works)
+    @rule(n=pick, stale=seldom, what=st.sampled_from(WRITES), session=sessions)
+    def write(self, n: int, stale: bool, what: str, session: int) -> None:
+        """A run saves something; one that lost its job must be told and write nothing."""
+        if not (leases := self.leases(stale=stale)):
+            return
+        lease = leases[-1 - n % len(leases)]
+        key = f"step {n % 2}"
+        self.arrow(
+            lambda: self._written(lease, what, n, key),
+            lambda rt: _write(rt, self.works[lease], what, n, key),
+            session=session,
+        )
+
+    @precondition(lambda self: self.leases(stale=False))
+    @rule(
+        n=pick,
+        stale=seldom,
+        how=st.sampled_from(ENDS),
+        value=st.integers(1, 6),
+        session=sessions,
+        stop=seldom,
+    )
+    def settle(
+        self, n: int, stale: bool, how: str, value: int, session: int, stop: bool = False
+    ) -> None:
+        """A run ends; with `stop` somebody wanted its job canceled just before."""
+        leases = self.leases(stale=stale)
+        lease = leases[-1 - n % len(leases)]
+        work, root = self.works[lease], EVERYBODY[0]
+        if stop:
+            self.arrow(
+                lambda: self.model.cancel(self.model.leases[lease].job, root, force=False)[1],
+                lambda rt: rt.operate.cancel(work.number, root.actor),
+                lambda found: found.requested,
+                session=session,
+            )
+        self.arrow(
+            lambda: self._ended(lease, how, value),
+            lambda rt: _end(rt, work, how, value),
+            session=session,
+        )
+
+    @rule(worker=sessions, all_of_it=st.booleans())
+    def heartbeat(self, worker: int, all_of_it: bool) -> None:
+        """A worker beats for what it knows, or one that was thought dead for all it ever had."""
+        mine = [one for one in sorted(self.works) if self.model.leases[one].worker == worker]
+        leases = [one for one in mine if all_of_it or one in self.known[worker]]
+        claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
+        told = self.arrow(
+            lambda: self.model.beat(worker, leases),
+            lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
+            lambda found: (found[0], {self._pulse(pulse) for pulse in found[1]}),
+            session=worker,
+        )
+        if told is not None and not told[0]:
+            row = self.model.workers[worker]
+            self.world.run(self.world.register(worker, here=row.here))
+            row.registered, row.beat, row.unlocked = True, self.model.now, None
+
+    @rule(worker=sessions, crash=st.booleans(), returns=st.booleans())
+    def forget(self, worker: int, crash: bool, returns: bool) -> None:
+        """A worker forgets all that it held, and may still write; or gives back what it forgot."""
+        if crash:
+            self.known[worker] = set()
+        if not returns:
+            return
+        leases = sorted(self.known[worker])
+        claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
+        self.arrow(
+            lambda: self.model.return_unknown(worker, leases),
+            lambda _: claim.return_unknown([self.works[i].lease for i in leases]),
+            session=worker,
+        )
+
+    def _pulse(self, pulse: Any) -> tuple[int, bool, bool]:
+        lease = next(one for one, token in self.tokens.items() if token == pulse.token)
+        return lease, pulse.owned, pulse.canceled
+
+    def _written(self, lease: int, what: str, n: int, key: str) -> Any:
+        free = what in ("log", "usage")
+        job = self.model.holder(lease) if free else self.model.owns(lease)
+        if job is None:
+            return "lost"
+        match what:
+            case "checkpoint":
+                self.model.checkpoint(job, n)
+            case "begin":
+                new = key not in job.steps
+                job.steps.setdefault(key, None)
+                return new, job.steps[key]
+            case "finish" if key in job.steps and job.steps[key] is None:
+                job.steps[key] = n
+            case "event":
+                job.trail.append("said")
+            case "log":
+                job.logged.add((len(job.runs), n))
+        return None
+
+    def _ended(self, lease: int, how: str, n: int) -> str | None:
+        job = self.model.holder(lease)
+        if job is None or (how == "canceled" and not job.cancel):
+            return None
+        match how:
+            case "done":
+                status = self.model.end(job, "completed", "completed")
+                job.result = n if status == "completed" else None
+                return status
+            case "snooze":
+                return self.model.snooze(job, 10.0 * n)
+            case "infra":
+                return self.model.fail(job, "TRANSIENT_INFRA", 0.0)
+            case "app":
+                return self.model.fail(job, "TRANSIENT_APP", WAIT)
+            case "permanent":
+                return self.model.fail(job, "PERMANENT", 0.0)
+            case "hand_back":
+                return self.model.end(job, "resumed", "interrupted")
+        return self.model.end(job, "canceled", "canceled")
+
+
+async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[Claimed]:
+    claim = rt.claim(worker_id(worker), [queue])
+    return await claim.exchange([], types=TYPES, skip=[], free=free, ahead=0)
+
+
+async def _write(rt: Runtime, work: Claimed, what: str, n: int, key: str) -> Any:
+    saves, lease = rt.checkpoints, work.lease
+    try:
+        match what:
+            case "checkpoint":
+                await saves.save(lease, {"n": n})
+            case "begin":
+                known, new = await saves.begin_step(lease, key)
+                return new, known.result
+            case "finish":
+                await saves.finish_step(lease, key, n)
+            case "event":
+                await saves.event(lease, "said", {"n": n})
+            case "log":
+                await saves.log(lease, n, "a line")
+            case "usage":
+                await saves.usage(lease, {"n": n})
+    except LeaseLost:
+        return "lost"
+    return None
+
+
+async def _end(rt: Runtime, work: Claimed, how: str, n: int) -> str | None:
+    match how:
+        case "done":
+            status = await rt.settle.outcome(work, Done({"n": n}))
+        case "snooze":
+            status = await rt.settle.outcome(work, Snooze(10.0 * n))
+        case "cancel":
+            status = await rt.settle.outcome(work, Cancel("unwanted"))
+        case "infra":
+            status = await rt.settle.failure(work, Failure("gone"))
+        case "app":
+            failure = Failure("busy", http_status=429, retry_after=WAIT)
+            status = await rt.settle.failure(work, failure)
+        case "permanent":
+            status = await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+        case "hand_back":
+            status = await rt.settle.hand_back(work, "shutdown")
+        case _:
+            status = await rt.settle.canceled(work)
+    return status

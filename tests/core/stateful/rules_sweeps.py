@@ -1,0 +1,122 @@
+"""Rules: time passes, two leaders sweep, connections die."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+from hypothesis.stateful import rule
+
+from draftsman.runtime import Runtime
+from draftsman.store import sweeps as store
+from tests.core.stateful.driver import Driver
+from tests.core.stateful.model.sweeps import Term
+from tests.core.stateful.rules_intake import seldom, sessions
+from tests.core.stateful.world import CUTS, worker_id
+
+REIGN = 20.0
+"""Seconds of a leader's lease."""
+STEPS = (1.0, 10.0, 10.0, 20.0, 30.0, 31.0, 60.0, 600.0, -1.0, -10.0, -60.0)
+names = st.sampled_from(["expire", "expire", "promote", "promote", "rescue", "reap"])
+overlapping = st.sampled_from(["expire", "promote"])
+terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
+"""Of a sweep: by hand, of the leader, of its term before, of somebody else."""
+
+
+class SweepRules(Driver):
+    @rule(step=st.sampled_from(STEPS))
+    def time_passes(self, step: float) -> None:
+        """The clock of the database goes on, or is set back."""
+        self.model.now += step
+        self.world.set_clock(self.model.now)
+
+    @rule(session=sessions, moment=st.sampled_from(CUTS))
+    def cut(self, session: int, moment: str) -> None:
+        """The connection of the next arrow in this session dies, sooner or later."""
+        self.cuts[session] = moment
+
+    @rule(
+        step=st.sampled_from([0.0, 0.0, 10.0, 60.0, 600.0]),
+        name=names,
+        who=terms,
+        session=sessions,
+        gone=seldom,
+    )
+    def later_sweep(self, step: float, name: str, who: int, session: int, gone: bool) -> None:
+        self.time_passes(step)
+        if who:
+            self.lead(session, "acquire")
+        self.sweep(name, who, session, gone)
+
+    def sweep(self, name: str, who: int, session: int, gone: bool) -> None:
+        """Run one sweep in both; `gone` tells it that the other worker has died."""
+        term = self._term(who, session)
+        dead = [1 - session] if gone and name == "rescue" else []
+        self.arrow(
+            lambda: self._swept(name, term, dead),
+            lambda rt: _sweep(rt, name, term, dead),
+            session=session,
+            cuttable=name in ("expire", "promote"),
+        )
+
+    @rule(
+        names=st.tuples(overlapping, st.one_of(overlapping, st.just("rescue"))),
+        first=terms,
+        second=terms,
+    )
+    def both_sweep(self, names: tuple[str, str], first: int, second: int) -> None:
+        """A second leader sweeps while the first has not committed; one of them may be deposed."""
+        terms = self._term(first, 0), self._term(second, 1)
+        told = [self._swept(name, term, []) for name, term in zip(names, terms, strict=True)]
+        found = self.world.overlap(
+            lambda rt: _sweep(rt, names[0], terms[0], []),
+            lambda rt: _sweep(rt, names[1], terms[1], []),
+        )
+        self.compare()
+        assert list(found) == told, f"two leaders changed {found}, the model says {told}"
+
+    @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
+    def lead(self, session: int, what: str) -> None:
+        mine, term = worker_id(session), (session, self.model.term)
+        held = store.Term(mine, self.model.term)
+        match what:
+            case "acquire":
+                self.arrow(
+                    lambda: self.model.acquire(session, REIGN),
+                    lambda rt: rt.sweeps.acquire(mine, REIGN),
+                    session=session,
+                    cuttable=False,
+                )
+            case "renew":
+                self.arrow(
+                    lambda: self.model.renew(term, REIGN),
+                    lambda rt: rt.sweeps.renew(held, REIGN),
+                    session=session,
+                )
+            case _:
+                self.arrow(
+                    lambda: self.model.resign(term),
+                    lambda rt: rt.sweeps.resign(held),
+                    session=session,
+                )
+
+    def _term(self, who: int, session: int) -> Term:
+        if who == 0:
+            return None
+        owner = session if self.model.leader is None else self.model.leader
+        return (1 - owner, self.model.term) if who == 3 else (owner, self.model.term - who + 1)
+
+    def _swept(self, name: str, term: Term, dead: list[int]) -> int:
+        match name:
+            case "expire":
+                return self.model.expire(term)
+            case "promote":
+                return self.model.promote(term)
+            case "rescue":
+                return self.model.rescue(term, dead)
+        return self.model.reap(term)
+
+
+async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
+    proof = store.Term() if term is None else store.Term(worker_id(term[0]), term[1])
+    if dead:
+        return await rt.sweeps.rescue(proof, [worker_id(one) for one in dead])
+    return await rt.sweeps.names[name](proof)

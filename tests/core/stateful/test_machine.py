@@ -1,0 +1,27 @@
+"""Any arrow, in any order, at any time, from two processes: model and database stay one.
+
+What failed is printed with its steps and a blob; `@reproduce_failure` with it plays it again.
+"""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.core.stateful.machine import on
+from tests.support.server import Server
+
+QUICK = settings(
+    max_examples=14,
+    stateful_step_count=30,
+    derandomize=False,
+    print_blob=True,
+    deadline=None,
+    database=None,
+)
+
+
+@pytest.mark.timeout(900)  # to find the shortest way to what failed takes minutes
+def test_the_model_agrees_after_every_arrow(server: Server) -> None:
+    run_state_machine_as_test(on(server), settings=QUICK)

@@ -1,0 +1,227 @@
+"""The real side: a database for each example, two sessions, a clock that stands still, and cuts.
+
+Within a transaction `draftsman.now()` is exactly what the example says, so that the model can say
+what is due to the microsecond. A cut is a connection that really dies, or a reply that never comes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+import psycopg
+
+from draftsman import host
+from draftsman.errors import DatabaseUnreachable
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store import claim, workers
+from draftsman.store.db import Connection, Database, Line
+from tests.core.stateful.model.sweeps import FORGOTTEN, LEASE
+from tests.support.people import GROUPS, PEOPLE
+from tests.support.races import PooledLine
+from tests.support.server import Server
+
+T = TypeVar("T")
+BEGIN: Final = datetime(2030, 1, 1, tzinfo=UTC)
+"""What `draftsman.now()` says at second 0 of an example."""
+QUEUES: Final = ("one", "two")
+TYPES: Final = ("noop", "other")
+CUTS: Final = ("before", "uncommitted", "committed")
+"""When a connection dies: before its first statement, before its commit, before its reply."""
+CLOCK: Final = (
+    "SELECT set_config('draftsman.clock_offset',"
+    " make_interval(secs => extract(epoch FROM %s::timestamptz - now())::float8)::text, true)"
+)
+PASSED: Final = (
+    "SELECT DISTINCT from_status::text, to_status::text FROM draftsman.job_events"
+    " WHERE from_status IS NOT NULL"
+)
+LOOK: Final = """
+SELECT j.number, j.lease_token, jsonb_build_object(
+    'status', j.status, 'version', j.version, 'claimed_from', j.claimed_from,
+    'run_count', j.run_count, 'attempts', j.attempts, 'retry_count', j.retry_count,
+    'error_class', j.error_class, 'canceled', j.cancel_requested_at IS NOT NULL,
+    'result', j.result -> 'n', 'retry_of', j.retry_of, 'given', j.overrides -> 'answers',
+    'due', extract(epoch FROM CASE j.status WHEN 'scheduled' THEN j.run_at
+                   WHEN 'retrying' THEN j.next_retry_at END - %(begin)s),
+    'trail', (SELECT jsonb_agg(e.kind ORDER BY e.id) FROM draftsman.job_events e
+               WHERE e.job = j.number),
+    'runs', (SELECT coalesce(jsonb_agg(r.status ORDER BY r.ordinal), '[]')
+               FROM draftsman.job_runs r WHERE r.job = j.number),
+    'beat', (SELECT extract(epoch FROM r.heartbeat_at - %(begin)s)
+               FROM draftsman.job_runs r WHERE r.job = j.number AND r.status = 'running'),
+    'questions', (SELECT coalesce(jsonb_agg(jsonb_build_array(
+                         q.key, q.status, q.resolution -> 'outcome',
+                         extract(epoch FROM q.expires_at - %(begin)s)) ORDER BY q.ordinal), '[]')
+                    FROM draftsman.job_questions q WHERE q.job = j.number),
+    'said', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
+                             ORDER BY a.id), '[]')
+               FROM draftsman.job_answers a WHERE a.job = j.number),
+    'checkpoints', (SELECT coalesce(jsonb_agg(c.data -> 'n' ORDER BY c.id), '[]')
+                      FROM draftsman.job_checkpoints c WHERE c.job = j.number),
+    'steps', (SELECT coalesce(jsonb_object_agg(s.key, s.result), '{}')
+                FROM draftsman.job_steps s WHERE s.job = j.number),
+    'logs', (SELECT count(*) FROM draftsman.run_log_chunks l WHERE l.job = j.number))
+  FROM draftsman.jobs j
+ ORDER BY j.number
+"""
+
+
+class StillDatabase(Database):
+    """A session of one process, whose clock stands where the example put it."""
+
+    now = BEGIN
+    cut: str | None = None
+    meanwhile: Callable[[], Awaitable[None]] | None = None
+    admin: psycopg.Connection[Any]
+
+    def line(self) -> Line:
+        """Return a session whose clock stands still and that can be cut, like any other."""
+        return PooledLine(self)
+
+    @asynccontextmanager
+    async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:
+        """Lend a connection in one transaction at that time.
+
+        Once, if an example says so: cut it, or let something else happen before its commit.
+        """
+        cut, self.cut = self.cut, None
+        meanwhile, self.meanwhile = self.meanwhile, None
+        async with super().connection(wait) as conn, conn.transaction():
+            await conn.execute(CLOCK, (self.now,))
+            if cut == "before":
+                self._kill(conn)
+            yield conn
+            if meanwhile is not None:
+                await meanwhile()
+            if cut == "uncommitted":
+                self._kill(conn)
+        if cut == "committed":
+            raise DatabaseUnreachable("the connection was cut after the commit")
+
+    def _kill(self, conn: Connection) -> None:
+        self.admin.execute("SELECT pg_terminate_backend(%s, 10000)", (conn.info.backend_pid,))
+
+
+class World:
+    """The database of one example and the services of two processes over it."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._name = server.create()
+        self._loop = asyncio.Runner()
+        url = server.url(self._name)
+        settings = Settings.model_validate(
+            {
+                "database_url": url,
+                "database": {"pool_size": 2},
+                "people": PEOPLE,
+                "groups": GROUPS,
+                "worker": {"lease": LEASE, "heartbeat": 10},
+                "sweeps": {"reap_after": FORGOTTEN},
+                "types": {name: {"base_delay": 1, "max_delay": 1} for name in TYPES},
+            }
+        )
+        self.dbs = [StillDatabase(url, settings.database) for _ in range(2)]
+        self.rts = [wire(settings, db, False) for db in self.dbs]
+        self._reader = psycopg.connect(url, autocommit=True)
+        for db in self.dbs:
+            db.admin = server.admin
+            self.run(db.open())
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        for db in self.dbs:
+            self.run(db.close())
+        self._reader.close()
+        self._loop.close()
+        self._server.drop(self._name)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run one thing to its end."""
+        return self._loop.run(work)
+
+    def overlap(
+        self, one: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+    ) -> tuple[T, T]:
+        """Let a first session do one thing and, before it commits, a second one the other."""
+        return self.run(self._overlap(one, two))
+
+    async def _overlap(
+        self, one: Callable[[Runtime], Awaitable[T]], two: Callable[[Runtime], Awaitable[T]]
+    ) -> tuple[T, T]:
+        found: list[T] = []
+
+        async def meanwhile() -> None:
+            found.append(await two(self.rts[1]))
+
+        self.dbs[0].meanwhile = meanwhile
+        return await one(self.rts[0]), found[0]
+
+    def set_clock(self, seconds: float) -> None:
+        """Put the clock of every session somewhere."""
+        for db in self.dbs:
+            db.now = at(seconds)
+
+    def look(self) -> list[tuple[int, int | None, dict[str, Any]]]:
+        """Return number, lease token and facts of every job, in the order of their numbers."""
+        return self._reader.execute(LOOK, {"begin": BEGIN}).fetchall()
+
+    def passed(self) -> list[tuple[str, str]]:
+        """Return which steps the jobs took, from and to."""
+        return self._reader.execute(PASSED).fetchall()
+
+    def order(self, queue: str) -> list[int]:
+        """Return in which order the real claim hands out a queue, and take it back."""
+        return self.run(self._order(queue))
+
+    async def register(self, worker: int, *, here: bool) -> None:
+        """Enter a worker: this very process, or one on a host that nobody here can see."""
+        async with self.dbs[worker].connection() as conn:
+            await workers.register(
+                conn,
+                id=worker_id(worker),
+                lock_id=worker + 1,
+                host="here" if here else "far",
+                host_id=host.identity() if here else "far",
+                pid=os.getpid(),
+                pid_started=host.started(os.getpid()) or 0.0,
+                version="0",
+                types=TYPES,
+                queues=QUEUES,
+                slots=2,
+            )
+
+    async def _order(self, queue: str) -> list[int]:
+        found: list[int] = []
+        async with self.dbs[0].connection() as conn, conn.transaction(force_rollback=True):
+            while True:
+                got = await claim.exchange(
+                    conn,
+                    [],
+                    worker=worker_id(0),
+                    queues=[queue],
+                    types=TYPES,
+                    skip=[],
+                    free=1,
+                    ahead=0,
+                )
+                if not got:
+                    return found
+                found.append(got[0].number)
+
+
+def worker_id(worker: int) -> UUID:
+    """Return the id of a worker."""
+    return UUID(int=worker + 1)
+
+
+def at(seconds: float) -> datetime:
+    """Return the instant of a second of the example."""
+    return BEGIN + timedelta(seconds=seconds)

@@ -1,0 +1,52 @@
+"""What can be done to the embedded server on purpose: cut its connections, shift its clock."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from draftsman import migrate
+from draftsman.embedded import EmbeddedServer
+from draftsman.errors import DatabaseUnreachable
+from tests.core.embedded_support import down, value
+
+AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+    """Give a server of the test's own."""
+    made = EmbeddedServer(tmp_path / "data", 0)
+    yield made
+    down(made)
+    cluster = made.status().data_dir.parent
+    if tmp_path not in cluster.parents:  # as root it lies where its user can enter
+        shutil.rmtree(cluster)
+
+
+async def test_a_servers_clients_are_cut_off_and_its_clock_is_shifted(
+    server: EmbeddedServer,
+) -> None:
+    url = server.ensure()
+    await migrate.migrate(url)
+    with psycopg.connect(url) as old:
+        for seconds in (90.5, -3600.0):
+            server.shift_clock(seconds)
+            assert value(url, AHEAD) == seconds
+        assert value(url, AHEAD) == -3600.0
+        row = old.execute(AHEAD.encode()).fetchone()
+        assert row is not None
+        assert row[0] == 0, "a session keeps its clock"
+        assert server.cut_connections(0) == 0
+        assert server.cut_connections() == 1
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            old.execute("SELECT 1")
+    server.stop("immediate")
+    with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
+        server.cut_connections()
+    with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
+        server.shift_clock(1)
