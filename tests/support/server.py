@@ -110,6 +110,20 @@ class Server:
         """Remove a database, whoever is connected to it."""
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
+    def crash(self) -> None:
+        """Stop it at once and start it again; only for a server that a test has for itself."""
+        self.stop()
+        self.start()
+
+    def stop(self) -> None:
+        """Stop it at once, as a crash would."""
+        self.disconnect()
+        self._embedded.stop("immediate")
+
+    def start(self) -> None:
+        """Start it again."""
+        self._embedded.ensure()
+
     def disconnect(self) -> None:
         """Close this process's connection."""
         if self._admin is not None:

@@ -1,0 +1,199 @@
+"""Strikes a process at every point that it comes to, until there is no new one."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.domain.question import QuestionKind
+from draftsman.errors import DraftsmanError
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
+from tests.kill.processes import Process, Reached, Zygote
+from tests.kill.work import HANDLERS
+from tests.support.people import GROUPS, PEOPLE
+
+READY: Final = {"schema.listen after", "workers.acquire after"}
+"""What a worker has passed once it does all that it ever does."""
+STARTED: Final = "claim.exchange before"
+"""What a worker has passed once it survives the loss of its database."""
+LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
+PATIENCE: Final = 100.0
+"""Seconds without a new point after which a campaign counts as stuck."""
+LEFT: Final = "SELECT FROM draftsman.jobs WHERE finished_at IS NULL LIMIT 1"
+LOOK: Final = 0.05
+"""Seconds between two looks at the rows."""
+HASTEN: Final = """
+UPDATE draftsman.jobs SET next_retry_at = draftsman.now()
+ WHERE status = 'retrying' AND next_retry_at > draftsman.now() + interval '100 ms'
+"""
+"""The wait after a failure of the infrastructure is 3 s and grows, and a leader that was cut off
+takes a second to lead again; the tests have no time."""
+
+Strike = Callable[[Process, Reached], Awaitable[bool]]
+"""Does harm at a point, and lets the process go on; returns whether it lives."""
+
+
+def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
+    """Return ordinary configuration, with everything quick."""
+    types: dict[str, Any] = {name: LIMITS | {"on_lost": "resume"} for name in HANDLERS}
+    types["kill:lost"] = LIMITS | {"on_lost": "new_job"}
+    types["run_agent"] = LIMITS
+    return {
+        "database_url": url,
+        "data_dir": str(folder / "data"),
+        "people": PEOPLE,
+        "groups": GROUPS,
+        "handlers": HANDLERS,
+        "types": types,
+        "worker": {
+            "slots": 3,
+            "prefetch": 1,
+            "poll": 0.05,
+            "heartbeat": 0.1,
+            "lease": 5,
+            "drain": 0,
+            "abort": 2,
+        },
+        "sweeps": {"interval": 0.5, "lease": 1},
+    } | more
+
+
+@dataclass
+class Campaign:
+    """What was reached so far, and what was struck."""
+
+    rt: Runtime
+    zygote: Zygote
+    settings: dict[str, Any]
+    pending: set[str]
+    strike: Strike
+    reached: set[str] = field(default_factory=set)
+    struck: list[str] = field(default_factory=list)
+
+    async def work(self, over: Callable[[], Awaitable[bool]]) -> None:
+        """Let workers work until it is over, and the last one has stopped in order."""
+        while not await self.worker(over):
+            pass
+
+    async def ask(self, script: str, **jobs: int) -> None:
+        """Let clients run a script until one comes to its end unharmed."""
+        for _ in range(len(self.pending) + 5):
+            before = len(self.struck)
+            client = await self._fork(script, **jobs)
+            ended = False
+            while (reached := await self._next(client)) is not None:
+                ended |= "end" in reached.points
+                if not await self._meet(client, reached):
+                    break
+            client.close()
+            if ended:
+                return
+            assert len(self.struck) > before, f"{script} broke: {self.said()}"
+        raise AssertionError(f"{script} does not end: {self.said()}")
+
+    async def worker(self, over: Callable[[], Awaitable[bool]]) -> bool:
+        """Run one worker; return whether it stopped in order, and nothing was struck meanwhile."""
+        worker, passed, before = await self._fork("worker"), set[str](), len(self.struck)
+        stopping = asyncio.create_task(self._stop(worker, passed, over))
+        try:
+            while (reached := await self._next(worker)) is not None:
+                passed.update(reached.points)
+                if not await self._meet(worker, reached):
+                    return False
+        finally:
+            stopping.cancel()
+            worker.close()
+        if STARTED not in passed and len(self.struck) > before:
+            return False  # without a database a worker does not start, and says so
+        assert stopping.done(), f"the worker ended by itself: {self.said()}"
+        assert "end" in passed, f"the worker broke: {self.said()}"
+        return len(self.struck) == before
+
+    async def _stop(
+        self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
+    ) -> None:
+        while not (passed >= READY and await self._is(over)):  # noqa: ASYNC110 - rows tell
+            await asyncio.sleep(LOOK)
+        worker.signal(signal.SIGTERM)
+
+    async def _is(self, over: Callable[[], Awaitable[bool]]) -> bool:
+        with suppress(DraftsmanError):
+            return await over()
+        return False
+
+    async def _fork(self, role: str, **jobs: int) -> Process:
+        return await self.zygote.fork(role, self.settings, self.pending, **jobs)
+
+    async def _next(self, process: Process) -> Reached | None:
+        try:
+            return await asyncio.wait_for(process.reached(), PATIENCE)
+        except TimeoutError:
+            process.signal(signal.SIGUSR1)
+            left = [(job.number, job.type, job.status) for job in await self.rt.inspect.jobs()]
+            await asyncio.sleep(1)  # so long may it take to say where it stands
+            process.signal(signal.SIGKILL)
+            raise AssertionError(f"nothing happens any more: {left} {self.said()}") from None
+
+    async def _meet(self, process: Process, reached: Reached) -> bool:
+        self.reached.update(reached.points)
+        if not reached.stop:
+            return True
+        self.pending.difference_update(reached.points)
+        self.struck += reached.points
+        lives = await self.strike(process, reached)
+        broken = {name: rows for name, rows in (await self.rt.inspect.invariants()).items() if rows}
+        assert broken == {}, f"at {reached.points}"
+        return lives
+
+    def said(self) -> str:
+        """Return what was struck last, and what the processes said."""
+        return f"{self.struck[-3:]}\n{self.zygote.log.read_text()[-12000:]}"
+
+
+async def all_ended(rt: Runtime) -> bool:
+    """Return whether no job is left that has not ended."""
+    async with rt.db.connection() as conn:
+        cursor = await conn.execute(LEFT)
+        return await cursor.fetchone() is None
+
+
+@asynccontextmanager
+async def people_answer(rt: Runtime) -> AsyncIterator[None]:
+    """Answer what is asked, each question twice, and let nobody wait for a retry."""
+    task = asyncio.create_task(_answer(rt))
+    try:
+        yield
+    finally:
+        task.cancel()
+        [end] = await asyncio.gather(task, return_exceptions=True)
+    assert isinstance(end, asyncio.CancelledError), end
+
+
+async def _answer(rt: Runtime) -> None:
+    while True:
+        with suppress(DraftsmanError):
+            for question in await rt.questions.open():
+                if question.key in ("colour", "silence"):
+                    continue  # it has its answer already, or never gets one
+                gate = question.kind is QuestionKind.APPROVAL
+                said: dict[str, Any] = {"decision": True} if gate else {"text": "yes"}
+                response = Response(source_event_id=f"answer to {question.name}", **said)
+                carol = Actor(Source.CLI, "carol", "Carol")
+                owner = Actor(Source.CLI, "root", "Root", person="root", owner=True)
+                for _ in range(2):
+                    await rt.questions.answer(
+                        question.job, question.ordinal, response, carol if gate else owner
+                    )
+            async with rt.db.connection() as conn:
+                await conn.execute(HASTEN)
+            await rt.sweeps.promote(Term())
+        await asyncio.sleep(LOOK)

@@ -1,0 +1,138 @@
+"""What people's processes do, step by step; each may be killed anywhere and begun again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final, TypeVar
+
+import psycopg
+
+from draftsman import migrate
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.ids import parse_job
+from draftsman.domain.job import Source
+from draftsman.errors import LostRace, NotPermitted, QuestionClosed, Refused
+from draftsman.runtime import Runtime, open_runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import Settings
+
+T = TypeVar("T")
+OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
+STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
+SUBMITTED: Final = "killed-while-submitting"
+"""The key of the job that the people's script submits."""
+
+
+async def people(settings: Settings, jobs: dict[str, int]) -> None:
+    """Submit, answer, approve, extend, cancel, retry, and look at everything."""
+    async with open_runtime(settings) as rt:
+        wanted = invocation(type="noop", key=SUBMITTED, queue="nobody")
+        number = (await rt.intake.submit(wanted, OWNER)).number
+        await _answer(rt, jobs)
+        await _decide(rt, jobs)
+        await _operate(rt, jobs)
+        await _look(rt, number, jobs["answered"])
+    await _look_only(settings)
+
+
+async def _answer(rt: Runtime, jobs: dict[str, int]) -> None:
+    job = jobs["answered"]
+    with suppress(QuestionClosed):
+        await rt.questions.extend(job, 1, 60, OWNER)
+    for actor in (STRANGER, OWNER):
+        response = Response(source_event_id=f"click of {actor.id}", text="red")
+        await rt.questions.answer(job, 1, response, actor)
+    late = Response(source_event_id="late", text="blue")
+    await rt.questions.answer(jobs["expired"], 1, late, OWNER)
+
+
+async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
+    job = jobs["gate"]
+    with suppress(QuestionClosed, NotPermitted):
+        token = await rt.questions.mint_token(job, 1, "carol", replace(OWNER, id="olga"))
+        vote = Response(source_event_id="carol", decision=True, token=token)
+        await rt.questions.answer(job, 1, vote, STRANGER)
+    vote = Response(source_event_id="dave", decision=True)
+    await rt.questions.answer(job, 1, vote, Actor(Source.CLI, "dave", "Dave"))
+
+
+async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
+    for name, force in (("queued", False), ("running", False), ("stuck", True)):
+        with suppress(Refused):
+            await rt.operate.cancel(jobs[name], OWNER, "no", force=force)
+    await rt.operate.retry(jobs["failed"], OWNER)
+    await rt.operate.retry(jobs["expired"], OWNER, with_answer=True)
+    for name in rt.sweeps.names:
+        await rt.sweeps.by_hand(name, OWNER)
+
+
+async def _look(rt: Runtime, number: int, asked: int) -> None:
+    inspect = rt.inspect
+    job = await inspect.job(number)
+    assert await inspect.resolve(parse_job(str(job.id))) == number
+    await inspect.resolve(parse_job(f"D-{number}"))
+    await inspect.jobs()
+    await inspect.page(since=job.created_at)
+    await inspect.runs(asked)
+    await inspect.trail(asked)
+    await inspect.feed()
+    await inspect.feed_end()
+    await inspect.why(asked)
+    await inspect.stats()
+    await inspect.health()
+    await inspect.invariants()
+    assert await inspect.hears()
+    await rt.questions.get(asked, 1)
+    await rt.questions.of_job(asked)
+    await rt.questions.open()
+    await rt.checkpoints.artifacts(asked)
+    await rt.checkpoints.read_artifact(asked, "notes.md")
+    await rt.checkpoints.logs(asked)
+    await rt.checkpoints.steps(asked)
+
+
+async def _look_only(settings: Settings) -> None:
+    async with open_runtime(settings, read_only=True) as rt:
+        await rt.inspect.stats()
+
+
+async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
+    """Prune whatever is old, look at what became of it, and restore it."""
+    async with open_runtime(settings) as rt:
+        await rt.archives.plan()
+        while await _once(lambda: rt.sweeps.by_hand("prune", OWNER)):
+            pass
+        await rt.archives.of_job(jobs["old"])
+        for one in await rt.archives.all():
+            await _once(partial(rt.archives.restore, Path(one.path), OWNER))
+
+
+async def _once(work: Callable[[], Awaitable[T]]) -> T:
+    """Do it as soon as the session of whoever was killed there has ended."""
+    while True:
+        with suppress(LostRace):
+            return await work()
+        await asyncio.sleep(0.01)
+
+
+async def migrating(settings: Settings, _: dict[str, int]) -> None:
+    """Bring an empty database to this version, as somebody holds it; say that it was restored."""
+    assert settings.database_url is not None
+    url = settings.database_url.get_secret_value()
+    with psycopg.connect(url) as holder:
+        holder.execute("CREATE SCHEMA IF NOT EXISTS draftsman")
+        await migrate.migrate(url, lambda _: holder.rollback())
+    await migrate.restored(url)
+
+
+SCRIPTS: Final[dict[str, Callable[[Settings, dict[str, int]], Awaitable[None]]]] = {
+    "people": people,
+    "pruning": pruning,
+    "migrating": migrating,
+}

@@ -1,0 +1,88 @@
+"""What is done to a process, or to what it depends on, at a point where it stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Final
+
+import psutil
+import psycopg
+
+from tests.kill.campaign import Strike
+from tests.kill.processes import Process, Reached
+from tests.support.server import Server
+from tests.support.waits import until
+
+CUT: Final = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY (%s)"
+AGENT: Final = "agent-of-the-kill-tests"
+"""An argument of the agent's command line, by which its process is found."""
+
+
+async def kill(process: Process, reached: Reached) -> bool:
+    """SIGKILL the process; its agent must be gone soon, too."""
+    agents = _agents(process)
+    await process.kill()
+    _, alive = await asyncio.to_thread(psutil.wait_procs, agents, 10)
+    assert alive == [], f"at {reached.points} the agent outlived its worker"
+    return False
+
+
+def cut(admin: psycopg.Connection[tuple[object, ...]]) -> Strike:
+    """Return a strike that cuts every connection of the process, which then goes on.
+
+    After a statement its reply is lost.
+    """
+
+    async def strike(process: Process, reached: Reached) -> bool:
+        async def gone() -> bool:
+            return not await asyncio.to_thread(_cut, admin, reached.backends)
+
+        await until(gone, "the end of the sessions")
+        process.go_on(lose_reply=True)
+        return True
+
+    return strike
+
+
+def crash(server: Server) -> Strike:
+    """Return a strike that stops the server at once, as a crash would, and starts it again."""
+
+    async def strike(process: Process, reached: Reached) -> bool:
+        await asyncio.to_thread(server.crash)
+        process.go_on(lose_reply=True)
+        return True
+
+    return strike
+
+
+class KillAgent:
+    """SIGKILL the agent of the process where one runs; `hit` are the points where one did."""
+
+    def __init__(self) -> None:
+        self.hit: set[str] = set()
+
+    async def __call__(self, process: Process, reached: Reached) -> bool:
+        for agent in _agents(process):
+            with suppress(psutil.NoSuchProcess):
+                agent.kill()
+                self.hit.update(reached.points)
+        process.go_on()
+        return True
+
+
+def _cut(admin: psycopg.Connection[tuple[object, ...]], backends: list[int]) -> bool:
+    """End these backends, all at once; return whether one was still there."""
+    return bool(admin.execute(CUT, [backends]).fetchall())
+
+
+def _agents(process: Process) -> list[psutil.Process]:
+    """Return the agents of a process, their guards left out."""
+    found = []
+    with suppress(psutil.NoSuchProcess):
+        for child in psutil.Process(process.pid).children(recursive=True):
+            with suppress(psutil.NoSuchProcess):
+                words = child.cmdline()
+                if AGENT in words and not any(word.endswith("guard.py") for word in words):
+                    found.append(child)
+    return found

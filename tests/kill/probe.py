@@ -1,0 +1,212 @@
+"""Makes a process stop dead at the points of `tests.kill.points`, and wait for what comes.
+
+The product knows nothing of it: what executes a query, runs git, touches files or talks to an
+agent is wrapped by name, in the process that the test forked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+from psycopg import AsyncConnection, AsyncCopy, AsyncCursor, AsyncTransaction
+from psycopg.pq import TransactionStatus
+
+from draftsman.handlers import conversation
+from draftsman.handlers import git as running
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.protocol import Malformed, parse_line
+from tests.kill import points
+
+GO_ON: Final = b"g"
+LOSE_REPLY: Final = b"l"
+"""Go on, and let what was just sent fail as if its reply had been lost."""
+_place: ContextVar[str] = ContextVar("place")
+
+
+class Probe:
+    """The points that this process still has to stop at; it tells the test of each that it reaches.
+
+    What it reaches and need not stop at is told, too, once.
+    """
+
+    def __init__(self, channel: socket.socket, pending: set[str]) -> None:
+        self._channel = channel
+        self._pending = pending
+        self._told: set[str] = set()
+        self._connections: dict[int, AsyncConnection[Any]] = {}
+        self._uncommitted: dict[int, list[str]] = {}
+
+    def at(self, *names: str) -> bool:
+        """Stop here, with every task and connection as they are; return whether to lose a reply.
+
+        Several names are one instant: that of a transaction's end is of all its queries.
+        """
+        new = [name for name in names if name not in self._told]
+        if not new:
+            return False
+        self._told.update(new)
+        stop = not self._pending.isdisjoint(new)
+        backends = [pid for pid, conn in self._connections.items() if not conn.closed]
+        told = {"points": new, "stop": stop, "backends": backends}
+        self._channel.sendall(json.dumps(told).encode() + b"\n")
+        return stop and self._wait()
+
+    def install(self) -> None:
+        """Wrap everything that has points."""
+        self._wrap_queries()
+        self._wrap_copies()
+        self._wrap_transactions()
+        self._wrap_git()
+        self._wrap_files()
+        self._wrap_agent()
+
+    def _wait(self) -> bool:
+        order = self._channel.recv(1)
+        if not order:  # the test is over
+            sys.exit(1)
+        return order == LOSE_REPLY
+
+    def _wrap_queries(self) -> None:
+        execute, names, reads = AsyncCursor.execute, points.texts(), points.is_read
+        probe = self
+
+        async def wrapped(self: AsyncCursor[Any], query: Any, *args: Any, **more: Any) -> Any:
+            name = names.get(query) if isinstance(query, str) else None
+            if name is None:
+                return await execute(self, query, *args, **more)
+            conn = self.connection
+            probe._connections[conn.info.backend_pid] = conn
+            probe.at(f"{name} before")
+            result = await execute(self, query, *args, **more)
+            if reads(name):
+                return result
+            if conn.info.transaction_status is not TransactionStatus.IDLE:
+                probe.at(f"{name} after")
+                probe._uncommitted.setdefault(id(conn), []).append(name)
+            elif probe.at(f"{name} after", f"{name} committed"):
+                await execute(AsyncCursor(conn), "SELECT 1")
+            return result
+
+        AsyncCursor.execute = wrapped  # type: ignore[method-assign]
+
+    def _wrap_copies(self) -> None:
+        copy, names, reads, probe = AsyncCursor.copy, points.texts(), points.is_read, self
+
+        @asynccontextmanager
+        async def wrapped(
+            self: AsyncCursor[Any], query: Any, *args: Any
+        ) -> AsyncIterator[AsyncCopy]:
+            name, conn = names[query], self.connection
+            probe._connections[conn.info.backend_pid] = conn
+            probe.at(f"{name} before")
+            async with copy(self, query, *args) as lines:
+                yield lines
+            if not reads(name):
+                probe.at(f"{name} after")
+                probe._uncommitted.setdefault(id(conn), []).append(name)
+
+        AsyncCursor.copy = wrapped  # type: ignore[method-assign, assignment]
+
+    def _wrap_transactions(self) -> None:
+        leave, probe = AsyncTransaction.__aexit__, self
+
+        async def wrapped(self: AsyncTransaction, *error: Any) -> bool:
+            conn = self.connection
+            swallowed = await leave(self, *error)
+            if conn.info.transaction_status is not TransactionStatus.INTRANS:
+                names = probe._uncommitted.pop(id(conn), [])
+                if error[0] is None and probe.at(*(f"{name} committed" for name in names)):
+                    await AsyncCursor(conn).execute("SELECT 1")
+            return swallowed
+
+        AsyncTransaction.__aexit__ = wrapped  # type: ignore[method-assign, assignment]
+
+    def _wrap_git(self) -> None:
+        git, talk = running.git, running._talk
+
+        def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
+            word, caller = points.subcommand(list(words)), sys._getframe(1)
+            module = Path(caller.f_code.co_filename).stem
+            if caller.f_code.co_name in points._relays(module) and caller.f_back is not None:
+                caller = caller.f_back
+            return self._around(f"git {_where(caller)} {word}", lambda: git(*words, **more))
+
+        async def talking(*args: Any) -> Any:
+            if place := _place.get(""):
+                self.at(f"{place} during")
+            return await talk(*args)
+
+        running._talk = talking  # type: ignore[assignment]
+        for name in points.modules():
+            module = sys.modules[f"draftsman.handlers.{name}"]
+            if getattr(module, "git", None) is git and module is not running:
+                module.git = wrapped  # type: ignore[attr-defined]
+
+    def _wrap_files(self) -> None:
+        to_thread = asyncio.to_thread
+
+        def wrapped(call: Callable[..., Any], *args: Any, **more: Any) -> Awaitable[Any]:
+            place = f"files {_where(sys._getframe(1))} {call.__name__}"
+            return self._around(place, lambda: to_thread(call, *args, **more))
+
+        asyncio.to_thread = wrapped  # type: ignore[assignment]
+
+    def _wrap_agent(self) -> None:
+        send, hear = AgentProcess.send, conversation.Conversation._hear
+
+        async def told(process: AgentProcess, line: bytes) -> None:
+            name = f"agent is told {json.loads(line)['type']}"
+            await self._around(name, lambda: send(process, line))
+
+        async def heard(talk: Any, process: AgentProcess, line: bytes | Malformed) -> None:
+            message = line if isinstance(line, Malformed) else parse_line(line)
+            kind = "nonsense" if isinstance(message, Malformed) else message.type
+            await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
+
+        AgentProcess.send = told  # type: ignore[method-assign, assignment]
+        conversation.Conversation._hear = heard  # type: ignore[method-assign, assignment]
+        for name in points.process_methods():
+            self._wrap_method(name)
+
+    def _wrap_method(self, name: str) -> None:
+        method, place = vars(AgentProcess)[name], f"agent process {name}"
+        if isinstance(method, classmethod):
+            inner = method.__func__
+            wrapped: Any = classmethod(
+                lambda cls, *args, **more: self._around(place, lambda: inner(cls, *args, **more))
+            )
+        elif asyncio.iscoroutinefunction(method):
+
+            def wrapped(process: AgentProcess) -> Any:
+                return self._around(place, lambda: method(process))
+        else:
+
+            def wrapped(process: AgentProcess) -> Any:
+                self.at(f"{place} before")
+                method(process)
+                self.at(f"{place} after")
+
+        setattr(AgentProcess, name, wrapped)
+
+    async def _around(self, place: str, call: Callable[[], Awaitable[Any]]) -> Any:
+        self.at(f"{place} before")
+        token = _place.set(place)
+        try:
+            result = await call()
+        finally:
+            _place.reset(token)
+        self.at(f"{place} after")
+        return result
+
+
+def _where(frame: FrameType) -> str:
+    return f"{Path(frame.f_code.co_filename).stem}.{frame.f_code.co_qualname}"

@@ -1,0 +1,64 @@
+"""The points are collected: what is added to the code is among them without anybody's help."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import LiteralString
+
+import pytest
+
+from draftsman.handlers import git
+from draftsman.store import queries
+from tests.kill import points
+from tests.support.queries import QUERIES
+
+
+def test_every_query_has_points_and_only_a_read_has_one() -> None:
+    found = points.sql_points()
+    assert {point.split()[0] for point in found} == {f"{one}.{two}" for one, two in QUERIES}
+    assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= found
+    assert {"inspect.page before", "operate.lock committed"} <= found
+    assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= found
+    assert not {"inspect.page committed", "archives.copy_out after"} & found
+
+
+def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    new: dict[str, LiteralString] = {"forget": "DELETE FROM draftsman.jobs", "peek": "SELECT 1"}
+    monkeypatch.setattr(points, "QUERIES", [("new", "forget"), ("new", "peek")])
+    monkeypatch.setattr(points, "load", lambda _: new)
+    monkeypatch.setattr(points, "texts", points.texts.__wrapped__)
+    monkeypatch.setattr(points, "is_read", points.is_read.__wrapped__)
+    writes = {f"new.forget {moment}" for moment in ("before", "after", "committed")}
+    assert points.sql_points() == writes | {"new.peek before"}
+
+
+def test_a_new_git_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
+    code = """
+class New:
+    async def _any(self, *words): await git(*words, cwd=here)
+    async def tag(self): await self._any("tag", "-d", "x"); await self._any("show", "x")
+    async def note(self): await git("-c", "a=b", *("notes", "add"), cwd=here)
+    async def wipe(self): await asyncio.to_thread(shutil.rmtree, here)
+"""
+    monkeypatch.setattr(points, "modules", lambda: {"new": ast.parse(code)})
+    for name in ("_calls", "_relays"):
+        monkeypatch.setattr(points, name, getattr(points, name).__wrapped__)
+    assert points.git_calls() == {"git new.New.tag tag", "git new.New.note notes"}
+    assert points.file_calls() == {"files new.New.wipe rmtree"}
+
+
+def test_all_that_drives_an_agent_is_searched() -> None:
+    folder = Path(git.__file__).parent
+    named = {path.stem for path in folder.glob("*.py")} - {"__init__", "registry", "sample"}
+    assert set(points.modules()) == named, "is the new module part of an agent's run?"
+    assert {f"{path.stem}" for path in Path(queries.__file__).parent.glob("*.sql")} == {
+        family for family, _ in QUERIES
+    }
+
+
+def test_messages_and_what_is_done_to_the_process_have_points() -> None:
+    found = points.phase_points()
+    assert {"agent says ask before", "agent is told park after"} <= found
+    assert {"agent process start before", "agent process kill after"} <= found
+    assert "git source.Source.push push during" in found

@@ -1,0 +1,100 @@
+"""Handlers that do everything a run can do, and an agent that says everything an agent can say."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+from typing import Final
+from uuid import uuid4
+
+from draftsman import Done, RunContext
+from draftsman.domain.outcome import Outcome, Snooze
+from draftsman.errors import Failure
+
+BUNDLE: Final = b"work in progress"
+
+
+async def life(ctx: RunContext) -> Outcome:
+    """Do everything once."""
+    effects = Effects(ctx)
+    ctx.log("here we go")
+    saved, _ = await ctx.saved_work()
+    first = await ctx.step("first", effects.make("first"), effects.find)
+    if saved is None:
+        await ctx.checkpoint({"first": first}, BUNDLE)
+    await ctx.event("halfway", {"first": first})
+    await ctx.artifact("notes.md", first.encode())
+    await ctx.usage({"input_tokens": 1})
+    answer = await ctx.ask("go", "Go on?", choices=["yes", "no"])
+    gate = await ctx.approve("gate", "Really?", action={"first": first})
+    silence = await ctx.ask(
+        "silence", "Anybody?", choices=["a", "b"], expires_in=0.01, on_expire="default", default="b"
+    )
+    await ctx.sleep("nap", 0.05)
+    if not effects.made("snoozed"):
+        await ctx.step("snoozed", effects.make("snoozed"), effects.find)
+        return Snooze(0.05)
+    if not effects.made("failed"):
+        await ctx.step("failed", effects.make("failed"), effects.find)
+        raise Failure("busy", http_status=503)
+    last = await ctx.step("last", effects.make("last"), effects.find)
+    said = [answer.outcome, gate.outcome, silence.outcome, getattr(silence, "value", None)]
+    return Done({"first": first, "last": last, "said": said})
+
+
+async def given(ctx: RunContext) -> Outcome:
+    """Ask what the request answers already."""
+    answer = await ctx.ask("colour", "Which?", choices=["red", "blue"], never_expires=True)
+    return Done({"said": getattr(answer, "value", None)})
+
+
+async def lost(ctx: RunContext) -> Outcome:
+    """Run for ever, until the worker dies; the job that follows ends at once."""
+    if ctx.job.retry_of is None:
+        await asyncio.Event().wait()
+    return Done({})
+
+
+class Effects:
+    """What a job does outside of the database: a line each, with the invocation's id."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self._path = Path(ctx.job.payload["folder"]) / str(ctx.job.number)
+
+    def make(self, key: str):  # type: ignore[no-untyped-def]
+        """Return the effect of a step."""
+
+        def effect(invocation: str) -> str:
+            value = uuid4().hex
+            append(self._path, f"{key} {invocation} {value}\n")
+            return value
+
+        return effect
+
+    def find(self, invocation: str) -> str | None:
+        """Return the result of an effect that was made before."""
+        made = (line.split() for line in self._lines())
+        return next((value for _, made_by, value in made if made_by == invocation), None)
+
+    def made(self, key: str) -> bool:
+        """Return whether the effect of a step was made."""
+        return any(line.startswith(f"{key} ") for line in self._lines())
+
+    def _lines(self) -> list[str]:
+        return self._path.read_text().splitlines() if self._path.exists() else []
+
+
+def append(path: Path, line: str) -> None:
+    """Write a line whole or not at all: one write, which no kill can cut."""
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    try:
+        os.write(file, line.encode())
+    finally:
+        os.close(file)
+
+
+HANDLERS: Final = {
+    f"kill:{handler.__name__}": f"tests.kill.work:{handler.__name__}"
+    for handler in (life, given, lost)
+}
