@@ -7,9 +7,15 @@ from typing import Any
 import pytest
 
 NEEDS = (
-    "soak needs: 2 GB free in /dev/shm or the temporary folder, five minutes of two cores, and"
+    "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
     " for its whole a PostgreSQL 15, 16 and 17 on this machine"
 )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the memory of a worker be watched for longer."""
+    what = "for how long the memory of a worker is watched (3)"
+    parser.addoption("--memory-minutes", type=float, default=3.0, metavar="N", help=what)
 
 
 def pytest_report_header() -> str:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from draftsman.embedded import cluster, process, watch, wheel
+from draftsman.embedded import cluster, disturb, process, watch, wheel
 from draftsman.embedded.place import MAJOR, Place, locate, prepare
 from draftsman.errors import EmbeddedServerError
 
@@ -102,6 +102,20 @@ class EmbeddedServer:
     def url(self) -> str:
         """Return the URL that `ensure` returns, whether or not the server runs."""
         return self._locate().url()
+
+    def cut_connections(self, share: float = 1.0) -> int:
+        """End about this share of the clients' connections; return how many.
+
+        Raises DatabaseUnreachable.
+        """
+        return disturb.cut_connections(self._locate().url("postgres"), share)
+
+    def shift_clock(self, seconds: float) -> None:
+        """Put the database's clock on, or back, for every session that begins from now on.
+
+        Raises DatabaseUnreachable.
+        """
+        disturb.shift_clock(self._locate().url("postgres"), seconds)
 
     def binary(self, name: str) -> Path:
         """Return the path of a client program, like psql, pg_dump or pgbench."""

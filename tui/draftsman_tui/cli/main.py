@@ -54,12 +54,14 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "workers": ("operators", "List the workers and how they are."),
         "sweep": ("operators", "Run one sweep of the leader now."),
         "stats": ("operators", "Count everything."),
+        "soak": ("soak", "Load draftsman, break everything around it, and count what it lost."),
     },
     "Setup": {
         "doctor": ("doctor", "Check everything, and say what to do."),
         "config": ("configuration", "Print the configuration in effect, without secrets."),
         "migrate": ("database", "Bring the database to this version."),
         "db": ("database", "Control the embedded PostgreSQL."),
+        "archives": ("archives", "List, check or restore months of the trail that were pruned."),
         "completion": ("configuration", "Print a completion script for your shell."),
     },
 }

@@ -1,0 +1,104 @@
+"""What the soak counts, and what it says of it."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import click
+import pytest
+
+from draftsman_tui.cli.output import Output
+from draftsman_tui.cli.soak import conclude
+from draftsman_tui.soak.figures import Figures
+from draftsman_tui.soak.ledger import Fault, Given, Ledger
+from draftsman_tui.soak.outside import Effects, Request
+from draftsman_tui.soak.verdict import Verdict
+from draftsman_tui.soak.world import Found, Moment, World
+
+RAN = Found(
+    1,
+    "soak:steps",
+    "completed",
+    trail=(
+        Moment("job_started", 1, "worker:a", to="running"),
+        Moment("job_started", 4, "worker:b", to="running"),
+        Moment("job_completed", 5, "worker:b", to="completed"),
+    ),
+    effects=Effects(
+        {"i1": ("step-0", "v")},
+        (Request(1, "step-0", recorded=False), Request(2, "step-0", recorded=False)),
+    ),
+)
+
+
+def _ledger() -> Ledger:
+    given = Given(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
+    return Ledger(
+        jobs={1: "soak:steps", 2: "soak:ask"},
+        given=[given, Given(1, 1, "f", "cleo", "no", accepted=False, resolved=True)],
+        faults=[Fault("worker killed", 2, worker="a"), Fault("connections cut", 9)],
+        restarts=1,
+        exits=Counter({6: 1}),
+        lacks={"time namespace: Operation not permitted"},
+    )
+
+
+def test_seeds_add_up() -> None:
+    figures = Figures()
+    for seed in (1, 2):
+        figures.add(seed, World({1: RAN}), _ledger(), Verdict(stuck=("D-2 is queued",)))
+    assert (figures.jobs, figures.runs, figures.ended) == (4, 4, Counter(completed=2))
+    assert (figures.answers_given, figures.answers_accepted) == (4, 2)
+    assert (figures.kills, figures.restarts) == (2, 2)
+    assert figures.faults == {"worker killed": 2, "connections cut": 2}
+    assert (figures.effects, figures.effects_refused) == (2, 2)
+    assert (figures.recovered, figures.recovery_p50, figures.recovery_p95) == (2, 2.0, 2.0)
+    assert figures.recovery == {"worker killed": {"recovered": 2, "p50": 2.0, "p95": 2.0}}
+    assert figures.could_not_run == ["time namespace: Operation not permitted"]
+    assert figures.jobs_stuck == 2
+    assert figures.findings == ["seed 1: D-2 is queued", "seed 2: D-2 is queued"]
+
+
+def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures()
+    figures.add(1, World({1: RAN}), _ledger(), Verdict())
+    conclude(Output(), figures)
+    said = capsys.readouterr().out
+    for words in (
+        "jobs                               2  completed 1",
+        "answers                            2  1 accepted",
+        "kills                              1",
+        "ended by themselves                1  exit code 6 1",
+        "effects                            1  1 asked for twice and refused outside",
+        "recovery                           1  p50 2.0 s, p95 2.0 s",
+        "  worker killed                    1  p50 2.0 s, p95 2.0 s",
+        "could not run                      1  time namespace: Operation not permitted",
+    ):
+        assert words in said
+
+
+def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures()
+    figures.add(1, World(), Ledger(), Verdict())
+    conclude(Output(), figures)
+    assert "no fault hit a running job, so this says little" in capsys.readouterr().err
+    figures.add(2, World({1: RAN}), _ledger(), Verdict())
+    conclude(Output(), figures)
+    assert capsys.readouterr().err == ""
+
+
+def test_programs_read_one_document(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = Figures(failed={1: "/tmp/soak/seed-1"})
+    figures.add(1, World({1: RAN}), _ledger(), Verdict(doubled=("D-1: twice",)))
+    with pytest.raises(click.exceptions.Exit) as end:
+        conclude(Output(json=True), figures)
+    assert end.value.exit_code == 1
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    assert (found["passed"], found["effects_doubled"], found["jobs_stuck"]) == (False, 1, 0)
+    assert found["faults"] == {"worker killed": 1, "connections cut": 1}
+    assert found["ended"] == {"completed": 1}
+    assert found["findings"] == ["seed 1: D-1: twice"]
+    assert "/tmp/soak/seed-1" in said.err
+    assert not [key for key in found if key.startswith("_")]

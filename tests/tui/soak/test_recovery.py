@@ -1,0 +1,64 @@
+"""How recovery is measured: from a fault that hit a running job to its next sign of work."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman_tui.soak.ledger import Fault
+from draftsman_tui.soak.recovery import percentile, recoveries
+from draftsman_tui.soak.world import Found, Moment
+
+KILLED = Found(
+    1,
+    "soak:steps",
+    "completed",
+    trail=(
+        Moment("job_created", 0, to="queued"),
+        Moment("job_started", 10, "worker:a", run=1, to="running"),
+        Moment("soak_mark", 12, "worker:a", run=1),
+        Moment("job_handed_back", 21, to="resumed"),
+        Moment("job_claimed", 22, "worker:b", to="claimed"),
+        Moment("job_started", 23, "worker:b", run=2, to="running"),
+        Moment("soak_mark", 25, "worker:b", run=2),
+        Moment("job_completed", 30, "worker:b", to="completed"),
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("fault", "seconds"),
+    [
+        (Fault("worker killed", 20, worker="a"), [3]),
+        (Fault("worker killed", 20, worker="b"), []),  # another worker's run
+        (Fault("database killed", 20), [3]),
+        (Fault("database killed", 24), [1]),  # the run survived, and wrote
+        (Fault("database killed", 26), [4]),  # its end counts
+        (Fault("database killed", 5), []),  # it waited in the queue
+        (Fault("database killed", 22.5), []),  # nobody ran it
+        (Fault("database killed", 31), []),  # it had ended
+        (Fault("agent killed", 20, job=1), [3]),
+        (Fault("agent killed", 20, job=2), []),
+        (Fault("clock put on", 20, interrupts=False), []),
+    ],
+)
+def test_recovery_is_from_the_hit_to_the_next_work(fault: Fault, seconds: list[float]) -> None:
+    assert recoveries([KILLED], [fault]) == [(fault.kind, value) for value in seconds]
+
+
+def test_every_hit_counts() -> None:
+    faults = [Fault("worker killed", 20, worker="a"), Fault("connections cut", 24)]
+    assert recoveries([KILLED], faults) == [("worker killed", 3), ("connections cut", 1)]
+
+
+@pytest.mark.parametrize(
+    ("values", "share", "found"),
+    [
+        ([], 0.5, None),
+        ([4.0], 0.95, 4.0),
+        ([3.0, 1.0, 2.0], 0.5, 2.0),
+        ([1.0, 2.0, 3.0, 4.0], 0.5, 2.0),
+        ([float(value) for value in range(1, 101)], 0.95, 95.0),
+    ],
+)
+def test_percentiles(values: list[float], share: float, found: float | None) -> None:
+    assert percentile(values, share) == found

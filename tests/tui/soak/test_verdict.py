@@ -1,0 +1,264 @@
+"""The verdict can fail: one promise broken in a world that is sound, one finding that says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import click
+import pytest
+
+from draftsman.domain import answer
+from draftsman_tui.cli.output import Output
+from draftsman_tui.cli.soak import conclude
+from draftsman_tui.soak.crowd import decided
+from draftsman_tui.soak.figures import Figures
+from draftsman_tui.soak.handlers import MARK
+from draftsman_tui.soak.ledger import Given, Ledger
+from draftsman_tui.soak.outside import Effects, Request
+from draftsman_tui.soak.verdict import Verdict, judge
+from draftsman_tui.soak.world import Answer, Found, Moment, Question, Recorded, World
+
+SEED = 7
+TRAIL = (
+    Moment("job_created", 1, to="queued"),
+    Moment("job_claimed", 2, "worker:a", to="claimed"),
+    Moment("job_started", 2, "worker:a", to="running"),
+    Moment(MARK, 3, "worker:a", run=1),
+    Moment("needs_input", 4, "worker:a", to="waiting_for_input"),
+    Moment("job_resumed", 5, "cli:ben", to="resumed"),
+    Moment("job_claimed", 6, "worker:b", to="claimed"),
+    Moment("job_started", 6, "worker:b", to="running"),
+    Moment(MARK, 7, "worker:b", run=2),
+    Moment("job_completed", 8, "worker:b", to="completed"),
+)
+ASKED = Found(
+    1,
+    "soak:ask",
+    "completed",
+    {"effects": {"before": "v1", "after-0": "v2"}, "answers": {"go-0": "yes"}},
+    steps=(Recorded("before", "done", "i1", "v1"), Recorded("after-0", "done", "i2", "v2")),
+    questions=(Question(1, "go-0", "answered", "answered", "yes", ("ben",)),),
+    answers=(Answer(1, "ben:D-1/1:yes", "yes", True), Answer(1, "cleo:D-1/1:no", "no", False)),
+    trail=TRAIL,
+    effects=Effects(
+        {"i1": ("before", "v1"), "i2": ("after-0", "v2")},
+        (
+            Request(1, "before", recorded=False),
+            Request(1, "before", recorded=True),
+            Request(2, "before", recorded=True),
+            Request(2, "after-0", recorded=False),
+            Request(1, "after-0", recorded=False),  # a run that was suspended, and wakes
+            Request(2, "after-0", recorded=True),
+        ),
+    ),
+)
+GATED = Found(
+    2,
+    "soak:gate",
+    "completed",
+    {"answers": {"gate": "approved"}},
+    questions=(Question(1, "gate", "answered", "approved", by=("ben", "cleo")),),
+    answers=(Answer(1, "ben:D-2/1:True", "approve", True),),
+)
+DOOMED = Found(3, "soak:doomed", "dead_letter", error="the other side is down")
+CANCELED = Found(4, "soak:steps", "canceled")
+SLEPT = Found(
+    5, "soak:rest", "completed", steps=(Recorded("sleep:nap", "done", "i5", "2026-01-01"),)
+)
+AGENT = Found(6, "run_agent", "completed", {"summary": "tidy"})
+
+
+@pytest.fixture
+def ledger() -> Ledger:
+    """Return what was acknowledged in a sound world."""
+    made = Ledger(
+        requests={f"request-{job}": {job} for job in (1, 2, 3, 4, 5, 6)},
+        jobs={job.number: job.type for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)},
+        cancels={4},
+        cancel_tries={4, 5},
+    )
+    made.given = [
+        Given(1, 1, "ben:D-1/1:yes", "ben", "yes", accepted=True, resolved=True),
+        Given(1, 1, "cleo:D-1/1:no", "cleo", "no", accepted=False, resolved=True),
+        Given(2, 1, "ben:D-2/1:True", "ben", "approve", accepted=True, resolved=False),
+    ]
+    return made
+
+
+def world(**changes: Found | None) -> World:
+    """Return the sound world, with jobs replaced or taken away: `D1=…`."""
+    jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
+    for name, job in changes.items():
+        number = int(name.removeprefix("D"))
+        jobs.pop(number)
+        if job is not None:
+            jobs[number] = job
+    return World(jobs)
+
+
+def finish(verdict: Verdict, ledger: Ledger, seen: World) -> int:
+    """Conclude as the command does; return its exit code."""
+    figures = Figures()
+    figures.add(SEED, seen, ledger, verdict)
+    try:
+        conclude(Output(), figures)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    return 0
+
+
+def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
+    seen = world()
+    verdict = judge(seen, ledger)
+    assert verdict.findings == ()
+    assert finish(verdict, ledger, seen) == 0
+    assert "effects doubled                    0" in capsys.readouterr().out
+
+
+def asked(**changes: object) -> World:
+    """Return the world with something else about D-1."""
+    return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
+
+
+def made(**also: tuple[str, str]) -> Effects:
+    """Return the effects of D-1 with others beside or instead."""
+    return replace(ASKED.effects, made={**ASKED.effects.made, **also})
+
+
+def requests(*also: Request) -> Effects:
+    """Return the effects of D-1 with more requests after all."""
+    return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
+
+
+def said(**result: dict[str, str]) -> World:
+    """Return the world in which the handler of D-1 tells another result."""
+    return asked(result={**ASKED.result, **result})
+
+
+def trail(*order: int) -> World:
+    """Return the world with the trail of D-1 in another order."""
+    return asked(trail=tuple(TRAIL[place] for place in order))
+
+
+STEPS = ASKED.steps
+OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
+
+
+@pytest.mark.parametrize(
+    ("field", "seen", "says"),
+    [
+        (
+            "doubled",
+            asked(effects=made(i9=("before", "v9"))),
+            "D-1: effect before was made 2 times",
+        ),
+        ("doubled", asked(effects=made(i1=("before", "v9"))), "recorded as 'v1', made as 'v9'"),
+        ("doubled", asked(effects=made(i9=("other", "v9"))), "other was made, and no step knows"),
+        ("doubled", asked(steps=STEPS[:1]), "after-0 was made, and no step knows of it"),
+        (
+            "doubled",
+            said(effects={"before": "v2"}),
+            "effect before is not the one that the handler",
+        ),
+        (
+            "doubled",
+            asked(effects=requests(Request(3, "before", recorded=False))),
+            "run 3 asked for effect before, which run 1 had recorded",
+        ),
+        ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
+        (
+            "answers_lost",
+            asked(answers=(replace(ASKED.answers[0], said="no"),)),
+            "the answer 'yes' of ben is missing",
+        ),
+        (
+            "answers_lost",
+            asked(questions=(replace(ASKED.questions[0], value="no"),)),
+            "did not resolve it: answered 'no'",
+        ),
+        (
+            "answers_lost",
+            asked(questions=(replace(ASKED.questions[0], status="expired"),)),
+            "did not resolve it: expired",
+        ),
+        ("answers_lost", said(answers={"go-0": "later"}), "the handler got later"),
+        ("answers_lost", said(answers={}), "the handler got nothing"),
+        ("answers_lost", asked(questions=()), "has no question any more"),
+        ("answers_lost", world(D2=replace(GATED, answers=())), "'approve' of ben is missing"),
+        (
+            "answers_lost",
+            world(D2=replace(GATED, questions=(replace(GATED.questions[0], by=("cleo",)),))),
+            "did not count: approved by cleo",
+        ),
+        (
+            "answers_lost",
+            world(D2=replace(GATED, result={"answers": {"gate": "denied"}})),
+            "the handler got denied",
+        ),
+        ("jobs_lost", world(D6=None), "D-6 (run_agent) was acknowledged and is not there"),
+        ("stuck", world(D2=replace(GATED, status="resumed")), "D-2 (soak:gate) is resumed"),
+        ("overlapping", trail(0, 1, 2, 4, 5, 6, 7, 3, 8, 9), "run 1 wrote when run 2 ran"),
+        ("overlapping", trail(0, 1, 2, 4, 3, 5, 6, 7, 8, 9), "run 1 wrote when none ran"),
+        ("misled", world(D4=replace(CANCELED, status="completed")), "is completed, not canceled"),
+        (
+            "misled",
+            world(D6=replace(AGENT, status="failed", error="no such agent")),
+            "D-6 (run_agent) is failed, not completed: no such agent",
+        ),
+        ("misled", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
+        ("broken", World(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
+    ],
+)
+def test_a_broken_promise_is_found_and_fails(
+    field: str, seen: World, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    verdict = judge(seen, ledger)
+    assert says in "\n".join(getattr(verdict, field)), verdict
+    assert set(verdict.findings) == set(getattr(verdict, field)), "one cause, one promise"
+    assert finish(verdict, ledger, seen) == 1
+    shown = capsys.readouterr().out
+    assert f"seed {SEED}: " in shown
+    assert says in shown
+
+
+@pytest.mark.parametrize(
+    ("break_it", "says"),
+    [
+        (lambda ledger: ledger.requests["request-1"].add(9), "request-1 made 2 jobs: [1, 9]"),
+        (lambda ledger: ledger.retries.update({3: {7, 8}}), "D-3 was retried 2 times: [7, 8]"),
+    ],
+)
+def test_one_request_that_made_two_jobs_is_found(
+    break_it: Callable[[Ledger], object], says: str, ledger: Ledger
+) -> None:
+    break_it(ledger)
+    assert says in judge(world(), ledger).jobs_lost
+
+
+def test_an_undecided_gate_keeps_its_votes(ledger: Ledger) -> None:
+    seen = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
+    ledger.cancel_tries.add(2)
+    assert judge(seen, ledger).findings == ()
+    decided = replace(ledger.given[2], resolved=True)
+    ledger.given[2] = decided
+    assert "did not decide it: open" in judge(seen, ledger).answers_lost[0]
+
+
+def test_a_surprise_fails(ledger: Ledger) -> None:
+    ledger.surprises.append("unexpected Refused: no")
+    assert judge(world(), ledger).findings == ("unexpected Refused: no",)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "resolved", "counts"),
+    [("approved", True, True), ("canceled", True, False), (None, False, False)],
+)
+def test_a_vote_that_is_handed_in_again_after_a_cancel_decided_nothing(
+    outcome: str | None, resolved: bool, counts: bool
+) -> None:
+    resolution = None if outcome is None else {"outcome": outcome}
+    verdict = answer.Verdict(
+        1, 1, accepted=True, resolved=resolved, duplicate=True, resolution=resolution
+    )
+    assert decided(verdict) is counts
