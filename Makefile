@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.stamp
 JOBS ?= 2
+MINUTES ?= 5
 
 # A checkout that was moved has an environment that still points to the old place.
 ifneq ($(wildcard $(STAMP)),)
@@ -24,7 +25,8 @@ unexport PYTHONPATH
 help: ## this list
 	@echo "make TARGET, with:"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
-	@echo "Variables: PYTHON (3.11 or later), JOBS (parallel tests, $(JOBS)), ARGS (for demo and test)."
+	@echo "Variables: PYTHON (3.11 or later), JOBS (parallel tests, $(JOBS)), MINUTES (of draftsman" \
+	  "soak, $(MINUTES)), ARGS (for demo, test, bench and the tests of soak)."
 
 demo: $(STAMP) ## a real job, from the request to the answer to the end
 	@$(BIN)/draftsman demo $(ARGS)
@@ -38,10 +40,11 @@ check: $(STAMP) ## style, format, types, and which layer imports which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(STAMP) ## draftsman against its own statements: rates, latency, cost per job (3 min)
+bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (12 min)
 	@$(BIN)/python -m bench $(ARGS)
 
-soak: $(STAMP) ## plans over 220,000 jobs, workers killed for a minute, other servers (10 min)
+soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault at every point (1 h)
+	@$(BIN)/draftsman soak --minutes $(MINUTES)
 	@$(BIN)/python -m pytest tests/soak/soak_*.py $(ARGS)
 
 format: $(STAMP) ## write what `check` wants of style and format, where a tool can

@@ -1,4 +1,4 @@
-"""`python -m bench`: every figure in every round, in turn; then their medians."""
+"""`python -m bench`: draftsman beside its peers, everybody in turn, and the goals."""
 
 from __future__ import annotations
 
@@ -8,118 +8,122 @@ import json
 import os
 import platform
 import sys
-import time
-from collections.abc import Awaitable, Callable
-from functools import partial
+from pathlib import Path
 
 import psycopg
 
-from bench import intake, work
+from bench import checks, install
+from bench.goals import GOALS, goals
+from bench.history import Past
+from bench.meter import server_cpu
 from bench.place import GIVEN, Broken, Place, server, session
-from bench.report import Figures, Result, table
+from bench.plan import Match, scenarios
+from bench.report import OURS, Results, footer, tables
+from bench.side import Side, introduced
 from draftsman.errors import DraftsmanError
 
-Measure = Callable[[Place], Awaitable[Figures]]
+README = Path(__file__).with_name("README.md")
+BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
-def plan(jobs: int) -> list[tuple[Result, Measure, Measure | None]]:
-    """Return what is measured, and against what; by default a round takes half a minute."""
-    single, samples = max(200, jobs // 8), max(20, jobs // 160)
-    idle = partial(work.idle, samples=samples)
-    ten = partial(work.drain, slots=10, jobs=jobs // 2)
-    hundred = partial(work.drain, slots=100, jobs=jobs)
-    return [
-        (
-            Result("submit", "pgbench with the same statement"),
-            partial(intake.singles, jobs=single),
-            partial(intake.singles_pgbench, jobs=single),
-        ),
-        (
-            Result("batch1000", "the statement alone"),
-            partial(intake.thousands, jobs=jobs),
-            partial(intake.thousands_alone, jobs=jobs),
-        ),
-        (
-            Result("drain10", "the exchange alone"),
-            partial(ten, kind="crew"),
-            partial(ten, kind="alone"),
-        ),
-        (
-            Result("drain100", "the exchange alone"),
-            partial(hundred, kind="crew"),
-            partial(hundred, kind="alone"),
-        ),
-        (
-            Result("idle", "LISTEN and the exchange alone"),
-            partial(idle, kind="crew"),
-            partial(idle, kind="alone"),
-        ),
-        (Result("answer", ""), partial(work.answer, samples=samples), None),
-    ]
-
-
-async def run(url: str, rounds: int, jobs: int) -> tuple[list[Result], dict[str, object]]:
+async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, str]]:
     """Measure; return the results and what they were measured on."""
-    wanted = plan(jobs)
+    results, past = Results(), Past(given.history, given.waiting)
+    sides = await everybody(given.peers, results)
     async with session(url) as admin:
         place = Place(url, admin)
-        about: dict[str, object] = {"jobs": jobs, "rounds": rounds, "cores": os.cpu_count()}
-        about |= {"python": platform.python_version()}
+        server = server_cpu(admin.conn)
         try:
-            about |= await place.prepare()
-            for number in range(1, rounds + 1):
-                for result, ours, other in wanted:
-                    label = f"[{number}/{rounds}] {result.name:9}"
-                    result.ours.append(await told(f"{label} draftsman", ours, place))
-                    if other is not None:
-                        result.other.append(await told(f"{label} other    ", other, place))
+            durable = await checks.durable(admin)
+            version = await admin.value("SHOW server_version")
+            match = Match(place, sides, None if given.no_history else past, server, results)
+            await match.prepare()
+            await match.run(given.rounds, scenarios(given.jobs))
         finally:
             await place.leave()
-    return [result for result, _, _ in wanted], about
+    if server is None:
+        results.missing["server CPU"] = "the server's processes are not seen from here"
+    about = {
+        "queues": ", ".join(side.version for side in match.sides),
+        "PostgreSQL": f"{version} with " + ", ".join(f"{k} {v}" for k, v in durable.items()),
+        "machine": f"{os.cpu_count()} cores, {platform.system()} {platform.machine()},"
+        f" Python {platform.python_version()}",
+        "size": f"{given.rounds} rounds, {given.jobs:,} jobs in the largest drain"
+        + ("" if given.no_history else f"; the past is {past}"),
+    }
+    return results, about
 
 
-async def told(label: str, measure: Measure, place: Place) -> Figures:
-    """Measure once, and say on stderr what it was."""
-    began = time.monotonic()
-    figures = await measure(place)
-    shown = " ".join(f"{key} {value:.4g}" for key, value in figures.items())
-    print(f"{label} {time.monotonic() - began:4.1f} s  {shown}", file=sys.stderr)
-    return figures
+async def everybody(names: list[str], results: Results) -> list[Side]:
+    """Return who can run here, draftsman first; note the others with the reason."""
+    programs, missing = install.programs(names)
+    sides = []
+    for name, program in {OURS: install.ours(), **programs}.items():
+        try:
+            sides.append(await introduced(name, program.command, program.environment))
+        except (Broken, OSError) as error:
+            if name == OURS:
+                raise
+            missing[name] = str(error)
+    results.missing |= missing
+    return sides
 
 
 def arguments() -> argparse.Namespace:
     """Return the command line, or end with what is wrong with it."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--json", action="store_true", help="JSON instead of the table")
-    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="of all figures (3)")
-    parser.add_argument("--jobs", type=int, default=10_000, metavar="N", help="a drain (10000)")
+    add, known = parser.add_argument, ", ".join(install.PEERS)
+    add("--peers", default=",".join(install.PEERS), help=f"of {known}; none for none (all)")
+    add("--rounds", type=int, default=3, metavar="N", help="of all figures (3)")
+    add("--jobs", type=int, default=10_000, metavar="N", help="in the largest drain (10000)")
+    add("--no-history", action="store_true", help="nothing over a past")
+    add("--history", type=int, default=1_000_000, metavar="N", help="finished jobs (1000000)")
+    add("--waiting", type=int, default=100_000, metavar="N", help="waiting jobs (100000)")
+    add("--json", action="store_true", help="JSON with every round instead of the tables")
+    add("--write", action="store_true", help=f"write the tables into {README.name} too")
     given = parser.parse_args()
-    if given.rounds < 1 or given.jobs < 1000:
-        parser.error("--rounds is 1 or more, --jobs 1000 or more")
+    given.peers = [name for name in given.peers.split(",") if name not in ("", "none")]
+    if strange := [name for name in given.peers if name not in install.PEERS]:
+        parser.error(f"--peers: {', '.join(strange)} is not known; there are {known}")
+    if given.rounds < 1 or given.jobs < 1000 or given.history < 1 or given.waiting < 1:
+        parser.error("--rounds, --history and --waiting are 1 or more, --jobs 1000 or more")
     return given
 
 
+def text(results: Results, about: dict[str, str]) -> str:
+    """Return everything that was measured, as Markdown."""
+    said = "\n".join(f"- {name}: {value}" for name, value in about.items())
+    return "\n\n".join((said, tables(results), footer(results.missing), goals(results)))
+
+
+def written(page: str, measured: str) -> str:
+    """Return a page with the text between its two markers. Raises Broken without them."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise Broken(f"the page has no {BEGIN} with {END} after it")
+    return f"{before}{begin}\n\n{measured}\n\n{end}{after}"
+
+
 def main() -> int:
-    """Print the table, or JSON, on stdout; return 1 when a promise did not hold."""
+    """Print the tables, or JSON, on stdout; return 1 when draftsman did not keep a promise."""
     given = arguments()
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_") and name != GIVEN]:
         del os.environ[name]  # what is configured here is not what is measured
     try:
         with server() as url:
-            results, about = asyncio.run(run(url, given.rounds, given.jobs))
+            results, about = asyncio.run(run(url, given))
+        measured = text(results, about)
+        if given.write:
+            README.write_text(written(README.read_text(), measured))
     except KeyboardInterrupt:
         return 130
-    except TimeoutError:
-        print("bench: the worker said nothing for too long", file=sys.stderr)
-        return 1
-    except (Broken, DraftsmanError, psycopg.Error) as error:
+    except (Broken, DraftsmanError, psycopg.Error, OSError) as error:
         print(f"bench: {str(error).strip().splitlines()[0]}", file=sys.stderr)
         return 1
-    if given.json:
-        measured = {result.name: result.summary() for result in results}
-        print(json.dumps({"about": about, "measures": measured}, indent=2))
-    else:
-        print(table(results, about))
+    document = {"about": about, "missing": results.missing, "measures": results.document()}
+    document |= {"goals": [goal.verdict(results) for goal in GOALS]}
+    print(json.dumps(document, indent=2) if given.json else measured)
     return 0
 
 

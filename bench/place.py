@@ -16,7 +16,6 @@ from uuid import uuid4
 
 from psycopg import AsyncConnection, sql
 
-from draftsman import migrate
 from draftsman.embedded import EmbeddedServer
 
 GIVEN = "DRAFTSMAN_BENCH_URL"
@@ -24,19 +23,8 @@ IDLE_STOP = 120.0
 """Seconds after which the server of a killed bench stops by itself."""
 DEADLINE = 120.0
 """Seconds after which what has to come counts as broken."""
-DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
-GUARDS = {
-    "jobs_guard_insert",
-    "jobs_guard_update",
-    "jobs_immutable",
-    "jobs_terminal",
-    "jobs_created",
-    "jobs_changed",
-    "job_runs_terminal",
-    "job_events_kept",
-}
-"""Triggers without which draftsman would be faster, and not draftsman."""
-KINDS = ["job_claimed", "job_completed", "job_created", "job_started"]
+POLL = 0.005
+"""Seconds between two looks whether all is done."""
 
 
 class Broken(Exception):
@@ -59,18 +47,18 @@ class Session:
     async def until(self, query: LiteralString, what: str) -> None:
         """Return once the query says true. Raises Broken."""
         deadline = time.monotonic() + DEADLINE
-        while not await self.value(query):
+        while await self.value(query) is not True:
             if time.monotonic() > deadline:
                 raise Broken(f"{what}: not within {DEADLINE:.0f} s")
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(POLL)
 
 
 class Place:
-    """A server with a migrated template."""
+    """A server, on which each queue has a template with its tables."""
 
     def __init__(self, url: str, admin: Session) -> None:
         self._url = url
-        self._template = f"bench_{uuid4().hex[:8]}"
+        self._prefix = f"bench_{uuid4().hex[:8]}"
         self.admin = admin
         """Connected to another database, so that it counts in none that is measured."""
 
@@ -78,41 +66,40 @@ class Place:
         """Return the URL of a database on this server."""
         return urlsplit(self._url)._replace(path=f"/{database}").geturl()
 
-    async def prepare(self) -> dict[str, str]:
-        """Make the template; return what the server says of itself. Raises Broken."""
-        await self._run("CREATE DATABASE {}", self._template)
-        await migrate.migrate(self.url(self._template))
-        async with session(self.url(self._template)) as new:
-            found = await new.value(
-                "SELECT array_agg(tgname::text) FROM pg_trigger WHERE tgenabled IN ('O', 'A')"
-            )
-        if missing := GUARDS - set(found):
-            raise Broken(f"without the triggers {', '.join(sorted(missing))} no figure counts")
-        said = {
-            name: await self.admin.value("SELECT current_setting(%s)", name) for name in DURABLE
-        }
-        if off := [name for name, value in said.items() if value != "on"]:
-            raise Broken(f"the server has {', '.join(off)} off; figures count with durable commits")
-        return {"postgresql": await self.admin.value("SHOW server_version"), **said}
+    def template(self, queue: str) -> str:
+        """Return the name of a queue's template."""
+        return f"{self._prefix}_{queue}"
+
+    async def create(self, name: str) -> None:
+        """Make an empty database."""
+        await self._run("CREATE DATABASE {}", name)
 
     @asynccontextmanager
-    async def database(self) -> AsyncIterator[str]:
-        """Yield the name of a new, migrated database."""
-        name = f"{self._template}_{uuid4().hex[:8]}"
-        await self._run("CREATE DATABASE {} TEMPLATE {}", name, self._template)
+    async def database(self, queue: str) -> AsyncIterator[str]:
+        """Yield the name of a new database with the tables of a queue."""
+        name = f"{self.template(queue)}_{uuid4().hex[:8]}"
+        await self.quiet(self.template(queue))
+        await self._run("CREATE DATABASE {} TEMPLATE {}", name, self.template(queue))
         try:
             yield name
         finally:
             await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     async def leave(self) -> None:
-        """Remove the template."""
-        await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", self._template)
+        """Remove what was made here, also what a killed measurement left."""
+        query: LiteralString = (
+            "SELECT array_agg(datname::text) FROM pg_database WHERE datname ^@ %s"
+        )
+        for name in await self.admin.value(query, self._prefix) or ():
+            await self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
 
     async def quiet(self, database: str) -> None:
         """Wait until nobody is connected: what sessions counted is in the statistics then."""
         deadline = time.monotonic() + DEADLINE
-        query: LiteralString = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+        query: LiteralString = (
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE datname = %s AND backend_type = 'client backend'"
+        )
         while await self.admin.value(query, database):
             if time.monotonic() > deadline:
                 raise Broken(f"somebody stays connected to {database}")
@@ -154,21 +141,3 @@ async def session(url: str) -> AsyncIterator[Session]:
     """Connect to a database."""
     async with await AsyncConnection.connect(url, autocommit=True) as conn:
         yield Session(conn)
-
-
-async def check_drained(asked: Session, jobs: int) -> None:
-    """Raise Broken unless each job completed with its four events and its one completed run."""
-    whole = await asked.value(
-        """
-        SELECT count(*) FROM draftsman.jobs j
-         WHERE j.status = 'completed'
-           AND (SELECT array_agg(e.kind ORDER BY e.kind) FROM draftsman.job_events e
-                 WHERE e.job = j.number) = %s
-           AND (SELECT array_agg(r.status::text) FROM draftsman.job_runs r
-                 WHERE r.job = j.number) = '{completed}'
-        """,
-        KINDS,
-    )
-    total = await asked.value("SELECT count(*) FROM draftsman.jobs")
-    if not whole == total == jobs:
-        raise Broken(f"of {total} jobs {whole} have one completed run and {len(KINDS)} events")

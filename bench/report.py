@@ -1,63 +1,134 @@
-"""Medians and ratios of them, as a table or as JSON."""
+"""Medians, ratios of them, and the tables that show them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import NamedTuple
 
 Figures = dict[str, float]
-TIMES = ("p50_ms", "p99_ms")
+OURS = "draftsman"
+COSTS = {
+    "cpu_us": "worker CPU us",
+    "server_us": "server CPU us",
+    "wal_bytes": "WAL B",
+    "commits": "commits",
+    "rss_mb": "RSS MB",
+}
+"""Figures of a drain, per job but for the memory."""
+
+
+class Key(NamedTuple):
+    """What a series of figures is about."""
+
+    measure: str
+    queue: str
+    past: bool = False
+    """Over seeded jobs?"""
 
 
 @dataclass(slots=True)
-class Result:
-    """What one measure gave in each round: draftsman, and what it is held against."""
+class Results:
+    """Every round of every figure, and what could not be measured."""
 
-    name: str
-    against: str
-    ours: list[Figures] = field(default_factory=list)
-    other: list[Figures] = field(default_factory=list)
+    rounds: dict[Key, list[Figures]] = field(default_factory=dict)
+    missing: dict[str, str] = field(default_factory=dict)
 
-    def summary(self) -> dict[str, object]:
-        """Return medians, the ratio of each to the other's, and every figure."""
-        ours, other = _medians(self.ours), _medians(self.other)
-        return {
-            "against": self.against,
-            "draftsman": ours,
-            "other": other,
-            "ratio": {key: ours[key] / other[key] for key in ours if other.get(key)},
-            "rounds": {"draftsman": self.ours, "other": self.other},
-        }
+    def add(self, key: Key, figures: Figures) -> None:
+        """Add what one round gave."""
+        self.rounds.setdefault(key, []).append(figures)
 
+    def median(self, key: Key, figure: str) -> float | None:
+        """Return the median over the rounds, or None where there is none."""
+        values = [one[figure] for one in self.rounds.get(key, ()) if figure in one]
+        return median(values) if values else None
 
-def table(results: list[Result], about: dict[str, object]) -> str:
-    """Return the medians as text; a ratio over 1 is good for a rate, under 1 for a time."""
-    lines = [", ".join(f"{key} {value}" for key, value in about.items()), ""]
-    lines.append(f"{'':10} {'draftsman':>13} {'other':>13} {'ratio':>6}  other is")
-    for result in results:
-        ours, other = _medians(result.ours), _medians(result.other)
-        shown = [key for key in ("rate", *TIMES) if key in ours]
-        lines += [_line(result, key, ours[key], other.get(key)) for key in shown]
-    lines += ["", f"{'per job':18} {'CPU us':>8} {'WAL B':>8} {'commits':>8} {'RSS MB':>8}"]
-    for result in results:
-        for who, rounds in (("draftsman", result.ours), ("other", result.other)):
-            if "wal_bytes" in (found := _medians(rounds)):
-                lines.append(
-                    f"{result.name:8} {who:9} {found['cpu_us']:8.1f} {found['wal_bytes']:8.0f}"
-                    f" {found['commits']:8.4f} {found['rss_mb']:8.1f}"
-                )
-    return "\n".join(lines)
+    def ratio(self, above: Key, below: Key, figure: str) -> float | None:
+        """Return the ratio of two medians, or None where one is missing."""
+        over, under = self.median(above, figure), self.median(below, figure)
+        return over / under if over is not None and under else None
 
+    def queues(self, measure: str) -> list[str]:
+        """Return who has figures of a measure, draftsman first."""
+        return list(dict.fromkeys(key.queue for key in self.rounds if key.measure == measure))
 
-def _line(result: Result, key: str, ours: float, other: float | None) -> str:
-    name = f"{result.name} {key[:3]}" if key in TIMES else result.name
-    held = f"{_shown(key, other):>13} {ours / other:6.2f}" if other else " " * 20
-    return f"{name:10} {_shown(key, ours):>13} {held}  {result.against}".rstrip()
+    def measures(self) -> list[str]:
+        """Return what was measured, in order."""
+        return list(dict.fromkeys(key.measure for key in self.rounds))
+
+    def document(self) -> list[dict[str, object]]:
+        """Return all of it for JSON."""
+        return [
+            {
+                **key._asdict(),
+                "median": {figure: self.median(key, figure) for figure in rounds[0]},
+                "rounds": rounds,
+            }
+            for key, rounds in self.rounds.items()
+        ]
 
 
-def _shown(key: str, value: float) -> str:
-    return f"{value:,.0f}/s" if key == "rate" else f"{value:.2f} ms"
+def tables(results: Results) -> str:
+    """Return one table a measure. A ratio is draftsman's figure to the other's."""
+    return "\n\n".join(_table(results, measure) for measure in results.measures())
 
 
-def _medians(rounds: list[Figures]) -> Figures:
-    return {key: median(one[key] for one in rounds) for key in rounds[0]} if rounds else {}
+def footer(missing: Mapping[str, str]) -> str:
+    """Say what could not be measured, each with its reason."""
+    lines = [f"- {what}: {why}" for what, why in missing.items()]
+    return "\n".join([f"Could not be measured: {len(missing)}", *lines])
+
+
+def _table(results: Results, measure: str) -> str:
+    ours = Key(measure, OURS)
+    timed = results.median(ours, "rate") is None
+    main = "p50_ms" if timed else "rate"
+    costs = [name for name in COSTS if results.median(ours, name) is not None]
+    shown = ["p50_ms", "p99_ms"] if results.median(ours, "p50_ms") is not None else []
+    heads = (
+        measure,
+        *(() if timed else ("jobs/s",)),
+        *(f"{name[:3]} ms" for name in shown),
+        "draftsman /",
+        *(COSTS[name] for name in costs),
+        "answer / idle",
+        "over a past",
+        "past / none",
+    )
+    rows = []
+    for queue in results.queues(measure):
+        key, past = Key(measure, queue), Key(measure, queue, True)
+        cells = [queue, *([] if timed else [number(results.median(key, "rate"))])]
+        cells += [number(results.median(key, name)) for name in shown]
+        cells.append("" if queue == OURS else number(results.ratio(ours, key, main)))
+        cells += [number(results.median(key, name)) for name in costs]
+        cells += [number(results.median(key, "pair"))]
+        cells += [number(results.median(past, main)), number(results.ratio(past, key, main))]
+        rows.append(cells)
+    used = [column for column in zip(heads, *rows, strict=True) if any(column[1:])]
+    first, *others = zip(*used, strict=True)
+    return grid(first, others)
+
+
+def grid(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table that also reads well where nobody renders it."""
+    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    lines = [heads, ["-" * width for width in widths], *rows]
+    return "\n".join(
+        "| "
+        + " | ".join(
+            cell.ljust(width) if first == 0 else cell.rjust(width)
+            for first, (cell, width) in enumerate(zip(line, widths, strict=True))
+        )
+        + " |"
+        for line in lines
+    )
+
+
+def number(value: float | None) -> str:
+    """Return three digits or more of it, or nothing."""
+    if value is None:
+        return ""
+    digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 4
+    return f"{value:,.{digits}f}"

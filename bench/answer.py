@@ -1,0 +1,65 @@
+"""What only draftsman has: an answer, and the run that goes on with it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from statistics import median
+
+from bench import checks
+from bench.measure import GAP, WARM_SAMPLES, Run, percentiles
+from bench.place import Broken
+from bench.report import Figures
+from bench.side import Child
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.runtime import Runtime, open_runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import Settings
+
+ME = Actor(Source.CLI, "bench", "bench", owner=True)
+
+
+async def answer(run: Run) -> Figures:
+    """Answer a question: from before the call to the start of the run that goes on.
+
+    Each is followed by the submission of a job; `pair` is the median of what the first of the two
+    took for each millisecond that the second took.
+    """
+    after, times, ratios = await run.newest(), list[float](), list[float]()
+    settings = Settings.model_validate({"database_url": run.url})
+    async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
+        asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
+        numbers = [job.number for job in await rt.intake.submit_many(asking, ME)]
+        await worker.hear("ready")
+        worker.say("go")
+        await run.until_idle()
+        for number in numbers:
+            times.append(await _answered(rt, worker, number))
+            ratios.append(times[-1] / await _started(rt, worker))
+        await run.until_idle()
+        worker.say("stop")
+        await worker.hear("end")
+    await checks.answered(run.url, after, len(numbers))
+    return percentiles(times[WARM_SAMPLES:]) | {"pair": median(ratios[WARM_SAMPLES:])}
+
+
+async def _answered(rt: Runtime, worker: Child, number: int) -> float:
+    await asyncio.sleep(random.uniform(*GAP))
+    response = Response(source_event_id=f"bench-{number}", text="red")
+    began = time.monotonic_ns()
+    await rt.questions.answer(number, 1, response, ME)
+    start = await worker.hear("start")
+    if start["number"] != number:
+        raise Broken(f"D-{number} was answered, and D-{start['number']} went on")
+    return float(start["at"] - began) / 1e6
+
+
+async def _started(rt: Runtime, worker: Child) -> float:
+    await asyncio.sleep(random.uniform(*GAP))
+    began = time.monotonic_ns()
+    await rt.intake.submit(invocation(type="noop"), ME)
+    start = await worker.hear("start")
+    return float(start["at"] - began) / 1e6

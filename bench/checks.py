@@ -1,0 +1,151 @@
+"""What has to hold for a figure of draftsman to count: its guards, durable commits, every row."""
+
+from __future__ import annotations
+
+from typing import LiteralString
+
+from bench.place import Broken, Session, session
+
+DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
+TRIGGERS = {
+    "jobs_guard_insert",
+    "jobs_immutable",
+    "jobs_kept",
+    "jobs_created",
+    "jobs_changed",
+    "job_runs_opened",
+    "job_runs_terminal",
+    "job_questions_closed",
+    "job_answers_kept",
+    "job_events_kept",
+}
+CONSTRAINTS = {
+    "jobs_pkey",
+    "jobs_key",
+    "jobs_finished",
+    "jobs_retry_time",
+    "jobs_run_time",
+    "jobs_error",
+    "jobs_claimed_from",
+    "jobs_worker",
+    "jobs_lease",
+    "jobs_attempts",
+    "jobs_retries",
+    "job_runs_pkey",
+    "job_runs_finished",
+    "job_questions_pkey",
+    "job_questions_job_fkey",
+    "job_questions_resolved",
+    "job_answers_once",
+}
+INDEXES = {
+    "jobs_id",
+    "jobs_claim",
+    "jobs_subject",
+    "job_questions_open",
+    "job_answers_input",
+    "job_answers_vote",
+}
+"""Each of these three lists what draftsman would be faster without, and not draftsman."""
+
+Found: dict[str, tuple[LiteralString, set[str]]] = {
+    "triggers": (
+        (
+            "SELECT array_agg(tgname::text) FROM pg_trigger WHERE tgenabled IN ('O', 'A')"
+            " AND tgrelid IN (SELECT oid FROM pg_class"
+            " WHERE relnamespace = to_regnamespace('draftsman'))"
+        ),
+        TRIGGERS,
+    ),
+    "constraints": (
+        (
+            "SELECT array_agg(conname::text) FROM pg_constraint WHERE convalidated"
+            " AND connamespace = to_regnamespace('draftsman')"
+        ),
+        CONSTRAINTS,
+    ),
+    "indexes": (
+        (
+            "SELECT array_agg(c.relname::text)"
+            " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " WHERE i.indisvalid AND c.relnamespace = to_regnamespace('draftsman')"
+        ),
+        INDEXES,
+    ),
+}
+CREATED = ["job_created"]
+DRAINED = ["job_claimed", "job_completed", "job_created", "job_started"]
+
+
+async def durable(admin: Session) -> dict[str, str]:
+    """Return the server's settings for durable commits. Raises Broken where one is off."""
+    said = {name: await admin.value("SELECT current_setting(%s)", name) for name in DURABLE}
+    if off := [name for name, value in said.items() if value != "on"]:
+        raise Broken(f"the server has {', '.join(off)} off; figures count with durable commits")
+    return said
+
+
+async def guarded(url: str) -> None:
+    """Raise Broken unless the database has what keeps draftsman's promises, and uses it."""
+    async with session(url) as asked:
+        for kind, (query, wanted) in Found.items():
+            if missing := wanted - set(await asked.value(query) or ()):
+                raise Broken(f"without the {kind} {', '.join(sorted(missing))} no figure counts")
+        role = await asked.value("SELECT current_setting('session_replication_role')")
+        if role != "origin":
+            raise Broken(f"session_replication_role is {role}: no trigger fires, no figure counts")
+
+
+async def newest(url: str) -> int:
+    """Return the number of the newest job, 0 without any."""
+    async with session(url) as asked:
+        return int(await asked.value("SELECT coalesce(max(number), 0) FROM draftsman.jobs"))
+
+
+async def submitted(url: str, after: int, jobs: int) -> None:
+    """Raise Broken unless so many jobs came after that one, each with its one event."""
+    await _whole(url, after, jobs, "queued", CREATED, "NULL")
+
+
+async def drained(url: str, after: int, jobs: int) -> None:
+    """Raise Broken unless each completed with its four events and its one completed run."""
+    await _whole(url, after, jobs, "completed", DRAINED, "ARRAY['completed']")
+
+
+async def answered(url: str, after: int, jobs: int) -> None:
+    """Raise Broken unless so many questions were answered, each by one accepted answer."""
+    async with session(url) as asked:
+        whole = await asked.value(
+            """
+            SELECT count(*) FROM draftsman.job_questions q
+             WHERE q.job > %s AND q.status = 'answered'
+               AND 1 = (SELECT count(*) FROM draftsman.job_answers a
+                         WHERE (a.job, a.question) = (q.job, q.ordinal) AND a.accepted)
+               AND 2 = (SELECT count(*) FROM draftsman.job_runs r WHERE r.job = q.job)
+            """,
+            after,
+        )
+    if whole != jobs:
+        raise Broken(f"of {jobs} answers {whole} were accepted and led to a second run")
+
+
+async def _whole(
+    url: str, after: int, jobs: int, status: str, kinds: list[str], runs: LiteralString
+) -> None:
+    async with session(url) as asked:
+        whole = await asked.value(
+            f"""
+            SELECT count(*) FROM draftsman.jobs j
+             WHERE j.number > %s AND j.status::text = %s
+               AND (SELECT array_agg(e.kind ORDER BY e.kind) FROM draftsman.job_events e
+                     WHERE e.job = j.number) = %s
+               AND (SELECT array_agg(r.status::text) FROM draftsman.job_runs r
+                     WHERE r.job = j.number) IS NOT DISTINCT FROM {runs}
+            """,
+            after,
+            status,
+            kinds,
+        )
+        total = await asked.value("SELECT count(*) FROM draftsman.jobs WHERE number > %s", after)
+    if not whole == total == jobs:
+        raise Broken(f"of {total} jobs {whole} are {status} with {len(kinds)} events, not {jobs}")

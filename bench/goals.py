@@ -1,0 +1,86 @@
+"""What draftsman wants to reach. A goal that is missed is said, and fails nothing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.report import OURS, Key, Results, grid, number
+
+RATES = ("submit", "batch1000", "drain10", "drain100")
+TIMES = ("idle", "answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A figure of draftsman, or its ratio to somebody's, and the limit that it has to keep."""
+
+    measure: str
+    figure: str
+    limit: float
+    least: bool = True
+    """Is the limit the least that will do, or the most?"""
+    against: str = ""
+    past: bool = False
+    """Is it the ratio of the figure over a past and without one?"""
+
+    @property
+    def name(self) -> str:
+        """Return what is held against what."""
+        if self.past:
+            return f"{self.measure}, over a past / without"
+        what = self.measure if self.figure == "rate" else f"{self.measure} {self.figure}"
+        return f"{what} / {self.against}" if self.against else what
+
+    def measured(self, results: Results) -> float | None:
+        """Return what was reached, or None where that was not measured."""
+        ours = Key(self.measure, OURS)
+        if self.past:
+            over = Key(self.measure, OURS, True)
+            pair = (over, ours) if self.figure == "rate" else (ours, over)
+            return results.ratio(*pair, self.figure)
+        if self.against:
+            return results.ratio(ours, Key(self.measure, self.against), self.figure)
+        return results.median(ours, self.figure)
+
+    def verdict(self, results: Results) -> tuple[str, str, str, str]:
+        """Return its line: name, what was measured, the goal, and whether it is met."""
+        value = self.measured(results)
+        wanted = f"{'>=' if self.least else '<='} {self.limit:g}"
+        if value is None:
+            return self.name, "", wanted, "not measured"
+        met = value >= self.limit if self.least else value <= self.limit
+        missed = f"missed by {abs(value - self.limit) / self.limit:.0%}"
+        return self.name, number(value), wanted, "met" if met else missed
+
+
+def most(measure: str, figure: str, limit: float, against: str = "") -> Goal:
+    """Return a goal of at most so much."""
+    return Goal(measure, figure, limit, least=False, against=against)
+
+
+GOALS = (
+    Goal("drain100", "rate", 1.5, against="pgqueuer"),
+    Goal("drain100", "rate", 25, against="procrastinate"),
+    Goal("drain100", "rate", 0.5, against="graphile"),
+    Goal("drain10", "rate", 1.0, against="pgqueuer"),
+    Goal("submit", "rate", 1.0, against="pgqueuer"),
+    Goal("submit", "rate", 0.7, against="pgbench"),
+    Goal("batch1000", "rate", 0.9, against="pgqueuer"),
+    most("idle", "p50_ms", 1.0, "graphile"),
+    most("idle", "p50_ms", 1.0, "pgqueuer"),
+    *(Goal(measure, "rate", 0.9, past=True) for measure in RATES),
+    *(Goal(measure, "p50_ms", 0.9, past=True) for measure in TIMES),
+    most("drain100", "cpu_us", 30),
+    most("drain100", "wal_bytes", 2800),
+    most("drain100", "commits", 0.03),
+    most("drain100", "rss_mb", 45),
+)
+
+
+def goals(results: Results) -> str:
+    """Return a line for each goal, and how many of them are met."""
+    lines = [goal.verdict(results) for goal in GOALS]
+    met = sum(line[-1] == "met" for line in lines)
+    left = sum(line[-1] == "not measured" for line in lines)
+    table = grid(("goal", "measured", "wanted", ""), lines)
+    return f"{table}\n\n{met} of {len(lines)} goals met, {left} not measured"

@@ -1,0 +1,40 @@
+-- A past of draftsman, written set by set with the triggers off: jobs that completed, with their
+-- run and their four events, and jobs that wait for an answer, with an open question.
+
+-- name: jobs
+INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, status, source,
+       invoker_id, payload, run_count, version, queued_at, claimed_at, started_at, finished_at)
+OVERRIDING SYSTEM VALUE
+SELECT g, gen_random_uuid(), 'noop', 'past:' || g, md5(g::text) || md5(g::text),
+       CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
+       END::draftsman.job_status, 'cli', 'bench', jsonb_build_object('i', g), 1, 4,
+       now(), now(), now(), CASE WHEN g <= %(finished)s THEN now() END
+  FROM generate_series(%(first)s::int, %(last)s::int) g
+
+-- name: runs
+INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)
+SELECT g, 1, %(worker)s, nextval('draftsman.lease_tokens'),
+       CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'paused' END::draftsman.run_status, now()
+  FROM generate_series(%(first)s::int, %(last)s::int) g
+
+-- name: events
+INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor)
+SELECT g, CASE WHEN s.step > 2 THEN 1 END,
+       CASE s.step WHEN 1 THEN 'job_created' ELSE draftsman.transition_kind(s.before, s.after) END,
+       s.before, s.after, 'worker:bench'
+  FROM generate_series(%(first)s::int, %(last)s::int) g
+ CROSS JOIN LATERAL (VALUES
+       (1, NULL::draftsman.job_status, 'queued'::draftsman.job_status),
+       (2, 'queued', 'claimed'),
+       (3, 'claimed', 'running'),
+       (4, 'running', CASE WHEN g <= %(finished)s THEN 'completed' ELSE 'waiting_for_input'
+                      END::draftsman.job_status)) AS s (step, before, after)
+
+-- name: questions
+INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices, digest,
+       expires_at)
+SELECT g, 1, 1, 'pick', 'input', 'Which one?', '[{"value": "red", "label": "red"}]', 'past', now() + interval '1 day'
+  FROM generate_series(greatest(%(first)s::int, %(finished)s::int + 1), %(last)s::int) g
+
+-- name: done
+SELECT setval(pg_get_serial_sequence('draftsman.jobs', 'number'), greatest(%(last)s::int, 1))

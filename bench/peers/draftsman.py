@@ -1,0 +1,69 @@
+"""draftsman: the shipped worker with heart, ear and leader, in its default configuration."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from typing import Any
+
+from bench.peers.peer import About, Probe
+from draftsman import migrate
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.handlers.context import RunContext
+from draftsman.runtime import open_runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import Settings
+
+ME = Actor(Source.CLI, "bench", "bench", owner=True)
+
+
+class Queue:
+    """Handlers of two types: one does nothing, one asks first."""
+
+    ABOUT = About(
+        distribution="draftsman",
+        default={"slots": 10},
+        fast={"slots": 100},
+        unfinished="SELECT EXISTS (SELECT FROM draftsman.jobs"
+        " WHERE status IN ('queued', 'claimed', 'running', 'resumed'))",
+    )
+
+    def __init__(self, url: str, settings: dict[str, Any]) -> None:
+        self.url, self.settings = url, settings
+        self.opening = open_runtime(Settings.model_validate({"database_url": url}))
+
+    async def prepare(self) -> None:
+        await migrate.migrate(self.url)
+
+    async def open(self) -> None:
+        self.stack = AsyncExitStack()
+        self.intake = (await self.stack.enter_async_context(self.opening)).intake
+
+    async def submit(self, number: int) -> None:
+        await self.intake.submit(invocation(type="noop", payload={"i": number}), ME)
+
+    async def submit_many(self, numbers: range) -> None:
+        requests = [invocation(type="noop", payload={"i": number}) for number in numbers]
+        await self.intake.submit_many(requests, ME)
+
+    async def work(self, probe: Probe) -> None:
+        async def noop(ctx: RunContext) -> Outcome:
+            probe.hit(ctx.job.number)
+            return Done({})
+
+        async def ask(ctx: RunContext) -> Outcome:
+            if ctx.job.run > 1:
+                probe.hit(ctx.job.number)
+            await ctx.ask("pick", "Which one?", choices=["red", "blue"])
+            return Done({})
+
+        async with self.opening as runtime:
+            crew = runtime.crew({"noop": noop, "ask": ask}, slots=self.settings["slots"])
+            running = asyncio.create_task(crew.run())
+            try:
+                await asyncio.shield(running)
+            except asyncio.CancelledError:
+                crew.shut_down("the bench is over")
+                await running

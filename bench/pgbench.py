@@ -1,0 +1,46 @@
+"""pgbench with the statement of a submission: what the database alone makes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+
+from bench.answer import ME
+from bench.measure import WARM, Run
+from bench.place import Broken, session
+from bench.report import Figures
+from draftsman.embedded import wheel
+from draftsman.runtime import open_runtime
+from draftsman.services.intake import invocation, row
+from draftsman.settings import Settings
+from draftsman.store.queries import load
+
+
+async def submit(run: Run) -> Figures:
+    """Let pgbench send it, prepared, with one client. Raises Broken."""
+    async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
+        columns = json.dumps(row(invocation(type="noop", payload={"i": 0}), ME, rt.types))
+    jobs = WARM + run.jobs
+    process = await asyncio.create_subprocess_exec(
+        *(str(wheel.program("pgbench")), "-n", "-M", "prepared", "-t", str(jobs), "-f", "-"),
+        *("-D", f"row={columns}", "-D", "actor=bench", run.url),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate(_script().encode())
+    async with session(run.url) as after:
+        made = await after.value("SELECT count(*) FROM draftsman.jobs")
+    found = re.search(r"^tps = ([\d.]+)", out.decode(), re.MULTILINE)
+    if process.returncode or not found or made != jobs:
+        raise Broken(f"pgbench made {made} of {jobs} jobs: {err.decode().strip()[-200:]}")
+    return {"rate": float(found[1])}
+
+
+def _script() -> str:
+    """Return the statement of a submission, with a new id and key at each call."""
+    new = "jsonb_build_object('id', u, 'idempotency_key', u)"
+    rows = f"(SELECT jsonb_build_array(:row::jsonb || {new}) FROM gen_random_uuid() u)"
+    statement = re.sub(r"--.*", "", load("intake")["submit"]).replace("%(rows)s::jsonb", rows)
+    return " ".join(statement.replace("%(actor)s", ":actor").split()) + ";\n"

@@ -1,0 +1,146 @@
+"""Every figure of everybody in every round, in turn."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+
+import psycopg
+
+from bench import answer, checks, measure, pgbench
+from bench.history import Past, seed
+from bench.measure import Run
+from bench.meter import ServerCpu
+from bench.place import Broken, Place
+from bench.report import OURS, Figures, Key, Results
+from bench.side import Side
+
+FAILURES = (Broken, psycopg.Error, OSError)
+"""What a peer may fail with while the others go on."""
+Measure = Callable[[Run], Awaitable[Figures]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A measure, the settings under which peers take part, and the jobs it takes."""
+
+    name: str
+    measure: Measure
+    preset: str
+    jobs: int
+    same: bool = False
+    """Does everybody get the same number of jobs, however slow?"""
+    alone: bool = False
+    """Does draftsman alone have it?"""
+
+
+def scenarios(jobs: int) -> list[Scenario]:
+    """Return what is measured, with so many jobs in the largest drain."""
+    samples = max(20, jobs // 160)
+    return [
+        Scenario("submit", measure.submit, "default", max(200, jobs // 8), same=True),
+        Scenario("batch1000", measure.batches, "fast", jobs),
+        Scenario("drain10", measure.drain, "default", jobs // 2),
+        Scenario("drain100", measure.drain, "fast", jobs),
+        Scenario("idle", measure.idle, "fast", samples, same=True),
+        Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
+    ]
+
+
+@dataclass(slots=True)
+class Match:
+    """Who takes part, and what came of it."""
+
+    place: Place
+    sides: list[Side]
+    past: Past | None
+    server: ServerCpu | None
+    results: Results
+    seeded: dict[str, str] = field(default_factory=dict)
+    """Databases with a past, by queue."""
+
+    async def prepare(self) -> None:
+        """Make everybody's tables. Raises Broken when draftsman's are not what they must be."""
+        for side in list(self.sides):
+            template = self.place.template(side.name)
+            await self.place.create(template)
+            try:
+                async with side.child("prepare", self.place.url(template)) as child:
+                    await child.hear("prepared")
+            except FAILURES as error:
+                self._missing(side, side.name, error)
+                self.sides.remove(side)
+            if side.ours:
+                await checks.guarded(self.place.url(template))
+
+    async def run(self, rounds: int, wanted: Sequence[Scenario]) -> None:
+        """Measure everything. Raises Broken when draftsman fails or breaks a promise."""
+        async with AsyncExitStack() as stack:
+            if self.past is not None:
+                for side in self.sides:
+                    await self._seed(side, self.past, stack)
+            for number in range(1, rounds + 1):
+                for scenario in wanted:
+                    await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
+
+    async def _seed(self, side: Side, past: Past, stack: AsyncExitStack) -> None:
+        database, began = await stack.enter_async_context(self.place.database(side.name)), _now()
+        try:
+            await seed(self.place, side, database, past)
+        except FAILURES as error:
+            self._missing(side, f"{side.name} over a past", error)
+            return
+        if side.ours:
+            await checks.guarded(self.place.url(database))
+        self.seeded[side.name] = database
+        _say(f"{past}: {side.name} {_now() - began:.1f} s")
+
+    async def _turn(self, label: str, scenario: Scenario, first: bool) -> None:
+        """Measure everybody once; over a past the peers only in the first round."""
+        for side in self.sides if not scenario.alone else self.sides[:1]:
+            await self._once(label, scenario, side)
+            if side.ours and scenario.name == "submit":
+                await self._once(label, scenario, side, against="pgbench")
+            if side.name in self.seeded and (first or side.ours):
+                await self._once(label, scenario, side, past=True)
+
+    async def _once(
+        self, label: str, scenario: Scenario, side: Side, *, past: bool = False, against: str = ""
+    ) -> None:
+        key = Key(scenario.name, against or side.name, past)
+        what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
+        if what in self.results.missing:
+            return
+        jobs = scenario.jobs if scenario.same else side.jobs(scenario.preset, scenario.jobs)
+        do, began = pgbench.submit if against else scenario.measure, _now()
+        async with AsyncExitStack() as stack:
+            if past:
+                database = self.seeded[side.name]
+            else:
+                database = await stack.enter_async_context(self.place.database(side.name))
+            run = Run(self.place, side, database, scenario.preset, jobs, self.server, past)
+            try:
+                figures = await do(run)
+            except FAILURES as error:
+                self._missing(side, what, error)
+                return
+        self.results.add(key, figures)
+        shown = " ".join(f"{name} {value:.4g}" for name, value in figures.items())
+        _say(f"{label} {what:26} {_now() - began:5.1f} s  {shown}")
+
+    def _missing(self, side: Side, what: str, error: Exception) -> None:
+        if side.name == OURS:
+            raise error
+        reason = self.results.missing[what] = str(error).strip().splitlines()[0]
+        _say(f"{what} could not be measured: {reason}")
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"bench: {line}", file=sys.stderr)

@@ -1,0 +1,115 @@
+"""Medians, ratios, tables, and what is said of each goal."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.__main__ import BEGIN, END, written
+from bench.goals import Goal, goals, most
+from bench.place import Broken
+from bench.report import Key, Results, footer, tables
+
+OURS, PEER = Key("drain100", "draftsman"), Key("drain100", "peer")
+
+
+@pytest.fixture
+def results() -> Results:
+    """Give three rounds, in which the middle is not the mean."""
+    results = Results()
+    for ours, theirs in ((3000.0, 100.0), (1000.0, 400.0), (2000.0, 50.0)):
+        results.add(OURS, {"rate": ours, "wal_bytes": ours})
+        results.add(PEER, {"rate": theirs})
+    results.add(Key("drain100", "draftsman", True), {"rate": 1700.0})
+    results.add(Key("idle", "draftsman"), {"p50_ms": 2.0, "p99_ms": 9.0})
+    results.add(Key("idle", "draftsman", True), {"p50_ms": 4.0, "p99_ms": 9.0})
+    return results
+
+
+def test_a_ratio_is_that_of_the_medians(results: Results) -> None:
+    assert results.median(OURS, "rate") == 2000
+    assert results.ratio(OURS, PEER, "rate") == 20
+    assert results.median(PEER, "wal_bytes") is None
+    assert results.ratio(OURS, Key("drain100", "nobody"), "rate") is None
+
+
+def test_the_table_has_a_line_for_each_queue_and_no_empty_column(results: Results) -> None:
+    drain, idle = tables(results).split("\n\n")
+    heads, _, ours, peer = [_cells(line) for line in drain.splitlines()]
+    assert heads == ["drain100", "jobs/s", "draftsman /", "WAL B", "over a past", "past / none"]
+    assert ours == ["draftsman", "2,000", "", "2,000", "1,700", "0.85"]
+    assert peer == ["peer", "100", "20.0", "", "", ""]
+    assert _cells(idle.splitlines()[0]) == [
+        "idle",
+        "p50 ms",
+        "p99 ms",
+        "over a past",
+        "past / none",
+    ]
+
+
+def test_each_line_of_a_table_is_as_wide_as_the_others(results: Results) -> None:
+    for table in tables(results).split("\n\n"):
+        assert len({len(line) for line in table.splitlines()}) == 1
+
+
+def test_every_round_is_in_the_document(results: Results) -> None:
+    ours = results.document()[0]
+    assert (ours["measure"], ours["queue"], ours["past"]) == ("drain100", "draftsman", False)
+    assert [one["rate"] for one in ours["rounds"]] == [3000, 1000, 2000]  # type: ignore[attr-defined]
+    assert ours["median"] == {"rate": 2000, "wal_bytes": 2000}
+
+
+@pytest.mark.parametrize(
+    ("goal", "line"),
+    [
+        (Goal("drain100", "rate", 16, against="peer"), ("drain100 / peer", "20.0", ">= 16", "met")),
+        (
+            Goal("drain100", "rate", 25, against="peer"),
+            ("drain100 / peer", "20.0", ">= 25", "missed by 20%"),
+        ),
+        (most("drain100", "wal_bytes", 2000), ("drain100 wal_bytes", "2,000", "<= 2000", "met")),
+        (
+            most("drain100", "wal_bytes", 1000),
+            ("drain100 wal_bytes", "2,000", "<= 1000", "missed by 100%"),
+        ),
+        (
+            Goal("drain100", "rate", 0.9, past=True),
+            ("drain100, over a past / without", "0.85", ">= 0.9", "missed by 6%"),
+        ),
+        (
+            Goal("idle", "p50_ms", 0.5, past=True),
+            ("idle, over a past / without", "0.50", ">= 0.5", "met"),
+        ),
+        (
+            Goal("idle", "p50_ms", 1, against="peer"),
+            ("idle p50_ms / peer", "", ">= 1", "not measured"),
+        ),
+    ],
+)
+def test_a_goal_is_met_missed_or_not_measured(
+    results: Results, goal: Goal, line: tuple[str, ...]
+) -> None:
+    assert goal.verdict(results) == line
+
+
+def test_the_goals_close_with_how_many_are_met() -> None:
+    results = Results()
+    results.add(OURS, {"rate": 1.0, "wal_bytes": 2800.0, "rss_mb": 45.1})
+    assert goals(results).endswith("\n1 of 19 goals met, 17 not measured")
+
+
+def test_what_could_not_be_measured_is_counted_and_named() -> None:
+    assert footer({}) == "Could not be measured: 0"
+    assert footer({"awa": "no wheel"}) == "Could not be measured: 1\n- awa: no wheel"
+
+
+def test_the_page_takes_the_tables_between_its_markers_and_keeps_the_rest() -> None:
+    page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
+    assert written(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
+    assert written(written(page, "x"), "new") == written(page, "new")
+    with pytest.raises(Broken, match="has no"):
+        written("before\nafter\n", "new")
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip() for cell in line.strip("|").split("|")]

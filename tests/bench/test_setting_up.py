@@ -1,0 +1,82 @@
+"""Who cannot be installed or started is named with the reason, and the others go on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import install
+from bench.__main__ import arguments
+from bench.meter import resident_mb, server_cpu
+from bench.place import Broken
+from bench.side import introduced, started
+from draftsman.store.db import Connection
+
+
+def test_without_node_its_queues_are_missing_with_the_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found, missing = install.programs(["graphile"])
+    assert found == {}
+    assert missing == {"graphile": "there is no node with npm on the PATH"}
+
+
+async def test_a_queue_that_cannot_be_imported_says_why() -> None:
+    program = install.ours()
+    with pytest.raises(Broken, match=r"No module named 'bench\.peers\.nobody'"):
+        await introduced("nobody", program.command, program.environment)
+
+
+async def test_a_child_that_prints_other_things_is_understood() -> None:
+    script = """import sys; print('hello'); print('{"event": "ready"}'); sys.stdin.read()"""
+    async with started((sys.executable, "-c", script), {}) as child:
+        assert await child.hear("ready") == {"event": "ready"}
+        assert resident_mb(child.pid) > 1
+
+
+async def test_the_last_words_of_a_child_are_the_reason() -> None:
+    async def listen() -> None:
+        async with started((sys.executable, "-c", "exit('no luck')"), {}) as child:
+            await child.hear("ready")
+
+    with pytest.raises(Broken, match="ready had to come, the end came: no luck"):
+        await listen()
+
+
+async def test_draftsman_introduces_itself() -> None:
+    program = install.ours()
+    side = await introduced("draftsman", program.command, program.environment)
+    assert side.ours
+    assert side.settings("default") == {"slots": 10}
+    assert side.settings("fast") == {"slots": 100}
+    assert side.jobs("fast", 1000) == 1000
+
+
+async def test_the_server_behind_a_connection_is_seen(conn: Connection) -> None:
+    server = server_cpu(conn)
+    assert server is not None
+    assert server.seconds() > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("--peers celery", "celery is not known; there are pgqueuer, procrastinate"),
+        ("--jobs 10", "--jobs 1000 or more"),
+        ("--rounds 0", "1 or more"),
+    ],
+)
+def test_a_wrong_command_line_says_what_is_allowed(
+    line: str,
+    wrong: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["bench", *line.split()])
+    with pytest.raises(SystemExit) as ended:
+        arguments()
+    assert ended.value.code == 2
+    assert wrong in capsys.readouterr().err.replace("\n", " ")
