@@ -39,6 +39,7 @@ async def at_queries(
         campaign = Campaign(rt, forks, configuration(url, folder), set(at), strike)
         await live(campaign, folder)
         await drain(campaign)
+        await campaign.work(lambda: _renewed(campaign))
         campaign.pending -= points.reads()
         await prune(campaign, clock)
         await ask_people(campaign, make)
@@ -46,6 +47,13 @@ async def at_queries(
         await campaign.ask("migrating")
     none_missed(points.sql_points(), campaign.reached)
     assert at - set(campaign.struck) <= points.reads()
+
+
+async def _renewed(campaign: Campaign) -> bool:
+    """Return whether a leader lived long enough to renew its lease."""
+    return {one for one in points.sql_points() if one.startswith("workers.renew ")} <= (
+        campaign.reached
+    )
 
 
 async def at_an_agents_work(

@@ -19,10 +19,9 @@ async def life(ctx: RunContext) -> Outcome:
     """Do everything once."""
     effects = Effects(ctx)
     ctx.log("here we go")
-    saved, _ = await ctx.saved_work()
+    await ctx.saved_work()
     first = await ctx.step("first", effects.make("first"), effects.find)
-    if saved is None:
-        await ctx.checkpoint({"first": first}, BUNDLE)
+    await ctx.checkpoint({"first": first}, BUNDLE)
     await ctx.event("halfway", {"first": first})
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
