@@ -1,0 +1,185 @@
+"""What can be configured, with its defaults.
+
+Order of precedence: arguments, then `DRAFTSMAN_*` in the environment (`__` between levels:
+`DRAFTSMAN_WORKER__SLOTS=4`), then one `draftsman.toml`, then the defaults below. The file is
+`--config`, `$DRAFTSMAN_CONFIG`, the user's, or `/etc/draftsman/draftsman.toml`: never one in the
+current directory, because a cloned repository must not bring `[handlers]`.
+`config/draftsman.toml` documents every key; a test holds the two together.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Self
+
+from platformdirs import user_config_dir, user_data_dir
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+)
+
+from draftsman.errors import ConfigError
+from draftsman.settings.explain import explain, unparsable
+from draftsman.settings.tables import (
+    AgentSettings,
+    CommandSettings,
+    DatabaseSettings,
+    EmbeddedSettings,
+    FixSettings,
+    LogSettings,
+    Months,
+    PersonSettings,
+    ProfileSettings,
+    QuestionSettings,
+    RetentionSettings,
+    Role,
+    Section,
+    SweepSettings,
+    TypeSettings,
+    UserPath,
+    WorkerSettings,
+)
+
+__all__ = [
+    "AgentSettings",
+    "CommandSettings",
+    "DatabaseSettings",
+    "EmbeddedSettings",
+    "FixSettings",
+    "LogSettings",
+    "Months",
+    "PersonSettings",
+    "ProfileSettings",
+    "QuestionSettings",
+    "RetentionSettings",
+    "Role",
+    "Section",
+    "Settings",
+    "SweepSettings",
+    "TypeSettings",
+    "WorkerSettings",
+    "config_path",
+    "load",
+]
+
+SYSTEM_CONFIG = Path("/etc/draftsman/draftsman.toml")
+
+
+def _tidy() -> dict[str, AgentSettings]:
+    return {"tidy": AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))}
+
+
+class Settings(BaseSettings):
+    """All of the configuration. Build it with `load`."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="DRAFTSMAN_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        extra="forbid",
+        frozen=True,
+    )
+
+    database_url: SecretStr | None = None
+    """PostgreSQL 15 or later; unset means the embedded server."""
+    listen_url: SecretStr | None = None
+    """A session connection for LISTEN where `database_url` is a transaction pooler."""
+    data_dir: UserPath = Field(default_factory=lambda: _default_data_dir())
+    """Embedded database, mirrors and run directories."""
+    database: DatabaseSettings = DatabaseSettings()
+    embedded: EmbeddedSettings = EmbeddedSettings()
+    worker: WorkerSettings = WorkerSettings()
+    sweeps: SweepSettings = SweepSettings()
+    retention: RetentionSettings = RetentionSettings()
+    questions: QuestionSettings = QuestionSettings()
+    log: LogSettings = LogSettings()
+    handlers: dict[str, str] = {}
+    types: dict[str, TypeSettings] = {}
+    agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
+    profile: ProfileSettings = Field(default_factory=ProfileSettings)
+    profiles: dict[str, ProfileSettings] = {}
+    people: dict[str, PersonSettings] = {}
+    groups: dict[str, tuple[str, ...]] = {}
+
+    @field_validator("database_url", "listen_url")
+    @classmethod
+    def _is_a_url(cls, value: SecretStr | None) -> SecretStr | None:
+        secret = value.get_secret_value() if value else ""
+        if secret and not secret.startswith(("postgresql://", "postgres://")) and "=" not in secret:
+            raise ValueError("give a URL: postgresql://user@host/database")
+        return value
+
+    @model_validator(mode="after")
+    def _names_hold_together(self) -> Self:
+        for group, members in self.groups.items():
+            if unknown := [name for name in members if name not in self.people]:
+                raise ValueError(f"groups.{group} names {unknown[0]!r}, who is not in people")
+        for channel in ("login", "slack", "trello"):
+            owners: dict[str, str] = {}
+            for name, person in self.people.items():
+                if (known := getattr(person, channel)) is None:
+                    continue
+                if (other := owners.setdefault(known, name)) != name:
+                    raise ValueError(f"people.{other} and people.{name} share {channel} {known!r}")
+        if "tidy" not in self.agents:
+            object.__setattr__(self, "agents", {**_tidy(), **self.agents})
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, which `load` passes as arguments."""
+        return (env_settings, init_settings)
+
+
+def load(config: Path | None = None) -> Settings:
+    """Read the configuration.
+
+    Raises ConfigError in one line that names the file or variable, the key, the value and what is
+    allowed.
+    """
+    path = config_path(config)
+    data = _read(path) if path else {}
+    try:
+        return Settings(**data)
+    except ValidationError as error:
+        raise ConfigError(explain(error, path, Settings)) from None
+    except SettingsError as error:
+        raise ConfigError(unparsable(error)) from None
+
+
+def _default_data_dir() -> Path:
+    if os.geteuid() == 0:
+        return Path("/var/lib/draftsman")
+    return Path(user_data_dir("draftsman", appauthor=False))
+
+
+def config_path(explicit: Path | None) -> Path | None:
+    """Return the file that is read: the one named, or the first that there is; None without one."""
+    if explicit is not None:
+        return explicit
+    if name := os.environ.get("DRAFTSMAN_CONFIG"):
+        return Path(name)
+    user = Path(user_config_dir("draftsman", appauthor=False)) / "draftsman.toml"
+    # Not Path.is_file: it raises where a folder may not be entered, as root's under `sudo -u`.
+    return next((path for path in (user, SYSTEM_CONFIG) if os.path.isfile(path)), None)  # noqa: PTH113
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}; give --config a readable file") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not valid TOML: {error}") from None

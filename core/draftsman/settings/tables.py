@@ -1,0 +1,206 @@
+"""The tables of the configuration, with their defaults."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+Role = Literal["invoker", "responder", "approver", "operator"]
+
+
+def _expanded(value: object) -> object:
+    return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111
+
+
+UserPath = Annotated[Path, BeforeValidator(_expanded)]
+"""A path in which `~` is the user's home."""
+_Count = Annotated[int, Field(ge=1, le=1200)]
+Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
+
+
+class Section(BaseModel):
+    """A table of the file: immutable, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DatabaseSettings(Section):
+    """Where the truth is."""
+
+    pool_size: int = Field(5, ge=1, le=100)
+    """Connections a process keeps at most, its LISTEN connection excluded."""
+    connect_timeout: float = Field(10, gt=0, le=300)
+    """Seconds to wait for a connection before a command gives up."""
+    statement_timeout: float = Field(60, gt=0, le=3600)
+    """Seconds after which the server ends a statement."""
+
+
+class EmbeddedSettings(Section):
+    """The server that draftsman starts itself where no URL is given."""
+
+    idle_stop: float = Field(600, ge=0, le=86_400 * 7)
+    """Seconds after its last connection until it stops; 0 keeps it up."""
+
+
+class WorkerSettings(Section):
+    """Claiming and running."""
+
+    slots: int = Field(10, ge=1, le=1000)
+    """Runs at the same time."""
+    prefetch: int = Field(0, ge=0, le=1000)
+    """Jobs claimed ahead of a free slot."""
+    queues: tuple[str, ...] = ("default",)
+    """Queues to claim from."""
+    poll: float = Field(1.0, gt=0, le=60)
+    """Seconds between looks when no notification comes."""
+    heartbeat: float = Field(30, gt=0, le=300)
+    """Seconds between heartbeats (seed 002)."""
+    lease: float = Field(300, gt=0, le=3600)
+    """Seconds without a heartbeat after which a run is lost (seed 002)."""
+    drain: float = Field(45, ge=0, le=3600)
+    """Seconds that a shutdown waits for runs to finish by themselves (seed 002)."""
+    abort: float = Field(10, ge=0, le=600)
+    """Seconds that aborted runs get to save a checkpoint before they are killed."""
+
+    @model_validator(mode="after")
+    def _heartbeats_fit_the_lease(self) -> Self:
+        if self.heartbeat * 2 >= self.lease:
+            raise ValueError("heartbeat must be less than half of lease")
+        return self
+
+
+class SweepSettings(Section):
+    """Periodic maintenance by the leader."""
+
+    interval: float = Field(60, gt=0, le=3600)
+    """Seconds between sweeps (seed 002)."""
+    lease: float = Field(30, ge=1, le=600)
+    """Seconds a leader keeps its lease; renewed at half of it."""
+    limit: int = Field(100, ge=1, le=10_000)
+    """Rows that one sweep changes at most."""
+    reap_after: float = Field(86_400, ge=60)
+    """Seconds after which a dead worker's row is removed."""
+
+
+class RetentionSettings(Section):
+    """How long what is over stays in the database."""
+
+    events: Months = None
+    """Months after which events leave it, for an archive; None (`never`): they stay."""
+    logs: Months = None
+    """Months after the end of a job when the logs of its runs are deleted; None: they stay."""
+    archive: UserPath | None = None
+    """Folder of the archives; None: `archive` in the data directory."""
+
+
+class QuestionSettings(Section):
+    """Defaults for what is asked."""
+
+    expires_in: float | None = Field(86_400, gt=0)
+    """Seconds until a question expires (24 h, seed 003); `never` in TOML is written as 0."""
+    self_approval: bool = False
+    """Whether the requester of a job may approve its gates."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _zero_is_never(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("expires_in") in (0, "0"):
+            return {**data, "expires_in": None}
+        return data
+
+
+class TypeSettings(Section):
+    """Limits of one job type; unset keys keep the built-in ones."""
+
+    max_attempts: int | None = Field(None, ge=0, le=100)
+    """Infrastructure failures and lost runs that a job may survive."""
+    max_retries: int | None = Field(None, ge=0, le=100)
+    """Application failures that a job may survive."""
+    base_delay: float | None = Field(None, gt=0)
+    """Seconds before the first application retry, before jitter."""
+    max_delay: float | None = Field(None, gt=0)
+    """Seconds at most between two application retries."""
+    multiplier: float | None = Field(None, ge=1, le=10)
+    """Growth of the delay from one retry to the next."""
+    timeout: float | None = Field(None, gt=0)
+    """Seconds of running time, summed over runs, waiting for people excluded."""
+    on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
+    """What follows when a worker dies with a run of this type."""
+
+
+class AgentSettings(Section):
+    """A program that `run_agent` can drive."""
+
+    command: tuple[str, ...] = Field(min_length=1)
+    """Program and arguments; `{python}` is this interpreter."""
+    env: dict[str, str] = {}
+    """Variables set for it."""
+    pass_env: tuple[str, ...] = ()
+    """Names of variables it may inherit besides the allowlist."""
+
+
+class CommandSettings(Section):
+    """A validation command of a profile."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    required: bool = True
+    timeout: float = Field(300, gt=0)
+
+
+class FixSettings(Section):
+    """A fix command of a profile."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    level: Literal["safe", "all"] = "safe"
+    """`safe` runs for both answers, `all` only when the person said so."""
+    timeout: float = Field(300, gt=0)
+
+
+def _ruff_checks() -> tuple[CommandSettings, ...]:
+    return (
+        CommandSettings(name="lint", command=("{python}", "-P", "-m", "ruff", "check", ".")),
+        CommandSettings(
+            name="format",
+            command=("{python}", "-P", "-m", "ruff", "format", "--check", "."),
+            required=False,
+        ),
+    )
+
+
+def _ruff_fixes() -> tuple[FixSettings, ...]:
+    fix = ("{python}", "-P", "-m", "ruff", "check", "--fix", "--exit-zero", ".")
+    return (
+        FixSettings(name="lint", command=fix),
+        FixSettings(name="format", command=("{python}", "-P", "-m", "ruff", "format", ".")),
+        FixSettings(name="unsafe", command=(*fix[:-1], "--unsafe-fixes", "."), level="all"),
+    )
+
+
+class ProfileSettings(Section):
+    """How a repository is validated and fixed."""
+
+    validation_commands: tuple[CommandSettings, ...] = Field(default_factory=_ruff_checks)
+    fix_commands: tuple[FixSettings, ...] = Field(default_factory=_ruff_fixes)
+
+
+class PersonSettings(Section):
+    """One person, however they reach us."""
+
+    login: str | None = None
+    """Login on this machine, or the database role on a remote server."""
+    slack: str | None = None
+    trello: str | None = None
+    roles: tuple[Role, ...] = ()
+
+
+class LogSettings(Section):
+    """What the processes say."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    file: UserPath | None = None
+    """Also write to this file; when it cannot be written, one line says so and work goes on."""
