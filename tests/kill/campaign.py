@@ -112,9 +112,11 @@ class Campaign:
         finally:
             stopping.cancel()
             worker.close()
+            with suppress(asyncio.CancelledError):
+                await stopping  # what broke it is why the worker was never told to stop
         if STARTED not in passed and len(self.struck) > before:
             return False  # without a database a worker does not start, and says so
-        assert stopping.done(), f"the worker ended by itself: {self.said()}"
+        assert not stopping.cancelled(), f"the worker ended by itself: {self.said()}"
         assert "end" in passed, f"the worker broke: {self.said()}"
         return len(self.struck) == before
 

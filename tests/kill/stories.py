@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.domain.job import Job, Status
+from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.handlers.leftovers import tag_of
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
@@ -81,7 +81,8 @@ class Life:
         given = await self._job(self.given)
         assert (given.status, given.result) == (S.COMPLETED, {"said": "red"})
         assert (await self._job(self.lost)).status is S.FAILED
-        chain = [job for job in await self.rt.inspect.jobs() if job.type == "kill:lost"]
+        later = [job for job in await self.rt.inspect.jobs() if job.number > self.lost]
+        chain = [job for job in later if job.type == "kill:lost"]
         assert [job.status for job in chain].count(S.COMPLETED) == 1
         unknown = await self._job(self.unknown)
         assert unknown.status is S.FAILED
@@ -136,7 +137,7 @@ async def _leave_over(campaign: Campaign, number: int) -> None:
 
 async def _lose(campaign: Campaign, number: int) -> None:
     """Kill a worker while it runs this job."""
-    pending, strike = campaign.pending, campaign.strike
+    before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
     campaign.strike = kill
 
     async def never() -> bool:
@@ -145,9 +146,8 @@ async def _lose(campaign: Campaign, number: int) -> None:
     while (await campaign.rt.inspect.job(number)).run_count == 0:
         campaign.pending = {"sweeps.next_due before"}
         await campaign.worker(never)
-    campaign.pending, campaign.strike = pending, strike
-    campaign.struck.clear()
-    campaign.reached.clear()
+    campaign.pending, campaign.strike = before.pending, before.strike
+    campaign.reached, campaign.struck = before.reached, before.struck
 
 
 async def drain(campaign: Campaign) -> None:
@@ -157,7 +157,7 @@ async def drain(campaign: Campaign) -> None:
     jobs = [item.number for item in await rt.intake.submit_many(wanted, OWNER)]
 
     async def busy() -> bool:
-        newest = (await rt.inspect.workers())[-1]
+        *_, newest = await rt.inspect.workers()
         return newest.busy > newest.slots
 
     await campaign.work(busy)
@@ -214,6 +214,13 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     all_jobs = [await rt.inspect.job(line.number) for line in await rt.inspect.jobs()]
     for name in ("failed", "expired"):
         assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
+
+
+async def cancel_all(rt: Runtime) -> None:
+    """Cancel what has not ended."""
+    for line in await rt.inspect.jobs():
+        if line.status not in TERMINAL:
+            await rt.operate.cancel(line.number, OWNER, force=True)
 
 
 async def drive_agent(campaign: Campaign, folder: Path) -> None:
