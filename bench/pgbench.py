@@ -20,11 +20,12 @@ from draftsman.store.queries import load
 async def submit(run: Run) -> Figures:
     """Let pgbench send it, prepared, with one client. Raises Broken."""
     async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
-        columns = json.dumps(row(invocation(type="noop", payload={"i": 0}), ME, rt.types))
+        request = row(invocation(type="noop", payload={"i": 0}), ME, rt.types)
+    columns = json.dumps(request, default=str)
     jobs = WARM + run.jobs
     process = await asyncio.create_subprocess_exec(
         *(str(wheel.program("pgbench")), "-n", "-M", "prepared", "-t", str(jobs), "-f", "-"),
-        *("-D", f"row={columns}", "-D", "actor=bench", run.url),
+        *("-D", f"shared={columns}", "-D", "actor=bench", run.url),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
@@ -41,6 +42,8 @@ async def submit(run: Run) -> Figures:
 def _script() -> str:
     """Return the statement of a submission, with a new id and key at each call."""
     new = "jsonb_build_object('id', u, 'idempotency_key', u)"
-    rows = f"(SELECT jsonb_build_array(:row::jsonb || {new}) FROM gen_random_uuid() u)"
+    rows = f"(SELECT jsonb_build_array({new}) FROM gen_random_uuid() u)"
     statement = re.sub(r"--.*", "", load("intake")["submit"]).replace("%(rows)s::jsonb", rows)
-    return " ".join(statement.replace("%(actor)s", ":actor").split()) + ";\n"
+    for name in ("shared", "actor"):
+        statement = statement.replace(f"%({name})s", f":{name}")
+    return " ".join(statement.split()) + ";\n"

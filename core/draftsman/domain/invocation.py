@@ -7,7 +7,7 @@ from typing import Any, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from draftsman.domain.job import Mode, OnLost
-from draftsman.domain.text import REQUEST_LIMIT, bounded, clean_fields, digest, first_line
+from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
 
 LAST_YEAR = 2200
 
@@ -36,8 +36,8 @@ class Invocation(BaseModel):
     title: str | None = Field(None, max_length=500)
     text: str | None = Field(None, max_length=200_000)
     url: str | None = Field(None, max_length=2000)
-    payload: dict[str, Any] = {}
-    overrides: dict[str, Any] = {}
+    payload: dict[str, Any] = Field(default_factory=dict)
+    overrides: dict[str, Any] = Field(default_factory=dict)
     skills: tuple[str, ...] = Field((), max_length=100)
     tags: tuple[str, ...] = Field((), max_length=100)
     run_at: AwareDatetime | None = None
@@ -55,8 +55,7 @@ class Invocation(BaseModel):
     @field_validator("payload", "overrides")
     @classmethod
     def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
-        bounded(value, REQUEST_LIMIT, "the payload")
-        return value
+        return dict(within(value, REQUEST_LIMIT, "the payload"))
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:

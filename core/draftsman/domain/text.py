@@ -18,6 +18,8 @@ CHECKPOINT_LIMIT = 1024 * 1024
 """Bytes of a checkpoint as JSON."""
 REQUEST_LIMIT = 1024 * 1024
 """Bytes of a request, a result or an answer as JSON."""
+_plain = json.JSONEncoder(ensure_ascii=False).encode
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode
 
 
 def clean(value: Any) -> Any:
@@ -73,8 +75,12 @@ def bounded(value: Any, limit: int, what: str) -> Any:
         value = clean(value)
     except RecursionError:
         raise UsageError(f"{what} is nested too deeply; flatten it") from None
-    size = len(json.dumps(value, ensure_ascii=False).encode())
-    if size > limit:
+    return within(value, limit, what)
+
+
+def within(value: Any, limit: int, what: str) -> Any:
+    """Return the value, which was cleaned; raises UsageError over `limit` bytes as JSON."""
+    if (size := _size(value)) > limit:
         raise UsageError(f"{what} has {size:,} bytes; at most {limit:,} are kept: store a file")
     return value
 
@@ -93,8 +99,7 @@ def capped(payload: dict[str, Any], limit: int = EVENT_LIMIT) -> dict[str, Any]:
 
 def digest(value: Any) -> str:
     """Return the SHA-256, in hex, of the value's canonical JSON."""
-    canonical = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+    return hashlib.sha256(_canonical(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def first_line(text: str, width: int = 120) -> str:
@@ -114,7 +119,7 @@ def _lone(value: str) -> bool:
 
 
 def _size(value: Any) -> int:
-    return len(json.dumps(value, ensure_ascii=False).encode())
+    return len(_plain(value).encode())
 
 
 def _shorten(value: Any, keep: int) -> Any:

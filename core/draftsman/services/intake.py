@@ -69,7 +69,7 @@ class Intake:
                 break
             batch = [rows[place] for place in missing]
             for item in await again(lambda batch=batch: self._send(batch, actor.name)):  # type: ignore[misc]
-                taken[missing[item.ordinal - 1]] = item
+                taken[missing[item.place]] = item
         if len(taken) < len(rows):
             raise LostRace("another request with the same key or subject is still being committed")
         for place, item in taken.items():
@@ -104,7 +104,7 @@ def row(item: Invocation, actor: Actor, types: dict[str, RetryPolicy]) -> dict[s
     limits = types.get(item.type, RetryPolicy())
     owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
-        "id": str(job_id),
+        "id": job_id,
         "type": item.type,
         "idempotency_key": item.key or f"auto:{job_id}",
         "request_digest": item.digest,

@@ -144,7 +144,7 @@ async def next_in_chain(
     if length > CHAIN_LIMIT:
         raise Refused(f"D-{job} was retried {CHAIN_LIMIT} times; submit a new request")
     row: dict[str, Any] = {key: old[key] for key in _INHERITED} | {
-        "id": str(new_id()),
+        "id": new_id(),
         "idempotency_key": f"retry:{root}:{length}",
         "source": actor.channel,
         "invoker_id": actor.voter,

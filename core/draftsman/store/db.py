@@ -57,6 +57,7 @@ _BEHIND = (
     errors.UndefinedTable,
     errors.UndefinedColumn,
     errors.UndefinedFunction,
+    errors.UndefinedObject,
     errors.InvalidSchemaName,
 )
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from psycopg.rows import tuple_row
-from psycopg.types.json import Jsonb
-
 from draftsman.domain.job import Status
+from draftsman.store import db
 from draftsman.store.db import Connection
 from draftsman.store.queries import load
 
 _Q = load("intake")
+Row = Mapping[str, Any]
+_json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What became of the request at this place of the batch, counted from 1.
+    """What became of the request at this place of the batch, counted from 0.
 
     `how` is created, deduplicated (same type and key) or joined (same subject, live).
     """
 
-    ordinal: int
+    place: int
     number: int
     id: UUID
     status: Status
@@ -32,13 +33,46 @@ class Taken:
     how: str
 
 
-async def submit(conn: Connection, rows: Sequence[dict[str, Any]], actor: str) -> list[Taken]:
-    """Insert the requests that are new; a row that a concurrent twin holds is left out."""
-    given = [{name: value for name, value in row.items() if value is not None} for row in rows]
-    places = {row["id"]: place for place, row in enumerate(rows, 1)}
-    async with conn.cursor(row_factory=tuple_row) as cursor:
-        await cursor.execute(_Q["submit"], {"rows": Jsonb(given), "actor": actor})
-        return [
-            Taken(ordinal or places[str(id)], number, id, status, digest, how)
-            async for ordinal, number, id, status, digest, how, _ in cursor
-        ]
+async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Taken]:
+    """Insert the requests that are new and find the others, in the order of the rows.
+
+    A row that a concurrent twin holds is left out. The rows have the same columns.
+    """
+    shared = {name: value for name, value in rows[0].items() if _same(name, value, rows)}
+    own = [name for name in rows[0] if name not in shared]
+    params = {
+        "shared": _json(shared),
+        "rows": _json([{name: row[name] for name in own} for row in rows]),
+        "actor": actor,
+    }
+    found = await db.rows(conn, _Q["submit"], params)
+    made = {id: (number, status) for number, id, status, _ in found}
+    taken = []
+    for place, row in enumerate(rows):
+        if row["id"] in made:
+            number, status = made[row["id"]]
+            digest = row["request_digest"]
+            taken.append(Taken(place, number, row["id"], status, digest, "created"))
+    if len(made) < len(rows):
+        missing = [place for place, row in enumerate(rows) if row["id"] not in made]
+        taken += await known(conn, rows, missing)
+    return taken
+
+
+async def known(conn: Connection, rows: Sequence[Row], places: Sequence[int]) -> list[Taken]:
+    """Return the jobs that were there before, of the requests at these places."""
+    names = {"types": "type", "keys": "idempotency_key", "subjects": "subject_key"}
+    params = {
+        param: [rows[place].get(column) for place in places] for param, column in names.items()
+    }
+    return [
+        Taken(places[at - 1], number, id, status, digest, "deduplicated" if same else "joined")
+        for at, number, id, status, digest, same in await db.rows(conn, _Q["known"], params)
+    ]
+
+
+def _same(name: str, value: Any, rows: Sequence[Row]) -> bool:
+    """Return whether all rows have the value; those that only look equal may be 1 and true."""
+    if isinstance(value, dict) and value:
+        return False
+    return all(row[name] == value for row in rows)

@@ -98,6 +98,16 @@ async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_position
     assert positions == list(range(positions[0], positions[0] + 500, 100))
 
 
+async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
+    rt: Runtime, owner: Actor
+) -> None:
+    payloads: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0}]
+    batch = [invocation(type="noop", payload=one, tags=["a"], priority=3) for one in payloads]
+    jobs = [await rt.inspect.job(one.number) for one in await rt.intake.submit_many(batch, owner)]
+    assert [repr(job.payload) for job in jobs] == [repr(one) for one in payloads]
+    assert {(tuple(job.tags), job.priority) for job in jobs} == {(("a",), 3)}
+
+
 async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
     batch = [invocation(type="noop", key=key) for key in "kxk"]
     made = await rt.intake.submit_many(batch, owner)

@@ -125,6 +125,8 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
         ("inspect", "find", "jobs_id"),
         ("intake", "submit", "jobs_key"),
         ("intake", "submit", "jobs_subject"),
+        ("intake", "known", "jobs_key"),
+        ("intake", "known", "jobs_subject"),
     ],
 )
 async def test_a_hot_query_uses_the_index_made_for_it(

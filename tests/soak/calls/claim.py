@@ -12,6 +12,7 @@ from draftsman.store import claim, intake
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
 from tests.soak.history import WORKER, key
 
+ME: Final = Actor(Source.CLI, "soak", "soak")
 HANDS = "what is in workers' hands, of which there are 1,500"
 
 
@@ -36,10 +37,15 @@ def exchange(
 
 def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call:
     """Submit new requests, of which the first may have been there before."""
-    actor = Actor(Source.CLI, "soak", "soak")
     wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
     wanted[0] = invocation(type="seed", key=first or "new", **fields)
-    return Call(lambda conn: intake.submit(conn, [row(it, actor, {}) for it in wanted], "s"), rows)
+    return Call(lambda conn: intake.submit(conn, [row(it, ME, {}) for it in wanted], "s"), rows)
+
+
+def _known(**fields: Any) -> Call:
+    """Look for the job of a request that is there."""
+    rows = [row(invocation(type="seed", **fields), ME, {})]
+    return Call(lambda conn: intake.known(conn, rows, [0]))
 
 
 CALLS: Final[dict[str, Call]] = {
@@ -69,4 +75,6 @@ CALLS: Final[dict[str, Call]] = {
     "intake.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
     "intake.submit: a thousand": _submit(1000, rows=4000),
     "intake.submit: with a subject": _submit(10, subject_key="card99"),
+    "intake.known: a twin of the past": _known(key=key(MIDDLE)),
+    "intake.known: with a subject": _known(key="new", subject_key="card99"),
 }
