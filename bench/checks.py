@@ -8,7 +8,6 @@ from bench.place import Broken, Session, session
 
 DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
 TRIGGERS = {
-    "jobs_guard_insert",
     "jobs_immutable",
     "jobs_kept",
     "jobs_created",
@@ -21,7 +20,6 @@ TRIGGERS = {
 }
 CONSTRAINTS = {
     "jobs_pkey",
-    "jobs_key",
     "jobs_finished",
     "jobs_retry_time",
     "jobs_run_time",
@@ -40,6 +38,7 @@ CONSTRAINTS = {
 }
 INDEXES = {
     "jobs_id",
+    "jobs_key",
     "jobs_claim",
     "jobs_subject",
     "job_questions_open",

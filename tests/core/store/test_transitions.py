@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from typing import Any
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -219,21 +220,37 @@ async def test_a_job_is_inserted_queued_or_scheduled_only(
 
 
 @pytest.mark.parametrize(
-    ("column", "started"),
+    "started",
     [
-        ("version", "2"),
-        ("version", "0"),
-        ("run_count", "1"),
-        ("attempts", "1"),
-        ("retry_count", "1"),
-        ("cancel_requested_at", "now()"),
+        {"version": "2"},
+        {"version": "0"},
+        {"run_count": "1"},
+        {"attempts": "1"},
+        {"retry_count": "1"},
+        {"cancel_requested_at": "now()", "cancel_requested_by": "'ben'"},
     ],
+    ids=lambda started: "-".join(next(iter(started.items()))),
 )
 async def test_a_job_is_inserted_unstarted(
-    make: Factory, conn: Connection, column: str, started: str
+    make: Factory, conn: Connection, started: dict[str, str]
 ) -> None:
     number = await make.queued()
-    assert await outcome(conn, _copy(**{column: started}), {"job": number}) == TRANSITION
+    assert await outcome(conn, _copy(**started), {"job": number}) == TRANSITION
+
+
+async def test_a_key_that_draftsman_makes_is_that_of_the_job_alone(
+    make: Factory, conn: Connection
+) -> None:
+    number, id = await make.queued(), f"'{UUID(int=7)}'"
+    for key in (f"'auto:{UUID(int=8)}'", "'auto:'"):
+        copy = _copy(id=id, idempotency_key=key)
+        assert await outcome(conn, copy, {"job": number}) == TRANSITION
+    for copy in (
+        _copy(id=id, idempotency_key=f"'auto:' || {id}"),
+        _copy(idempotency_key="'given'"),
+    ):
+        assert await run(conn, copy, {"job": number}) == 1
+        assert await outcome(conn, copy, {"job": number}) == "23505"
 
 
 def _copy(**changed: str) -> str:

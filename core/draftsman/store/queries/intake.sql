@@ -11,7 +11,8 @@ WITH fresh AS MATERIALIZED (
       FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
      CROSS JOIN LATERAL jsonb_populate_recordset(c, %(rows)s::jsonb) w
      WHERE (SELECT number FROM draftsman.jobs
-             WHERE type = w.type AND idempotency_key = w.idempotency_key) IS NULL
+             WHERE type = w.type AND idempotency_key = w.idempotency_key
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
        AND (SELECT number FROM draftsman.jobs
              WHERE subject_key = w.subject_key
                AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
@@ -53,6 +54,7 @@ SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
        SELECT number, id, status, request_digest, true AS same_key
          FROM draftsman.jobs
         WHERE type = w.type AND idempotency_key = w.idempotency_key
+          AND NOT starts_with(idempotency_key, 'auto:')
         UNION ALL
        SELECT number, id, status, request_digest, false
          FROM draftsman.jobs
