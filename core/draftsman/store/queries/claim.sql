@@ -4,7 +4,9 @@
 -- free. A queue that is named first is served first; unknown types are only claimed, not started.
 -- A settled job that another transaction holds is left for the next call.
 -- name: exchange
-WITH done AS (
+WITH clock AS MATERIALIZED (
+    SELECT draftsman.now() AS now
+), done AS (
     SELECT d.job, d.token, d.result
       FROM unnest(%(jobs)s::bigint[], %(tokens)s::bigint[], %(results)s::jsonb[])
         AS d (job, token, result)
@@ -22,7 +24,7 @@ WITH done AS (
                     END::draftsman.job_status,
            result = CASE WHEN NOT m.canceled THEN m.result END,
            worker_id = NULL, lease_token = NULL, version = j.version + 1,
-           finished_at = draftsman.now(), updated_at = draftsman.now()
+           finished_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock)
       FROM mine m
      WHERE j.number = m.number AND j.lease_token = m.lease_token
     RETURNING j.number, j.run_count, m.lease_token, m.canceled, m.result
@@ -30,7 +32,8 @@ WITH done AS (
     UPDATE draftsman.job_runs r
        SET status = CASE WHEN e.canceled THEN 'canceled' ELSE 'completed'
                     END::draftsman.run_status,
-           result = CASE WHEN e.canceled THEN e.result END, finished_at = draftsman.now()
+           result = CASE WHEN e.canceled THEN e.result END,
+           finished_at = (SELECT now FROM clock)
       FROM ended e
      WHERE r.job = e.number AND r.ordinal = e.run_count AND r.status = 'running'
 ), pick AS MATERIALIZED (
@@ -52,8 +55,8 @@ WITH done AS (
            worker_id = %(worker)s, lease_token = nextval('draftsman.lease_tokens'),
            version = j.version + CASE WHEN s.start THEN 2 ELSE 1 END,
            run_count = j.run_count + CASE WHEN s.start THEN 1 ELSE 0 END,
-           claimed_at = draftsman.now(), updated_at = draftsman.now(),
-           started_at = CASE WHEN s.start THEN coalesce(j.started_at, draftsman.now())
+           claimed_at = (SELECT now FROM clock), updated_at = (SELECT now FROM clock),
+           started_at = CASE WHEN s.start THEN coalesce(j.started_at, (SELECT now FROM clock))
                         ELSE j.started_at END
       FROM pick p
      CROSS JOIN LATERAL (
@@ -61,8 +64,9 @@ WITH done AS (
      WHERE j.number = p.number AND j.status IN ('queued', 'resumed')
     RETURNING j.*
 ), opened AS (
-    INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot)
-    SELECT number, run_count, worker_id, lease_token, overrides
+    INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, params_snapshot,
+           started_at, heartbeat_at)
+    SELECT number, run_count, worker_id, lease_token, overrides, claimed_at, claimed_at
       FROM taken
      WHERE status = 'running'
 )
