@@ -12,7 +12,6 @@ needs is exported here.
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,10 +20,7 @@ if TYPE_CHECKING:
     from draftsman.errors import Failure
     from draftsman.handlers.context import RunContext
 
-try:
-    __version__ = version("draftsman")
-except PackageNotFoundError:  # run from a checkout that was never installed
-    __version__ = "0.0.0"
+    __version__: str
 
 __all__ = [
     "Answered",
@@ -54,6 +50,17 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `draftsman --help` loads no driver."""
+    if name == "__version__":
+        return _version()
     if name not in _HOME:
         raise AttributeError(f"module 'draftsman' has no attribute {name!r}")
     return getattr(import_module(f"draftsman.{_HOME[name]}"), name)
+
+
+def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # a mail parser comes with it
+
+    try:
+        return version("draftsman")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "0.0.0"

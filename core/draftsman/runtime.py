@@ -1,4 +1,8 @@
-"""Everything wired: what a front end holds, and all that it needs."""
+"""Everything wired: what a front end holds, and all that it needs.
+
+What only a worker or the embedded server needs is imported when one is wanted: a command of a
+person starts in half the time without it.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import pwd
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import __version__, migrate
@@ -16,10 +21,6 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.job import OnLost, Source
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
-from draftsman.embedded import EmbeddedServer
-from draftsman.handlers.registry import Handler
-from draftsman.loops.crew import Crew
-from draftsman.loops.run import Bench
 from draftsman.services.archives import Archives
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
@@ -31,6 +32,11 @@ from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
 from draftsman.settings import Settings
 from draftsman.store.db import Database
+
+if TYPE_CHECKING:
+    from draftsman.embedded import EmbeddedServer
+    from draftsman.handlers.registry import Handler
+    from draftsman.loops.crew import Crew
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +70,9 @@ class Runtime:
         leader: bool = True,
     ) -> Crew:
         """Return a worker of this process with everything around it."""
+        from draftsman.loops.crew import Crew
+        from draftsman.loops.run import Bench
+
         worker, served = new_id(), queues or self.settings.worker.queues
         bench = Bench(
             self.settings,
@@ -86,8 +95,7 @@ class Runtime:
         )
 
     async def _revive(self) -> None:
-        server = EmbeddedServer(self.settings.data_dir, self.settings.embedded.idle_stop)
-        await asyncio.to_thread(server.revive)
+        await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
         """Return who runs this process, with their person and roles.
@@ -140,11 +148,16 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
-    server = EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
-    url = await asyncio.to_thread(server.ensure)
+    url = await asyncio.to_thread(_server(settings).ensure)
     if migrations:
         await migrate.migrate(url)
     return url, True
+
+
+def _server(settings: Settings) -> EmbeddedServer:
+    from draftsman.embedded import EmbeddedServer
+
+    return EmbeddedServer(settings.data_dir, settings.embedded.idle_stop)
 
 
 @asynccontextmanager
