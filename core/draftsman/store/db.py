@@ -13,7 +13,7 @@ from typing import Any, Final, LiteralString, TypeVar
 import psycopg
 from psycopg import AsyncConnection, errors
 from psycopg.pq import ConnStatus
-from psycopg.rows import class_row, scalar_row, tuple_row
+from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
@@ -159,13 +159,14 @@ class Database:
         )
 
     async def _learn_enums(self, conn: Connection) -> None:
-        for name, kind in _ENUMS.items():
-            info = await EnumInfo.fetch(conn, f"draftsman.{name}")
-            if info is None:
-                raise SchemaOutdated(
-                    "the database has no draftsman schema, or an old one; run: draftsman migrate"
-                )
-            self._enums.append((info, kind))
+        async with conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(_Q["enums"])
+            known = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
+        if not _ENUMS.keys() <= known.keys():
+            raise SchemaOutdated(
+                "the database has no draftsman schema, or an old one; run: draftsman migrate"
+            )
+        self._enums = [(known[name], kind) for name, kind in _ENUMS.items()]
 
     async def _configure(self, conn: Connection) -> None:
         for info, kind in self._enums:

@@ -27,6 +27,7 @@ OTHER_NAMES = {
     "workers.list": "all_workers",
     "inspect.feed_order": "feed",
     "schema.record": "apply",
+    "schema.enums": "Database",
     "schema.lock_timeout": "apply",
     "schema.statement_timeout": "Database",
     "schema.read_only": "Database",

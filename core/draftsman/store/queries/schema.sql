@@ -27,6 +27,15 @@ SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.use
 -- name: new_epoch
 SELECT draftsman.raise_epoch(1)
 
+-- Every enum with its labels in order, all at once: a process asks for them before anything else.
+-- name: enums
+SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text AS regtype,
+       array_agg(e.enumlabel::text ORDER BY e.enumsortorder) AS labels
+  FROM pg_type t
+  JOIN pg_enum e ON e.enumtypid = t.oid
+ WHERE t.typnamespace = to_regnamespace('draftsman')
+ GROUP BY t.oid
+
 -- name: statement_timeout
 SELECT set_config('statement_timeout', %(timeout)s, false)
 
