@@ -211,11 +211,22 @@ def _times(p50: float | None, p95: float | None) -> str:
 @contextmanager
 def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
     """Let these signals do what Ctrl-C does: end all that was started, then us."""
-    loop = asyncio.get_running_loop()
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    told: list[int] = []
+
+    def end(number: int) -> None:
+        told.append(number)
+        task.cancel()
+
     for number in numbers:
-        loop.add_signal_handler(number, signal.raise_signal, signal.SIGINT)
+        loop.add_signal_handler(number, end, number)
     try:
         yield
+    except asyncio.CancelledError:
+        if told:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)
