@@ -7,6 +7,7 @@ the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` takes another one, as 
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from draftsman.store.db import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import GROUPS, PEOPLE, People
-from tests.support.server import Server, make_home
+from tests.support.server import Server, make_home, open_folder
 
 GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
@@ -31,13 +32,20 @@ hypothesis.settings.load_profile("draftsman")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Find the session's server, and forget what this machine and this user have configured."""
+    """Find the session's server, and forget what this machine and this user have configured.
+
+    The processes that tests start are compiled once, not each time, and Ctrl-C ends them also where
+    a script started this in its background, which ignores that for all that come after.
+    """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
     url = told["url"] if told else os.environ.get(GIVEN)
     config.stash[SERVER] = Server(home, url)
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     user = home / "user"
     user.mkdir(exist_ok=True)
     for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
@@ -75,6 +83,13 @@ def _no_system_config(monkeypatch: pytest.MonkeyPatch) -> None:
 def server(pytestconfig: pytest.Config) -> Server:
     """Give the PostgreSQL of this session."""
     return pytestconfig.stash[SERVER]
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """Give an empty folder in which a server of the test's own can have its data."""
+    with open_folder() as path:
+        yield path
 
 
 @pytest.fixture

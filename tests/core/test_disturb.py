@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,14 +17,11 @@ AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[EmbeddedServer]:
+def server(folder: Path) -> Iterator[EmbeddedServer]:
     """Give a server of the test's own."""
-    made = EmbeddedServer(tmp_path / "data", 0)
+    made = EmbeddedServer(folder / "data", 0)
     yield made
     down(made)
-    cluster = made.status().data_dir.parent
-    if tmp_path not in cluster.parents:  # as root it lies where its user can enter
-        shutil.rmtree(cluster)
 
 
 async def test_a_servers_clients_are_cut_off_and_its_clock_is_shifted(

@@ -9,7 +9,6 @@ import signal
 import stat
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,30 +32,34 @@ from tests.core.embedded_support import (
     wait_for_end,
     wait_until,
 )
+from tests.support.server import open_folder
 
 AS_ROOT = os.geteuid() == 0
 
 
 @pytest.fixture
-def empty() -> Iterator[Path]:
-    """Give a directory that every user may enter, which pytest's own is not."""
-    with tempfile.TemporaryDirectory(prefix="draftsman-") as name:
-        path = Path(name).resolve()
-        path.chmod(0o755)
-        yield path
-        for folder in path.glob("**/postgres18"):
-            down(EmbeddedServer(folder.parent, 0))
+def empty(folder: Path) -> Iterator[Path]:
+    """Give a directory that every user may enter; no server in it outlives the test."""
+    yield folder
+    for cluster in folder.glob("**/postgres18"):
+        down(EmbeddedServer(cluster.parent, 0))
 
 
 @pytest.fixture(scope="module")
 def made() -> Iterator[Path]:
     """Give a data directory that has a database already, in no particular state."""
-    with tempfile.TemporaryDirectory(prefix="draftsman-") as name:
-        path = Path(name).resolve()
-        path.chmod(0o755)
+    with open_folder() as path:
         EmbeddedServer(path, 0).ensure()
         yield path
         down(EmbeddedServer(path, 0))
+
+
+@pytest.fixture
+def copied(made: Path, empty: Path) -> Path:
+    """Give a data directory of the test's own that has a database already."""
+    down(EmbeddedServer(made, 0))
+    subprocess.run(["cp", "-a", made, empty / "data"], check=True)
+    return empty / "data"
 
 
 @pytest.fixture
@@ -184,8 +187,8 @@ def test_a_server_whose_socket_was_removed_is_started_anew(server: EmbeddedServe
     assert server.status().pid != status.pid
 
 
-def test_an_idle_server_stops_after_its_last_connection_and_not_before(empty: Path) -> None:
-    server = EmbeddedServer(empty / "data", 1.0)
+def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: Path) -> None:
+    server = EmbeddedServer(copied, 1.0)
     url = server.ensure()
     pid = server.status().pid
     with psycopg.connect(url, autocommit=True) as quiet, psycopg.connect(url) as other:
@@ -203,10 +206,10 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(empty: Pa
     wait_for_end(server)
 
 
-def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(empty: Path) -> None:
-    server = EmbeddedServer(empty / "data", 1.0)
+def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> None:
+    server = EmbeddedServer(copied, 1.0)
     url = server.ensure()
-    path = empty / "data" / "postgres18" / "lock"
+    path = copied / "postgres18" / "lock"
     with process.locked(path) as lock:  # as `ensure` does, while the watcher waits to stop it
         wait_until(lambda: time.time() - path.stat().st_mtime > 2)
         os.utime(lock)

@@ -58,6 +58,18 @@ def fast_folder() -> Path | None:
     return memory if fast else None
 
 
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """Give a folder that a server's user may enter, in memory where there is room.
+
+    pytest's own folders are closed to others, and on a disk a new cluster takes seconds to be safe.
+    """
+    with tempfile.TemporaryDirectory(prefix="draftsman-test-", dir=fast_folder()) as name:
+        path = Path(name).resolve()
+        path.chmod(0o755)
+        yield path
+
+
 class Server:
     """The embedded server of the session's folder, or the one whose URL was given."""
 

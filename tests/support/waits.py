@@ -13,14 +13,19 @@ from draftsman.store.db import Connection
 T = TypeVar("T")
 DEADLINE = 10.0
 """Seconds after which what is awaited counts as missing."""
+SHARE = 0.1
+"""Part of the time waited so far that passes until the next look, which takes time itself."""
+LEAST, MOST = 0.002, 0.1
+"""Seconds between two looks."""
 
 
 async def until(look: Callable[[], Awaitable[bool]], what: str) -> None:
     """Return once `look` says yes; fail with `what` was missing at the deadline."""
-    deadline = time.monotonic() + DEADLINE
+    began = time.monotonic()
     while not await look():
-        assert time.monotonic() < deadline, f"{what}: not within {DEADLINE:.0f} s"
-        await asyncio.sleep(0.002)
+        waited = time.monotonic() - began
+        assert waited < DEADLINE, f"{what}: not within {DEADLINE:.0f} s"
+        await asyncio.sleep(min(max(waited * SHARE, LEAST), MOST))
 
 
 async def wait_blocked(conn: Connection, *, by: int, sessions: int = 1) -> None:
