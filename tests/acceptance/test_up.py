@@ -58,6 +58,7 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
     await gone(agent)
     await file(tmp_path / "2.pid")
     second = await child_of(up, first)
+    assert lines(up.said, "the worker ended with -9")
     assert lines(up.said, "again in 0.5 s")
     up.signal(signal.SIGTERM)
     await up.says("SIGTERM: stopping")
@@ -82,6 +83,7 @@ async def test_a_worker_notices_that_its_supervisor_was_killed(
     job = await reaches(rt, number, S.RESUMED)
     await gone(worker, agent)
     assert job.attempts == 0
+    assert await rt.inspect.workers() == []
 
 
 async def test_a_configuration_that_no_restart_mends_ends_it(place: Place) -> None:
@@ -89,6 +91,7 @@ async def test_a_configuration_that_no_restart_mends_ends_it(place: Place) -> No
     up = place.start("up", "--headless")
     assert await up.end() == 2
     assert len(lines(up.said, "handlers.report")) == 1
+    assert "Traceback" not in up.said
 
 
 # --- with a server of its own -------------------------------------------------------------------

@@ -13,7 +13,7 @@ from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Place, lines
 from tests.core.loops.agents import file, git, gone, is_gone, make_repository, wanted
-from tests.core.loops.crews import ends, kinds, last_event, reaches, run_of
+from tests.core.loops.crews import ends, last_event, reaches, run_of
 from tests.factories import Factory
 from tests.support.waits import until
 
@@ -325,16 +325,3 @@ async def test_a_handler_that_cannot_be_loaded_is_told_in_one_line(place: Place)
     bad = await place.run("worker")
     assert (bad.returncode, bad.stderr.count("\n")) == (2, 1)
     assert "handlers.report: no_such_module:f cannot be imported" in bad.stderr
-
-
-async def test_only_the_named_queues_are_served(rt: Runtime, make: Factory, place: Place) -> None:
-    handlers(place)
-    (place.folder / "go").touch()
-    other = await make.queued(type="held", queue="default")
-    mine = await make.queued(type="held", queue="mine")
-    place.start("worker", "--queue", "mine", "--slots", "1")
-    assert (await ends(rt, mine)).status is S.COMPLETED
-    assert (await rt.inspect.job(other)).status is S.QUEUED
-    [row] = await rt.inspect.workers()
-    assert (row.queues, row.slots, row.leader) == (["mine"], 1, True)
-    assert await kinds(rt, other) == ["job_created"]

@@ -1,6 +1,6 @@
 """`draftsman soak` finds what was done behind its back: an effect that somebody made once more.
 
-`make test` proves the parts: tests/tui/soak, from the doubled effect to the verdict and exit code 1.
+`make test` proves the parts: tests/tui/soak, from a doubled effect to the verdict and exit code 1.
 """
 
 from __future__ import annotations

@@ -35,29 +35,24 @@ def _ended(processes: list[psutil.Process]) -> bool:
     return not psutil.wait_procs(processes, timeout=0)[1]
 
 
-async def test_it_shows_what_goes_on(make: Factory, up: Terminal) -> None:
+async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
+    family = _family(up)
     up.expect("leading, term")
     await make.asked()
     up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
-
-
-async def test_ctrl_c_asks_and_stops_all(up: Terminal) -> None:
-    family = _family(up)
+    up.type("\x03")
+    up.expect("Stop all, leave it running, or go on")
+    up.type("go-on\n")
+    up.screen = ""
+    up.expect("1 worker · ")
+    assert not _ended(family)
+    up.screen = ""
     up.type("\x03")
     up.expect("Stop all, leave it running, or go on")
     up.type("\n")
     assert up.end() == 0
     assert _ended(family)
     assert "stopped" in up.plain
-
-
-async def test_it_can_go_on(up: Terminal) -> None:
-    up.type("\x03")
-    up.expect("or go on")
-    up.type("go-on\n")
-    up.screen = ""
-    up.expect("1 worker · ")
-    assert not _ended(_family(up))
 
 
 async def test_it_can_be_left_running_and_stopped_later(up: Terminal) -> None:

@@ -1,4 +1,7 @@
-"""`worker` and `up --headless`: they stop in order, and one keeps the other alive."""
+"""`worker` and `up --headless`: what they serve, and how they stop.
+
+What dies and comes back, and what a supervisor's death means, is in tests/acceptance.
+"""
 
 from __future__ import annotations
 
@@ -87,6 +90,7 @@ async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
     assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
     assert await rt.inspect.workers() == []
     assert (await rt.inspect.job(other)).status is Status.QUEUED
+    assert [event.kind for event in await rt.inspect.trail(other)] == ["job_created"]
 
 
 async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) -> None:
@@ -101,33 +105,7 @@ async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) 
     assert [one.pid for one in await rt.inspect.workers() if one.leader] == [leading.pid]
 
 
-async def test_a_wrong_handler_ends_the_worker_and_up_alike(
-    cli: Cli, start: Start, tmp_path: Path
-) -> None:
-    with cli.config.open("a", encoding="utf-8") as config:
-        config.write('handlers.broken = "no.such.module:f"\n')
-    for words in (["worker"], ["up", "--headless"]):
-        process = await start(*words)
-        assert await asyncio.wait_for(process.wait(), DEADLINE) == 2
-    assert (tmp_path / "log").read_text().count("no.such.module") == 2
-    assert "Traceback" not in (tmp_path / "log").read_text()
-
-
-async def test_a_worker_that_dies_is_started_again_and_says_so(
-    start: Start, rt: Runtime, tmp_path: Path
-) -> None:
-    up = await start("up", "--headless")
-    first = await _worker_of(up, rt)
-    os.kill(first, signal.SIGKILL)
-    second = await _worker_of(up, rt, other_than=first)
-    assert "the worker ended with -9" in (tmp_path / "log").read_text()
-    up.terminate()
-    assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
-    assert await _gone(second)
-    assert [one.pid for one in await rt.inspect.workers()] in ([], [first])
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
 async def test_a_signal_stops_all_in_order(start: Start, rt: Runtime, number: int) -> None:
     up = await start("up", "--headless")
     worker = await _worker_of(up, rt)
@@ -152,14 +130,6 @@ async def test_a_second_signal_kills_what_does_not_stop(
     up.send_signal(signal.SIGINT)
     assert await asyncio.wait_for(up.wait(), DEADLINE) == 130
     assert await _gone(worker)
-
-
-async def test_when_up_is_killed_its_worker_stops_by_itself(start: Start, rt: Runtime) -> None:
-    up = await start("up", "--headless")
-    worker = await _worker_of(up, rt)
-    up.kill()
-    await until(lambda: _gone(worker), "the end of the worker")
-    assert await rt.inspect.workers() == []
 
 
 @pytest.mark.parametrize("detached", [True, False])

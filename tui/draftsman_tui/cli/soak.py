@@ -212,12 +212,12 @@ def _times(p50: float | None, p95: float | None) -> str:
 def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
     """Let these signals do what Ctrl-C does: end all that was started, then us."""
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    assert task is not None
     told: list[int] = []
 
     def end(number: int) -> None:
         told.append(number)
-        task.cancel()
+        if task is not None:
+            task.cancel()
 
     for number in numbers:
         loop.add_signal_handler(number, end, number)
