@@ -349,11 +349,14 @@ class Host:
                 yield message
 
 
-async def test_killed_after_any_message_it_comes_to_the_same_end(repository: Path) -> None:
+async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) -> None:
+    """What survives changes at a checkpoint alone, so each kill comes just before the next one."""
     undisturbed = Host(repository, SED)
     said = [message async for message in undisturbed.run({"apply": "all fixes"})]
     expected = (await undisturbed.workspace.snapshot("done")).tree
-    for stop_after in range(len(said)):
+    stages = [at for at, after in enumerate(said[1:]) if isinstance(after, Checkpoint | Result)]
+    assert len(stages) == 5
+    for stop_after in stages:
         host = Host(repository, SED)
         async with aclosing(host.run({"apply": "all fixes"})) as messages:
             for _ in range(stop_after + 1):
