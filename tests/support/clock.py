@@ -1,6 +1,8 @@
-"""The clock of a database, to be moved."""
+"""Clocks to be moved: that of a database, and that of an event loop."""
 
 from __future__ import annotations
+
+import asyncio
 
 from draftsman.store.db import Connection, Database
 from tests.support.server import Server
@@ -31,3 +33,10 @@ class Clock:
     @property
     def _interval(self) -> str:
         return f"{self._offset} seconds"
+
+
+def skip(seconds: float) -> None:
+    """Put the clock of this test's event loop on: what is due by then comes at once."""
+    loop = asyncio.get_running_loop()
+    time = loop.time
+    loop.time = lambda: time() + seconds  # type: ignore[method-assign]

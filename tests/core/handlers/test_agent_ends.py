@@ -13,8 +13,9 @@ from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
 from tests.core.handlers.test_agent import WORK, done
 from tests.core.loops.agents import driving, file, git, gone, make_repository, wanted
-from tests.core.loops.crews import ends, reaches, run_of
+from tests.core.loops.crews import SELDOM, ends, reaches, run_of
 from tests.factories import Factory
+from tests.support.clock import skip
 
 S = Status
 STUBBORN = """
@@ -160,10 +161,10 @@ async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
     number = await wanted(make, repo, text=str(tmp_path / "pids"))
-    async with driving(
-        rt, data, f"{FAMILY}\ntime.sleep(600)", types={"run_agent": {"timeout": 0.6}}
-    ):
+    limits = {"run_agent": {"timeout": SELDOM / 2}}
+    async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)", types=limits):
         pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        skip(SELDOM / 2)
         job = await ends(rt, number)
         await gone(*pids)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
