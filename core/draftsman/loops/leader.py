@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 from datetime import UTC, datetime
 from typing import Final
 from uuid import UUID
@@ -66,17 +67,18 @@ class Leader:
                 **({"next_run_time": datetime.now(UTC)} if name in SELDOM else {}),
             )
         scheduler.start()
-        parts = {asyncio.create_task(self._keep(term)), asyncio.create_task(self._watch(term))}
+        works = (self._keep(term), self._watch(term), self._begin(term))
+        parts = {asyncio.create_task(work) for work in works}
         try:
-            for name in (name for name in self._sweeps.names if name not in SELDOM):
-                await self._sweep(name, term)
             ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*ended)
         finally:
             for part in parts:
                 part.cancel()
-            scheduler.shutdown(wait=False)
+            scheduler.pause()
+            # what it started just now begins meanwhile: cancelled before, it would be an error
             await asyncio.gather(*parts, return_exceptions=True)
+            scheduler.shutdown(wait=False)
             await self._outage.guard(lambda: self._sweeps.resign(term))
             _log.info("no longer leading, term %s", term.term)
 
@@ -94,6 +96,14 @@ class Leader:
                 _log.warning("the lease was not renewed: %s", error)
                 if loop.time() - renewed > self._settings.lease * DISTRUST:
                     return
+
+    async def _begin(self, term: Term) -> None:
+        """Sweep once, one after the other; the scheduler goes on, until we are cancelled."""
+        for name in (name for name in self._sweeps.names if name not in SELDOM):
+            await self._sweep(name, term)
+            if _cancelled():
+                return
+        await self.stop.wait(math.inf)
 
     async def _watch(self, term: Term) -> None:
         """Promote to the second, and take over from local workers as soon as they die."""

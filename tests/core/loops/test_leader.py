@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
 import pytest
+from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from draftsman import host
 from draftsman.domain.job import Job, Status
@@ -93,7 +94,8 @@ async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
     rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     locking = await rt.db.dedicated()
-    async with working(tuned(rt, sweeps={"interval": 0.05}), {"noop": noop}, leader=True) as crew:
+    quick = tuned(rt, sweeps={"interval": 0.05, "lease": 600})
+    async with working(quick, {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         async with locking.transaction():
             await locking.execute("LOCK draftsman.jobs")
@@ -102,6 +104,23 @@ async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
             crew.leader.stop.set()
             await until(lambda: _has_resigned(conn), "the end of the lead")
     await locking.close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+async def test_a_sweep_that_is_due_as_the_leader_stops_is_no_error(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    shut_down = AsyncIOScheduler.shutdown
+
+    def late(scheduler: AsyncIOScheduler, wait: bool) -> None:
+        shut_down(scheduler, wait)  # takes effect with the loop's next step
+        for job in scheduler.get_jobs():
+            job.modify(next_run_time=datetime.now(UTC))
+        scheduler._process_jobs()
+
+    monkeypatch.setattr(AsyncIOScheduler, "shutdown", late)
+    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
 
