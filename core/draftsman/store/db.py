@@ -89,7 +89,8 @@ class Database:
             reconnect_timeout=RECONNECT,
             open=False,
         )
-        await self._pool.open()
+        with translated():  # who asked before the first connection is there would get a second one
+            await self._pool.open(wait=True, timeout=self._settings.connect_timeout)
 
     async def close(self) -> None:
         """Give the connections back; safe to call twice."""

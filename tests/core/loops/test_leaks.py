@@ -1,4 +1,4 @@
-"""A worker forgets its jobs: after two thousand of them it holds what it held before."""
+"""A worker forgets its jobs: after hundreds of them it holds what it held before."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from draftsman.services.intake import invocation
 from tests.core.loops.crews import tuned, working
 from tests.support.waits import until
 
-JOBS = 2000
+JOBS = 500
 DEADLINE = 60.0
 """Seconds that they may take."""
 FAILING, TALKING = 20, 10
@@ -54,8 +54,8 @@ async def test_nothing_of_a_job_stays_after_its_run(
         made = await rt.intake.submit_many(wanted, owner)
 
         async with asyncio.timeout(DEADLINE):
-            for number in made:
-                await rt.inspect.wait(number.number)
+            for one in reversed(made):  # the others mostly ended before the last one
+                await rt.inspect.wait(one.number)
         await until(lambda: _settled(crew), "the worker to have settled")
         gc.collect()
         kinds = Execution | RunContext

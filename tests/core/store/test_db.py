@@ -47,6 +47,22 @@ async def test_a_closed_database_is_unreachable_and_closing_twice_is_safe(db: Da
             raise AssertionError
 
 
+async def test_who_asks_one_thing_after_the_other_has_one_session(
+    database_url: str, conn: Connection
+) -> None:
+    db = Database(database_url, FAST)
+    await db.open()
+    for _ in range(3):
+        async with db.connection() as mine:
+            assert await value(mine, "SELECT 1") == 1
+    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    others = await value(conn, f"{count} AND pid <> pg_backend_pid()")
+    async with db.connection() as mine:
+        assert await value(mine, f"{count} AND pid <> pg_backend_pid()") == others
+    await db.close()
+    assert others == 2  # one of them of the fixture's
+
+
 async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connection) -> None:
     async with db.connection() as mine:
         pid = mine.info.backend_pid
