@@ -95,8 +95,7 @@ def test_first_need_makes_a_database_that_no_locale_and_no_network_reach(empty: 
 
 def test_a_running_server_is_found_again_at_once(server: EmbeddedServer) -> None:
     url = server.ensure()
-    pid = server.status().pid
-    times = []
+    pid, times = server.status().pid, []
     for _ in range(10):
         started = time.perf_counter()
         assert server.ensure() == url
@@ -208,8 +207,7 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: P
 
 def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
-    url = server.ensure()
-    path = copied / "postgres18" / "lock"
+    url, path = server.ensure(), copied / "postgres18" / "lock"
     with process.locked(path) as lock:  # as `ensure` does, while the watcher waits to stop it
         wait_until(lambda: time.time() - path.stat().st_mtime > 2)
         os.utime(lock)
