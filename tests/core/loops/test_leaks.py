@@ -48,6 +48,7 @@ async def test_nothing_of_a_job_stays_after_its_run(
     rt: Runtime, owner: Actor, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.ERROR, "draftsman")  # what it captures keeps the errors' frames
+    earlier = objects()  # of other tests in this process, whose errors pytest may keep
     async with working(tuned(rt), {"leak": handle}, slots=50) as crew:
         before = held(crew)
         wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
@@ -57,7 +58,7 @@ async def test_nothing_of_a_job_stays_after_its_run(
             for one in reversed(made):  # the others mostly ended before the last one
                 await rt.inspect.wait(one.number)
         await until(lambda: _settled(crew), "the worker to have settled")
-        await until(_forgotten, "the end of the last run's objects")
+        await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(crew) == before
     assert (await rt.inspect.stats()).jobs[Status.FAILED] == JOBS // FAILING
 
@@ -66,6 +67,11 @@ async def _settled(crew: Crew) -> bool:
     return not crew.worker.leases()
 
 
-async def _forgotten() -> bool:
+async def _forgotten(earlier: int) -> bool:
+    return len(objects()) == earlier
+
+
+def objects() -> list[Execution | RunContext]:
+    """Return what there is of runs, in the whole process."""
     gc.collect()
-    return not any(isinstance(one, Execution | RunContext) for one in gc.get_objects())
+    return [one for one in gc.get_objects() if isinstance(one, Execution | RunContext)]
