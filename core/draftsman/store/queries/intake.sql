@@ -15,7 +15,7 @@ WITH wanted AS MATERIALIZED (
            ticket_title text, ticket_text text, payload jsonb, overrides jsonb,
            requested_skills text[], tags text[], agent text, retry_of bigint, chain_length int,
            run_at timestamptz, delay float8, max_attempts int, max_retries int,
-           on_lost draftsman.on_lost)
+           on_lost draftsman.on_lost, has_targets boolean)
 ), known AS MATERIALIZED (
     SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
       FROM wanted w
@@ -43,7 +43,7 @@ WITH wanted AS MATERIALIZED (
            position, subject_key, status, mode, source, source_type, external_event_id,
            invoker_id, invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title,
            ticket_text, payload, overrides, requested_skills, tags, agent, retry_of,
-           chain_length, run_at, max_attempts, max_retries, on_lost, queued_at)
+           chain_length, run_at, max_attempts, max_retries, on_lost, has_targets, queued_at)
            OVERRIDING SYSTEM VALUE
     SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.priority,
            w.position, w.subject_key,
@@ -53,6 +53,7 @@ WITH wanted AS MATERIALIZED (
            w.invoker_display_name, w.repo_owner, w.repo_name, w.ticket_url, w.ticket_title,
            w.ticket_text, w.payload, w.overrides, w.requested_skills, w.tags, w.agent,
            w.retry_of, w.chain_length, t.run_at, w.max_attempts, w.max_retries, w.on_lost,
+           coalesce(w.has_targets, false),
            CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
       FROM fresh w
      CROSS JOIN context
