@@ -21,8 +21,8 @@ from draftsman.ports import Channel
 from draftsman.services.deliver import Deliver
 from draftsman.settings import NotificationSettings
 
-TRUSTED: Final = 0.75
-"""Part of a lease within which a try has to end, and its end be written."""
+TRIES: Final = 3
+"""Calls that one try may take: to look for it, for the copy that it rewrites, and to send it."""
 SHORTEST: Final = 0.01
 LOCKED: Final = 0.1
 """Seconds to wait for what is due and in the hands of somebody who may let go of it."""
@@ -105,11 +105,12 @@ class Lane:
         if free <= 0:
             return  # the next one that ends wakes us
         share = self._settings.per_target
+        until = time.monotonic() + self._settings.timeout * TRIES
         taken = await self._deliver.claim(
             self._channel.name, free=free, share=share, busy=self._busy(share), after=self._after
         )
         for item in taken:
-            task = asyncio.create_task(self._send(item))
+            task = asyncio.create_task(self._send(item, until))
             self._under_way[task] = item.target
             task.add_done_callback(self._ended)
         if taken or self._after:  # round again, until nothing is left to take
@@ -142,23 +143,23 @@ class Lane:
             _log.error("a delivery was left to its lease: %s: %s", type(error).__name__, error)
         self._woken.set()
 
-    async def _send(self, item: Claimed) -> None:
+    async def _send(self, item: Claimed, until: float) -> None:
         """Try once. What is not written down is in doubt when its lease is over."""
         try:
-            outcome = await self._try(item)
+            outcome = await self._try(item, until)
             if isinstance(outcome, Later):
                 self._closed[item.target] = time.monotonic() + outcome.seconds
-            async with asyncio.timeout(self._settings.lease * TRUSTED):
-                await self._deliver.record(item, outcome)
-        except (DatabaseUnreachable, TimeoutError) as error:
+            await self._deliver.record(item, outcome)
+        except DatabaseUnreachable as error:
             _log.warning("delivery %s of D-%s was not recorded: %s", item.seq, item.job, error)
 
-    async def _try(self, item: Claimed) -> Outcome:
+    async def _try(self, item: Claimed, until: float) -> Outcome:
+        limit = self._settings.timeout * TRIES
         try:
-            async with asyncio.timeout(self._settings.timeout * 3):
-                return await self._deliver.send(item, self._channel)
+            async with asyncio.timeout(limit):
+                return await self._deliver.send(item, self._channel, until)
         except TimeoutError:
-            return Unknown(f"nothing within {self._settings.timeout * 3:.0f} s")
+            return Unknown(f"nothing within {limit:.0f} s")
         except DatabaseUnreachable:
             raise
         except Failure as error:

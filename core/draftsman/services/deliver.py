@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -30,6 +31,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.target import Target
+from draftsman.domain.wording import plain
 from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.ports import Channel
@@ -76,8 +78,11 @@ class Deliver:
         async with self._db.connection() as conn:
             return await store.next_due(conn, channel)
 
-    async def send(self, item: Claimed, channel: Channel) -> Outcome:
-        """Say it, unless it was said or there is nothing to say any more."""
+    async def send(self, item: Claimed, channel: Channel, until: float | None = None) -> Outcome:
+        """Say it, unless it was said or there is nothing to say any more.
+
+        Not after `until`, by the monotonic clock: whoever was stopped may have been taken for dead.
+        """
         async with self._db.connection() as conn:
             facts = await store.facts(conn, item.seq)
             question = None
@@ -97,6 +102,8 @@ class Deliver:
             message = replace(message, edits=facts.root)
         if wait := await self._take(channel.limits(message)):
             return Later(wait)
+        if until is not None and time.monotonic() > until:
+            return Unknown("the lease was all but over")
         ended = await self._call(channel, message)
         await self._heed(channel, message, ended)
         return ended
@@ -171,7 +178,7 @@ class Deliver:
         _log.error(
             "delivery %s of D-%s to %s:%s is dead (%s)%s; it said: %s",
             *(item.seq, item.job, item.channel, item.target, end.error, where),
-            message_of(item, facts, question),
+            plain(message_of(item, facts, question)),
         )
 
 
