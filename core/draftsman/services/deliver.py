@@ -25,6 +25,7 @@ from draftsman.domain.delivery import (
     Outcome,
     Receipt,
     Subject,
+    Unknown,
     conclude,
 )
 from draftsman.domain.job import Status

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.text import bounded
 from draftsman.errors import NotFound, Refused
 from draftsman.store import deliveries as store
+from draftsman.store import progress
 from draftsman.store.db import Connection, Database
 
 PAYLOAD_LIMIT: Final = 100_000
@@ -20,7 +20,6 @@ MANY: Final = 1000
 """Dead deliveries that one call sends again; the rest with the next."""
 COUNTED: Final = 10_000
 """Dead deliveries that are counted."""
-_log = logging.getLogger(__name__)
 
 
 class Outbox:
@@ -67,24 +66,19 @@ class Outbox:
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.REDELIVER)
-        async with self._db.connection() as conn:
+
+        async def work(conn: Connection) -> list[int]:
             known = await store.known(conn, seqs)
+            if missing := [seq for seq in seqs if seq not in known]:
+                raise NotFound(f"there is no delivery {missing[0]}; see: draftsman deliveries")
             found = await store.dead(conn, seqs)
-        if missing := [seq for seq in seqs if seq not in known]:
-            raise NotFound(f"there is no delivery {missing[0]}; see: draftsman deliveries")
-        if not found:
-            seq = seqs[0]
-            raise Refused(f"delivery {seq} is {known[seq]}, not dead; nothing to send again")
-        revived = []
-        for job in sorted({job for _, job in found}):
-            mine = [seq for seq, number in found if number == job]
+            if not found:
+                how = f"delivery {seqs[0]} is {known[seqs[0]]}, not dead"
+                raise Refused(f"{how}; nothing to send again")
+            await store.lock_jobs(conn, sorted({job for _, job in found}))
+            return await store.redeliver(conn, [seq for seq, _ in found], actor.name)
 
-            async def work(conn: Connection, job: int = job, mine: list[int] = mine) -> list[int]:
-                await store.lock(conn, job)
-                return await store.redeliver(conn, job, mine, actor.name)
-
-            revived += await self._db.arrow(work)
-        return sorted(revived)
+        return await self._db.arrow(work) if seqs else []
 
     async def notice(self, job: int, key: str, text: str) -> int:
         """Say something to the targets of a job, once for a key; return to how many."""
@@ -95,10 +89,17 @@ class Outbox:
         what = f"reminder:{question}:{key}"
         return await self._say(job, DeliveryKind.REMINDER, what, {"text": text}, question)
 
-    async def file(self, job: int, artifact: int, name: str) -> int:
-        """Send a stored file to the targets of a job, once; return to how many."""
-        payload = {"artifact": artifact, "name": name}
-        return await self._say(job, DeliveryKind.FILE, f"file:{artifact}", payload)
+    async def file(self, job: int, name: str) -> int:
+        """Send the newest artifact of that name to the targets of a job, once; return to how many.
+
+        Raises NotFound.
+        """
+        async with self._db.connection() as conn:
+            found = await progress.find_artifact(conn, job, name)
+        if found is None:
+            raise NotFound(f"D-{job} has no artifact {name!r}; see: draftsman artifacts D-{job}")
+        payload = {"artifact": found.id, "name": found.name}
+        return await self._say(job, DeliveryKind.FILE, f"file:{found.id}", payload)
 
     async def _say(
         self,

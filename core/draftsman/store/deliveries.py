@@ -220,9 +220,9 @@ async def all_dead(conn: Connection, limit: int) -> list[tuple[int, int]]:
     return [(one, job) for one, job in await rows(conn, _Q["all_dead"], {"limit": limit})]
 
 
-async def redeliver(conn: Connection, job: int, seqs: Sequence[int], actor: str) -> list[int]:
-    """Let dead ones of a locked job be tried anew; return which."""
-    params = {"job": job, "seqs": list(seqs), "actor": actor}
+async def redeliver(conn: Connection, seqs: Sequence[int], actor: str) -> list[int]:
+    """Let dead ones, whose jobs are locked, be tried anew; return which."""
+    params = {"seqs": list(seqs), "actor": actor}
     return [row[0] for row in await rows(conn, _Q["redeliver"], params)]
 
 

@@ -280,7 +280,7 @@ WITH revived AS (
     UPDATE draftsman.deliveries d
        SET status = 'unknown', in_doubt = true, attempts = 0
       FROM (SELECT seq FROM draftsman.deliveries
-             WHERE job = %(job)s AND seq = ANY (%(seqs)s::bigint[]) AND status = 'dead'
+             WHERE seq = ANY (%(seqs)s::bigint[]) AND status = 'dead'
              ORDER BY seq
                FOR NO KEY UPDATE) r
      WHERE d.seq = r.seq
