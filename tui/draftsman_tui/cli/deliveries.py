@@ -49,8 +49,9 @@ _SEVERAL = 5
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List what people were told.
 
-    The newest comes first. One that is unknown may have arrived: it is looked for before it is repeated. One that is
-    superseded had nothing new to say any more. One that is dead was given up; see: redeliver.
+    The newest comes first. One that is unknown may have arrived: it is looked for before it is
+    repeated. One that is superseded had nothing new to say any more. One that is dead was given
+    up; see: redeliver.
     """
     wanted = [DeliveryStatus(one) for one in status] or None
     async with app.runtime(read_only=True) as rt:
