@@ -13,6 +13,7 @@ from standardwebhooks import Webhook
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.question import Answered
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
@@ -27,6 +28,7 @@ SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode
 
 async def _ask(ctx: RunContext) -> Done:
     answer = await ctx.ask("pick", "Which one?", choices=["red", "blue"])
+    assert isinstance(answer, Answered)
     return Done({"summary": f"it is {answer.value}"})
 
 

@@ -1,154 +1,25 @@
-"""The dispatcher: what it sends, in which order, how often it tries, and whom it lets wait."""
+"""The dispatcher: how often it tries, whom it lets wait, and how it ends."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryKind, DeliveryStatus, Unknown
-from draftsman.domain.outcome import Done
-from draftsman.domain.target import parse
-from draftsman.errors import Failure, NotFound
-from draftsman.loops.dispatcher import Dispatcher
+from draftsman.domain.delivery import ChannelName, DeliveryStatus, Unknown
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.services.deliver import Deliver
-from draftsman.settings import NotificationSettings
 from draftsman.store.db import Connection
+from tests.core.outbox.desk import CHAT, FAST, Desk, running
 from tests.core.outbox.rows import claim, shape, told
-from tests.factories import GATE, Factory
-from tests.support.chat import Chat, ChatChannel
+from tests.factories import Factory
+from tests.support.chat import ChatChannel
 from tests.support.clock import Clock
-from tests.support.http import Reply, Request, serving
-from tests.support.people import People
+from tests.support.http import Reply, Request
 from tests.support.statements import rows, run
 from tests.support.waits import until
-
-FAST = NotificationSettings(
-    base_delay=0.01, max_delay=0.02, timeout=2, lease=30, poll=0.05, max_attempts=4
-)
-CHAT: dict[str, Any] = {"notify": ("slack:C1",)}
-Rule = Callable[[Request], Awaitable[Reply | bool | None]]
-
-
-class Desk:
-    """A chat, the rule that stands before it, and dispatchers that run."""
-
-    def __init__(self, rt: Runtime, url: str, stack: AsyncExitStack, chat: Chat) -> None:
-        self.rt = rt
-        self.url = url
-        self.chat = chat
-        self.rule: Rule | None = None
-        self._stack = stack
-
-    async def answer(self, request: Request) -> Reply | None:
-        """Serve one call as the rule says; True: as usual."""
-        if self.rule is not None and (said := await self.rule(request)) is not True:
-            return said if isinstance(said, Reply) else None
-        return await self.chat.answer(request)
-
-    def dispatcher(self, fallback: str | None = None, **channel: Any) -> Dispatcher:
-        """Make one that does not run."""
-        deliver = Deliver(self.rt.db, FAST, parse(fallback) if fallback else None)
-        return Dispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
-
-    async def open(self, fallback: str | None = None, **channel: Any) -> Dispatcher:
-        """Run one to the end of the test."""
-        return await self._stack.enter_async_context(_running(self.dispatcher(fallback, **channel)))
-
-    async def quiet(self, job: int) -> None:
-        """Wait until nothing of a job is left to be sent to the chat."""
-
-        async def look() -> bool:
-            live = {"pending", "sending", "unknown"}
-            found = await told(self.rt, job)
-            return not [
-                one for one in found if one.status in live and one.channel is ChannelName.SLACK
-            ]
-
-        await until(look, f"the deliveries of D-{job}")
-
-
-@asynccontextmanager
-async def _running(dispatcher: Dispatcher) -> AsyncIterator[Dispatcher]:
-    task = asyncio.create_task(dispatcher.run())
-    try:
-        yield dispatcher
-    finally:
-        dispatcher.stop.set()
-        await task
-
-
-@pytest.fixture
-async def desk(rt: Runtime) -> AsyncIterator[Desk]:
-    async with AsyncExitStack() as stack:
-        made: list[Desk] = []
-        url = await stack.enter_async_context(serving(lambda request: made[0].answer(request)))
-        made.append(Desk(rt, url, stack, Chat()))
-        yield made[0]
-
-
-async def test_a_story_is_told_in_order_and_its_question_rewritten(
-    make: Factory, rt: Runtime, desk: Desk, people: People
-) -> None:
-    work = await make.asked(GATE, **CHAT)
-    await desk.open()
-    await desk.quiet(work.number)
-    await make.decide(work.number, True, people.carol)
-    await desk.quiet(work.number)
-    again = await make.running(work.number)
-    await rt.settle.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
-    await desk.quiet(work.number)
-    (thread,) = desk.chat.threads.values()
-    assert [post.text.splitlines()[0] for post in thread] == [
-        "D-1 'noop' is completed", "D-1/1 was approved by carol", "D-1 'noop' completed",
-    ]  # fmt: skip
-    assert thread[2].text.splitlines()[1:] == ["all is well", "https://x/1"]
-    assert len(thread[0].edited_by) >= 1
-    kinds = [event.kind for event in await rt.inspect.trail(work.number)]
-    assert kinds.count("delivery_posted") == 2, "the question and the result"
-
-
-async def test_a_lost_reply_is_looked_for_and_not_posted_again(
-    make: Factory, rt: Runtime, desk: Desk
-) -> None:
-    asked: list[str] = []
-
-    async def cut(request: Request) -> Reply | bool | None:
-        asked.append(request.path)
-        if len(asked) > 1:
-            return True
-        await desk.chat.answer(request)
-        return None
-
-    desk.rule = cut
-    number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    assert asked == ["/post", "/find"]
-    (one,) = await told(rt, number)
-    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.SENT, 2, False)
-
-
-async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
-    make: Factory, desk: Desk
-) -> None:
-    asked: list[str] = []
-
-    async def drop(request: Request) -> Reply | bool | None:
-        asked.append(request.path)
-        return None if len(asked) == 1 else True
-
-    desk.rule = drop
-    number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    assert asked == ["/post", "/find", "/post"]
 
 
 async def test_the_last_try_is_the_end_and_the_fallback_says_it(
@@ -225,7 +96,7 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     desk.rule = later
     first = await make.queued(**CHAT)
     dispatcher = desk.dispatcher()
-    async with _running(dispatcher):
+    async with running(dispatcher):
 
         async def refused() -> bool:
             return (await told(rt, first))[0].last_error == "HTTP 429"
@@ -269,18 +140,18 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
 async def test_a_limit_is_kept_by_all_processes_together(
     make: Factory, rt: Runtime, desk: Desk, conn: Connection
 ) -> None:
-    """Two at once, then one every 0.2 s: the last of eight is free 1.2 s after the first."""
+    """Two at once, then one every 0.2 s: each take moves the bucket on, and waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
     for _ in range(2):
         await desk.open(rate=5)
     for number in numbers:
         await desk.quiet(number)
-    ((spread, attempts),) = await rows(
+    ((ahead, attempts),) = await rows(
         conn,
-        "SELECT extract(epoch FROM max(sent_at) - min(sent_at))::float8, max(attempts)"
-        " FROM draftsman.deliveries",
+        "SELECT extract(epoch FROM max(l.free_at) - max(d.sent_at))::float8, max(d.attempts)"
+        " FROM draftsman.deliveries d CROSS JOIN draftsman.channel_limits l",
     )
-    assert spread >= 1.1
+    assert ahead <= 0.4, "the last of them was taken before its time"
     assert attempts == 1, "waiting spends nothing"
 
 
@@ -297,65 +168,14 @@ async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
     desk.rule = slow
     first = await make.queued(**CHAT)
     dispatcher = desk.dispatcher()
-    running = asyncio.create_task(dispatcher.run())
+    task = asyncio.create_task(dispatcher.run())
     await came.wait()
     dispatcher.stop.set()
     second = await make.queued(**CHAT)
     go.set()
-    await asyncio.wait_for(running, 10)
+    await asyncio.wait_for(task, 10)
     assert await shape(rt, first) == [("status", "sent")]
     assert await shape(rt, second) == [("status", "pending")]
-
-
-async def test_a_status_whose_message_was_deleted_is_posted_anew(
-    make: Factory, rt: Runtime, desk: Desk
-) -> None:
-    number = await make.queued(**CHAT)
-    await desk.open()
-    await desk.quiet(number)
-    desk.chat.posts.clear()
-    await make.running(number)
-    await desk.quiet(number)
-    assert [post.text for post in desk.chat.posts.values()] == ["D-1 'noop' is running"]
-
-
-async def test_a_copy_that_was_deleted_needs_no_rewriting(
-    make: Factory, rt: Runtime, desk: Desk
-) -> None:
-    work = await make.asked(**CHAT)
-    await desk.open()
-    await desk.quiet(work.number)
-    desk.chat.posts.clear()
-    await make.answer(work.number, "red")
-    await desk.quiet(work.number)
-    found = await shape(rt, work.number)
-    assert ("settle", "sent") in found
-    assert "dead" not in {status for _, status in found}
-
-
-async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
-    make: Factory, rt: Runtime, desk: Desk
-) -> None:
-    """It arrived, nobody ever heard so, and the question closed when it had been given up."""
-    work = await make.asked(**CHAT)
-
-    async def deaf(request: Request) -> Reply | bool | None:
-        if b"asks: Which" not in request.body:
-            return True
-        if request.path == "/post":
-            await desk.chat.answer(request)
-        return None
-
-    desk.rule = deaf
-    await desk.open()
-    await desk.quiet(work.number)
-    (question,) = [o for o in await told(rt, work.number) if o.kind is DeliveryKind.QUESTION]
-    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD, True)
-    desk.rule = None
-    await make.answer(work.number, "red")
-    await desk.quiet(work.number)
-    texts = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
-    assert "D-1/1 was answered by root: red" in texts
 
 
 async def test_a_broken_channel_leaves_its_delivery_in_doubt(
@@ -371,35 +191,6 @@ async def test_a_broken_channel_leaves_its_delivery_in_doubt(
     (one,) = await told(rt, number)
     assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD, True)
     assert one.last_error == "no reply: ValueError: a bug"
-
-
-async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, desk: Desk) -> None:
-    work = await make.running(**CHAT)
-    await rt.checkpoints.artifact(work.lease, "report.txt", "report", b"12345")
-    assert [await rt.outbox.file(work.number, "report.txt") for _ in range(2)] == [1, 0]
-    with pytest.raises(NotFound, match="no artifact 'other'"):
-        await rt.outbox.file(work.number, "other")
-    await desk.open()
-    await desk.quiet(work.number)
-    texts = [post.text for post in desk.chat.posts.values()]
-    assert texts == ["D-1 'noop' is running", "report.txt 5"]
-    kinds = [event.kind for event in await rt.inspect.trail(work.number)]
-    assert kinds[-1] == "attachment_uploaded"
-
-
-async def test_a_reminder_is_said_once_and_not_after_its_question(
-    make: Factory, rt: Runtime, desk: Desk
-) -> None:
-    work = await make.asked(**CHAT)
-    assert await rt.outbox.remind(work.number, 1, "half", "still waiting") == 1
-    assert await rt.outbox.remind(work.number, 1, "half", "still waiting") == 0
-    await desk.open()
-    await desk.quiet(work.number)
-    await make.answer(work.number, "red")
-    assert await rt.outbox.remind(work.number, 1, "late", "still waiting") == 0
-    await desk.quiet(work.number)
-    said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
-    assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
 
 
 async def test_a_process_that_lost_the_database_goes_on(
