@@ -17,7 +17,7 @@ from draftsman.settings import Section, Settings, load
 
 SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 """Before a commented setting or table; prose has a space after its `#`."""
-EXAMPLES = {"handlers", "types", "profiles", "people", "groups"}
+EXAMPLES = {"handlers", "types", "profiles", "people", "groups", "webhooks"}
 """Tables that are empty by default: what the file shows in them are examples."""
 
 

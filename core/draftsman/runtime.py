@@ -21,12 +21,16 @@ from draftsman.domain.ids import new_id
 from draftsman.domain.job import OnLost, Source
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
+from draftsman.domain.target import NONE, Target, parse
+from draftsman.errors import ConfigError, UsageError
 from draftsman.services.archives import Archives
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
+from draftsman.services.deliver import Deliver
 from draftsman.services.inspect import Inspect
-from draftsman.services.intake import Intake
+from draftsman.services.intake import Intake, Targets
 from draftsman.services.operate import Operate
+from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
@@ -37,6 +41,8 @@ if TYPE_CHECKING:
     from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.crew import Crew
+    from draftsman.loops.dispatcher import Dispatcher
+    from draftsman.ports import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class Runtime:
     settle: Settle
     sweeps: Sweeps
     archives: Archives
+    outbox: Outbox
+    deliver: Deliver
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -92,7 +100,27 @@ class Runtime:
             queues=served,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
+            dispatcher=self.dispatcher(self.channels()),
         )
+
+    def channels(self) -> list[Channel]:
+        """Return the channels that a worker serves: the log and the webhooks."""
+        import httpx
+
+        from draftsman.channels.log import LogChannel
+        from draftsman.channels.webhook import WebhookChannel
+
+        told = self.settings.notifications
+        return [
+            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
+            WebhookChannel(self.settings.webhooks, lambda: httpx.AsyncClient(timeout=told.timeout)),
+        ]
+
+    def dispatcher(self, channels: Sequence[Channel]) -> Dispatcher:
+        """Return what sends the deliveries of these channels."""
+        from draftsman.loops.dispatcher import Dispatcher
+
+        return Dispatcher(self.deliver, channels, self.settings.notifications)
 
     async def _revive(self) -> None:
         await asyncio.to_thread(_server(self.settings).revive)
@@ -141,6 +169,20 @@ def retry_policies(settings: Settings) -> dict[str, RetryPolicy]:
     return merged
 
 
+def targets(settings: Settings) -> tuple[Targets, Target | None]:
+    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
+    told = settings.notifications
+    try:
+        default = tuple(parse(text) for text in told.targets)
+        fallback = None if told.fallback == NONE else parse(told.fallback)
+        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
+        for target in (*default, *([fallback] if fallback else ())):
+            known.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return known, fallback
+
+
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
     """Return the URL of the database, and whether it is the embedded one, which is started.
 
@@ -178,13 +220,14 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
+    told, fallback = targets(settings)
     return Runtime(
         settings,
         db,
         embedded,
         people,
         types,
-        Intake(db, people, types),
+        Intake(db, people, types, told),
         Questions(db, people, settings.questions.expires_in),
         Operate(db, people),
         Inspect(db, lease),
@@ -192,4 +235,6 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Settle(db, types),
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
+        Outbox(db, people),
+        Deliver(db, settings.notifications, fallback),
     )

@@ -46,6 +46,8 @@ class Invocation(BaseModel):
     max_attempts: int | None = Field(None, ge=0, le=100)
     max_retries: int | None = Field(None, ge=0, le=100)
     on_lost: OnLost | None = None
+    notify: tuple[str, ...] = Field((), max_length=20)
+    """Who is told what happens: `log`, `webhook:NAME`, …; none given: the configured targets."""
 
     @model_validator(mode="before")
     @classmethod

@@ -25,6 +25,7 @@ class Verb(StrEnum):
     EXTEND = "extend"
     SWEEP = "sweep"
     RESTORE = "restore"
+    REDELIVER = "redeliver"
 
 
 _ROLE = {
@@ -36,6 +37,7 @@ _ROLE = {
     Verb.EXTEND: "operator",
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
+    Verb.REDELIVER: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND})
 """What the invoker of a job may do to it without the role."""

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
 
 from draftsman.domain.actor import Actor
+from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.retry import RetryPolicy
+from draftsman.domain.target import NONE, Target, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.store import deliveries
 from draftsman.store import intake as store
 from draftsman.store.db import Database, again
 
@@ -38,13 +42,44 @@ class Submitted:
         return f"D-{self.number}"
 
 
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Who is told of which request: by default, and webhooks of how any of them ends."""
+
+    default: tuple[Target, ...] = ()
+    hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The ends that each webhook of the configuration is told of."""
+
+    def of(self, invocation: Invocation) -> list[Target]:
+        """Return the targets of a request; raises UsageError for one that cannot be."""
+        named = [parse(text) for text in invocation.notify if text != NONE]
+        wanted = named if invocation.notify else list(self.default)
+        for target in wanted:
+            self.check(target)
+        there = {target.name for target in wanted}
+        for name, outcomes in self.hooks.items():
+            hook = Target(ChannelName.WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
+            if outcomes and hook.name not in there:
+                wanted.append(hook)
+        return wanted
+
+    def check(self, target: Target) -> None:
+        """Raise UsageError for a webhook that nobody configured."""
+        if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
+            known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
+            raise UsageError(f"there is no webhook {target.target!r}; configured: {known}")
+
+
 class Intake:
     """Takes requests in."""
 
-    def __init__(self, db: Database, policy: Policy, types: dict[str, RetryPolicy]) -> None:
+    def __init__(
+        self, db: Database, policy: Policy, types: dict[str, RetryPolicy], targets: Targets
+    ) -> None:
         self._db = db
         self._policy = policy
         self._types = types
+        self._targets = targets
 
     async def submit(self, invocation: Invocation, actor: Actor) -> Submitted:
         """Make the job of this invocation, or find the one it made before.
@@ -61,14 +96,20 @@ class Intake:
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
-        rows = [row(item, actor, self._types) for item in invocations]
+        told = [self._targets.of(item) for item in invocations]
+        rows = [
+            row(item, actor, self._types) | {"has_targets": bool(targets)}
+            for item, targets in zip(invocations, told, strict=True)
+        ]
         taken: dict[int, store.Taken] = {}
         for _ in range(ROUNDS):
             missing = [place for place in range(len(rows)) if place not in taken]
             if not missing:
                 break
             batch = [rows[place] for place in missing]
-            for item in await again(lambda batch=batch: self._send(batch, actor.name)):  # type: ignore[misc]
+            wanted = [told[place] for place in missing]
+            send = partial(self._send, batch, wanted, actor.name)
+            for item in await again(send):
                 taken[missing[item.place]] = item
         if len(taken) < len(rows):
             raise LostRace("another request with the same key or subject is still being committed")
@@ -80,9 +121,23 @@ class Intake:
             for _, item in sorted(taken.items())
         ]
 
-    async def _send(self, rows: list[dict[str, Any]], actor: str) -> list[store.Taken]:
-        async with self._db.connection() as conn:
-            return await store.submit(conn, rows, actor)
+    async def _send(
+        self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
+    ) -> list[store.Taken]:
+        """Insert a batch: in one statement, and with its targets, if any, in one transaction."""
+        if not any(told):
+            async with self._db.connection() as conn:
+                return await store.submit(conn, rows, actor)
+        async with self._db.transaction() as conn:
+            taken = await store.submit(conn, rows, actor)
+            new = [
+                (item.number, told[item.place])
+                for item in taken
+                if item.how != "deduplicated" and told[item.place]
+            ]
+            if new:
+                await deliveries.add_targets(conn, new)
+            return taken
 
 
 def invocation(**fields: Any) -> Invocation:

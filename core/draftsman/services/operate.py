@@ -13,6 +13,7 @@ from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, NotFound, Refused
 from draftsman.services.intake import ROUNDS, Submitted
+from draftsman.store import deliveries
 from draftsman.store import intake as requests
 from draftsman.store import operate as store
 from draftsman.store.db import Connection, Database
@@ -151,6 +152,7 @@ async def next_in_chain(
         "invoker_display_name": actor.display_name,
         "retry_of": job,
         "chain_length": length,
+        "has_targets": old["has_targets"],
     }
     if answers:
         asked = old["overrides"].get("answers")
@@ -161,6 +163,8 @@ async def next_in_chain(
         raise Refused(f"D-{taken.number} has the key of this retry; it was not made by one")
     if taken.how == "joined":
         raise Refused(f"D-{taken.number} is live for the same subject; it goes on instead")
+    if taken.how == "created" and old["has_targets"]:
+        await deliveries.inherit_targets(conn, job, taken.number)
     return Submitted(taken.number, taken.id, taken.status, taken.how)
 
 

@@ -33,6 +33,7 @@ from draftsman.settings.tables import (
     FixSettings,
     LogSettings,
     Months,
+    NotificationSettings,
     PersonSettings,
     ProfileSettings,
     QuestionSettings,
@@ -42,6 +43,7 @@ from draftsman.settings.tables import (
     SweepSettings,
     TypeSettings,
     UserPath,
+    WebhookSettings,
     WorkerSettings,
 )
 
@@ -53,6 +55,7 @@ __all__ = [
     "FixSettings",
     "LogSettings",
     "Months",
+    "NotificationSettings",
     "PersonSettings",
     "ProfileSettings",
     "QuestionSettings",
@@ -62,6 +65,7 @@ __all__ = [
     "Settings",
     "SweepSettings",
     "TypeSettings",
+    "WebhookSettings",
     "WorkerSettings",
     "config_path",
     "load",
@@ -97,6 +101,8 @@ class Settings(BaseSettings):
     sweeps: SweepSettings = SweepSettings()
     retention: RetentionSettings = RetentionSettings()
     questions: QuestionSettings = QuestionSettings()
+    notifications: NotificationSettings = NotificationSettings()
+    webhooks: dict[str, WebhookSettings] = {}
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

@@ -198,6 +198,57 @@ class PersonSettings(Section):
     roles: tuple[Role, ...] = ()
 
 
+class NotificationSettings(Section):
+    """Who is told what happens to jobs, and how hard it is tried."""
+
+    targets: tuple[str, ...] = ()
+    """Targets of every request that names none: `log`, `webhook:NAME`, …"""
+    fallback: str = "log"
+    """Where a message goes that could not be delivered; `none`: to the process's log alone."""
+    log_file: UserPath | None = None
+    """File of the channel `log`; None: `notifications.jsonl` in the data directory."""
+    max_attempts: int = Field(10, ge=1, le=100)
+    """Tries until a delivery is dead."""
+    base_delay: float = Field(1, gt=0, le=3600)
+    """Seconds before the second try, before jitter; doubled with each."""
+    max_delay: float = Field(600, gt=0, le=86_400)
+    """Seconds at most between two tries."""
+    timeout: float = Field(10, gt=0, le=300)
+    """Seconds that one call to a channel may take."""
+    lease: float = Field(60, gt=0, le=3600)
+    """Seconds after which a delivery that nobody finished is taken up by another process."""
+    in_flight: int = Field(16, ge=1, le=200)
+    """Deliveries of one channel that a process sends at the same time."""
+    per_target: int = Field(4, ge=1, le=100)
+    """Of these, those to one target."""
+    poll: float = Field(5, gt=0, le=60)
+    """Seconds between looks when no notification comes."""
+
+    @model_validator(mode="after")
+    def _calls_fit_the_lease(self) -> Self:
+        if self.timeout * 4 > self.lease:  # looking twice, sending, and time to spare
+            raise ValueError("lease must be at least four times timeout")
+        return self
+
+
+class WebhookSettings(Section):
+    """One endpoint that is told by HTTP, signed after Standard Webhooks."""
+
+    url: str = Field(pattern=r"\Ahttps?://[^\s/]")
+    secret_env: str | None = Field(None, min_length=1)
+    """Name of the variable with the secret."""
+    secret_file: UserPath | None = None
+    """File with the secret; in place of `secret_env`."""
+    on: tuple[Literal["completed", "failed", "dead_letter", "canceled", "expired"], ...] = ()
+    """Ends of any job that it is told, whoever asked for the job."""
+
+    @model_validator(mode="after")
+    def _has_one_secret(self) -> Self:
+        if (self.secret_env is None) == (self.secret_file is None):
+            raise ValueError("give secret_env or secret_file: every webhook is signed")
+        return self
+
+
 class LogSettings(Section):
     """What the processes say."""
 

@@ -18,6 +18,7 @@ from psycopg.types.enum import EnumInfo, register_enum
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.run import RunStatus
@@ -52,6 +53,9 @@ _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "question_status": QuestionStatus,
     "on_expire": OnExpire,
     "on_deny": OnDeny,
+    "delivery_channel": ChannelName,
+    "delivery_kind": DeliveryKind,
+    "delivery_status": DeliveryStatus,
 }
 _BEHIND = (
     errors.UndefinedTable,

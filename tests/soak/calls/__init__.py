@@ -10,6 +10,7 @@ from typing import Final
 from tests.soak.calls import (
     archives,
     claim,
+    deliveries,
     inspect,
     operate,
     pages,
@@ -23,6 +24,7 @@ from tests.soak.calls.call import Call
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
     **claim.CALLS,
+    **deliveries.CALLS,
     **inspect.CALLS,
     **operate.CALLS,
     **pages.CALLS,

@@ -14,6 +14,7 @@ from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import left
 from draftsman_tui.cli.artifacts import size
+from draftsman_tui.cli.deliveries import brief
 from draftsman_tui.cli.jobs import status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
 
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
     from draftsman.domain.run import Run
     from draftsman.domain.why import Why
 
+TOLD = 200
+"""Deliveries of a job that are counted."""
+
 
 @command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
 @click.argument("job", type=params.JOB)
 async def show(app: App, job: JobRef) -> None:
     """Show everything about a job.
 
-    Its request and what it waits for, its runs, questions, answers, files and result.
+    Its request and what it waits for, its runs, questions, answers, deliveries, files and result.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
@@ -43,9 +47,10 @@ async def show(app: App, job: JobRef) -> None:
         files = await rt.checkpoints.artifacts(number)
         why = await rt.inspect.why(number)
         archived = await rt.archives.of_job(number)
+        told = await rt.outbox.all(number, limit=TOLD)
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
-        parts["archives"] = archived
+        parts |= {"archives": archived, "deliveries": told}
         app.out.document(as_data(found) | as_data(parts))
         return
     app.out.print(
@@ -54,6 +59,7 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Request", _request(found)),
         *_section("Runs", [_run(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
+        *_section("Told", brief(told)),
         *_section("Files", [_file(one) for one in files]),
         *_section("Result", _json_lines(found.result)),
     )

@@ -29,6 +29,7 @@ _AGENT_TYPE: Final = "run_agent"
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
+        "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
         "draftsman submit --batch requests.jsonl",
     ),
 )
@@ -49,6 +50,13 @@ _AGENT_TYPE: Final = "run_agent"
 @click.option("--override", type=params.PAIR, multiple=True, help="key=value; repeatable.")
 @click.option("--skill", type=params.TEXT, multiple=True, help="A skill it asks for; repeatable.")
 @click.option("--tag", type=params.TEXT, multiple=True, help="Repeatable.")
+@click.option(
+    "--notify",
+    type=params.TEXT,
+    multiple=True,
+    metavar="TARGET",
+    help="Who is told what happens: log, webhook:NAME, or none; repeatable.",
+)
 @click.option("--max-attempts", type=int, help="Lost runs and failures of machines it survives.")
 @click.option("--max-retries", type=int, help="Failures of the work it survives.")
 @click.option("--batch", metavar="FILE", help="One JSON object a line; - is stdin.")

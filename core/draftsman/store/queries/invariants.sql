@@ -129,3 +129,62 @@ SELECT retry_of, count(*) || ' retries'
  GROUP BY retry_of
 HAVING count(*) > 1
  LIMIT 100
+
+-- name: targets_are_heeded
+SELECT t.job, 'target ' || t.ordinal || ' is not told what happens'
+  FROM draftsman.job_targets t
+  JOIN draftsman.jobs j ON j.number = t.job
+ WHERE NOT j.has_targets AND j.finished_at IS NULL
+ LIMIT 100
+
+-- name: newest_status_is_told
+SELECT t.job, t.thread_key || ' was told of version ' || coalesce(d.version, 0) || ' of ' || j.version
+  FROM draftsman.job_targets t
+  JOIN draftsman.jobs j ON j.number = t.job
+ CROSS JOIN LATERAL (
+       SELECT max(version) AS version FROM draftsman.deliveries
+        WHERE job = t.job AND thread_key = t.thread_key AND kind = 'status') d
+ WHERE 'status' = ANY (t.kinds)
+   AND coalesce(d.version, 0) < j.version - CASE WHEN j.status = 'claimed' THEN 1 ELSE 0 END
+ LIMIT 100
+
+-- name: open_question_is_told
+SELECT q.job, 'question ' || q.ordinal || ' was not put to ' || t.thread_key
+  FROM draftsman.job_questions q
+  JOIN draftsman.job_targets t ON t.job = q.job
+ WHERE q.status = 'open' AND 'question' = ANY (t.kinds)
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries d
+                    WHERE d.job = q.job AND d.question = q.ordinal
+                      AND d.thread_key = t.thread_key AND d.kind = 'question')
+ LIMIT 100
+
+-- name: closed_question_is_not_posted
+SELECT d.job, 'delivery ' || d.seq || ' would ask question ' || d.question || ', which is ' || q.status
+  FROM draftsman.deliveries d
+  JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+ WHERE d.status = 'pending' AND d.kind IN ('question', 'reminder') AND q.status <> 'open'
+ LIMIT 100
+
+-- name: copies_of_a_closed_question_are_settled
+SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', which is ' || q.status
+  FROM draftsman.deliveries d
+  JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+ WHERE d.kind IN ('question', 'reminder') AND q.status <> 'open'
+   AND (d.status IN ('sending', 'sent', 'unknown') OR (d.status = 'dead' AND d.in_doubt))
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries s
+                    WHERE s.job = d.job AND s.of_delivery = d.seq AND s.kind = 'settle')
+ LIMIT 100
+
+-- name: one_of_a_thread_has_its_turn
+SELECT d.job, 'delivery ' || d.seq || ' waits, and nothing of ' || d.thread_key || ' is due'
+  FROM draftsman.deliveries d
+ WHERE d.status IN ('pending', 'sending', 'unknown') AND d.next_attempt_at IS NULL
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries e
+                    WHERE e.thread_key = d.thread_key AND e.next_attempt_at IS NOT NULL)
+ LIMIT 100
+
+-- name: sent_has_a_reference
+SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
+  FROM draftsman.deliveries
+ WHERE status = 'sent' AND external_ref IS NULL
+ LIMIT 100
