@@ -25,12 +25,21 @@ from pydantic_settings import (
 
 from draftsman.errors import ConfigError
 from draftsman.settings.explain import explain, unparsable
+from draftsman.settings.outbound import (
+    CredentialSettings,
+    HttpSettings,
+    LlmSettings,
+    SecretSettings,
+    ToolSettings,
+    WebhookSettings,
+)
 from draftsman.settings.tables import (
     AgentSettings,
     CommandSettings,
     DatabaseSettings,
     EmbeddedSettings,
     FixSettings,
+    LimitSettings,
     LogSettings,
     Months,
     PersonSettings,
@@ -48,9 +57,13 @@ from draftsman.settings.tables import (
 __all__ = [
     "AgentSettings",
     "CommandSettings",
+    "CredentialSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
     "FixSettings",
+    "HttpSettings",
+    "LimitSettings",
+    "LlmSettings",
     "LogSettings",
     "Months",
     "PersonSettings",
@@ -58,10 +71,13 @@ __all__ = [
     "QuestionSettings",
     "RetentionSettings",
     "Role",
+    "SecretSettings",
     "Section",
     "Settings",
     "SweepSettings",
+    "ToolSettings",
     "TypeSettings",
+    "WebhookSettings",
     "WorkerSettings",
     "config_path",
     "load",
@@ -101,6 +117,10 @@ class Settings(BaseSettings):
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
+    tools: dict[str, ToolSettings] = {}
+    llm: dict[str, LlmSettings] = {}
+    webhooks: dict[str, WebhookSettings] = {}
+    http: HttpSettings = HttpSettings()
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}
