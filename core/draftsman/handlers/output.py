@@ -80,7 +80,7 @@ async def checked(ctx: RunContext, schema: Any, found: Read, data: bytes, what: 
 
 async def invalid(ctx: RunContext, data: bytes, why: str) -> Failure:
     """Keep an output that cannot be used; return the Failure to raise."""
-    await ctx.artifact(INVALID, data, INVALID)
+    await ctx.artifact(INVALID, data)
     text = f"{why}; it is kept: draftsman artifacts get {ctx.job.name} {INVALID}"
     return Failure(text, declared="INVALID_OUTPUT")
 

@@ -160,25 +160,41 @@ class Client:
     ) -> httpx.Response:
         """Connect to one of the addresses of the host that may be reached, and ask."""
         url = request.url
+        opened: list[Any] = []
         async with limit("connect", patience.connect, f"{place(url)}: no connection") as scope:
 
-            async def trace(event: str, _: Mapping[str, Any]) -> None:
+            async def trace(event: str, about: Mapping[str, Any]) -> None:
+                if event == "connection.connect_tcp.complete":
+                    opened.append(about["return_value"])
                 if event.endswith(".send_request_headers.started"):
                     scope.reschedule(None)
 
             request.extensions = {**request.extensions, "trace": trace}
-            addresses = await self._addresses(url)
-            for place_in_line, address in enumerate(addresses, 1):
-                last = place_in_line == len(addresses)
-                share = None if last else patience.connect / len(addresses)
-                try:
-                    return await transport.handle_async_request(_pinned(request, address, share))
-                except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-                    if last:
-                        raise translate(error, place(url)) from error
-                except httpx.HTTPError as error:
-                    raise translate(error, place(url)) from error
-        raise AssertionError("there is an address, or a Failure")
+            try:
+                return await self._first(transport, request, patience.connect)
+            except BaseException:  # one that is cancelled during TLS stays open otherwise
+                for stream in opened:
+                    await stream.aclose()
+                raise
+
+    async def _first(
+        self, transport: httpx.AsyncHTTPTransport, request: httpx.Request, connect: float
+    ) -> httpx.Response:
+        """Ask the first address that can be connected to; each but the last gets its share."""
+        url = request.url
+        *others, last = await self._addresses(url)
+        for address in others:
+            pinned = _pinned(request, address, connect / (len(others) + 1))
+            try:
+                return await transport.handle_async_request(pinned)
+            except (httpx.ConnectError, httpx.ConnectTimeout):
+                continue
+            except httpx.HTTPError as error:
+                raise translate(error, place(url)) from error
+        try:
+            return await transport.handle_async_request(_pinned(request, last, None))
+        except httpx.HTTPError as error:
+            raise translate(error, place(url)) from error
 
     async def _addresses(self, url: httpx.URL) -> list[Address | None]:
         """Return where to connect; None stands for the proxy's own way to the host."""
