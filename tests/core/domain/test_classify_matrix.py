@@ -112,8 +112,10 @@ def test_names_that_are_not_found(number: int, name: str, expected: ErrorClass) 
     ],
 )
 def test_what_follows_a_class(kind: ErrorClass, status: Status) -> None:
-    counts = {"attempts": 0, "max_attempts": 1, "retry_count": 0, "max_retries": 1}
-    assert after_failure(kind, RetryPolicy(), **counts).status is status
+    after = after_failure(
+        kind, RetryPolicy(), attempts=0, max_attempts=1, retry_count=0, max_retries=1
+    )
+    assert after.status is status
 
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)

@@ -13,6 +13,7 @@ from draftsman.runtime import Runtime, wire
 from draftsman.settings import (
     HttpSettings,
     LlmSettings,
+    Section,
     ToolSettings,
     WebhookSettings,
 )
@@ -26,7 +27,11 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 def configured(rt: Runtime, *sites: Web, **tables: Any) -> Runtime:
     """Return services that may call these servers; `types` as for `tuned`, the rest by table."""
     base = tuned(rt, types=tables.pop("types", None))
-    models = {"tools": ToolSettings, "llm": LlmSettings, "webhooks": WebhookSettings}
+    models: dict[str, type[Section]] = {
+        "tools": ToolSettings,
+        "llm": LlmSettings,
+        "webhooks": WebhookSettings,
+    }
     http = {"allow": [site.place for site in sites]} | tables.pop("http", {})
     update: dict[str, Any] = {"http": HttpSettings.model_validate(http)}
     for name, entries in tables.items():
