@@ -1,4 +1,4 @@
-"""What others supply: the channels that people are reached through."""
+"""What others supply: the channels that people are reached through, and who writes to them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from draftsman.domain.delivery import ChannelName, Ended, File, Limit, Message
+from draftsman.domain.run import Lease
 
 
 class Channel(Protocol):
@@ -48,4 +49,17 @@ class Channel(Protocol):
 
     async def close(self) -> None:
         """Let go of what it holds open."""
+        ...
+
+
+class Notify(Protocol):
+    """Sends messages to people."""
+
+    async def notify(self, lease: Lease, targets: Sequence[str], text: str) -> list[int]:
+        """Put a message for each target on its way; return the numbers of the deliveries.
+
+        A target is `log`, `channel:place`, …; none given: the targets of the job. The messages are
+        written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for a
+        target that cannot be meant.
+        """
         ...

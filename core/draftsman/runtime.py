@@ -11,14 +11,16 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from draftsman import __version__, migrate
+from draftsman.domain import payload
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import OnLost, Source
+from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.domain.target import NONE, Target, parse
@@ -53,7 +55,7 @@ class Runtime:
     db: Database
     embedded: bool
     policy: Policy
-    types: dict[str, RetryPolicy]
+    limits: Limits
     intake: Intake
     questions: Questions
     operate: Operate
@@ -84,12 +86,13 @@ class Runtime:
         worker, served = new_id(), queues or self.settings.worker.queues
         bench = Bench(
             self.settings,
-            self.types,
+            self.limits,
             self.claim(worker, served),
             self.checkpoints,
             self.questions,
             self.settle,
-            self._revive if self.embedded else None,
+            notify=self.notify,
+            revive=self._revive if self.embedded else None,
         )
         return Crew(
             worker,
@@ -155,18 +158,20 @@ def policy(settings: Settings) -> Policy:
     return Policy(people, settings.groups, settings.questions.self_approval)
 
 
-def retry_policies(settings: Settings) -> dict[str, RetryPolicy]:
-    """Return the limits of every type that has its own: built in, then configured."""
-    merged = dict(BUILT_IN)
-    for name, limits in settings.types.items():
-        base = merged.get(name, RetryPolicy())
-        changes = limits.model_dump(exclude_none=True)
-        if "on_lost" in changes:
-            changes["on_lost"] = OnLost(changes["on_lost"])
-        merged[name] = RetryPolicy(
-            **{field: changes.get(field, getattr(base, field)) for field in base.__slots__}
-        )
-    return merged
+def configured_limits(settings: Settings) -> Limits:
+    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    types = dict(BUILT_IN)
+    for name, given in settings.types.items():
+        changes: dict[str, Any] = given.limits()
+        if given.on_lost is not None:
+            changes["on_lost"] = OnLost(given.on_lost)
+        types[name] = replace(types.get(name, RetryPolicy()), **changes)
+    return Limits(
+        types,
+        {name: agent.limits() for name, agent in settings.agents.items()},
+        {name: tool.limits() for name, tool in settings.tools.items()},
+        settings.handlers.keys() & payload.MODELS.keys(),
+    )
 
 
 def targets(settings: Settings) -> tuple[Targets, Target | None]:
@@ -216,7 +221,7 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Return the services over an open database."""
-    people, types = policy(settings), retry_policies(settings)
+    people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
@@ -226,13 +231,13 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         db,
         embedded,
         people,
-        types,
-        Intake(db, people, types, told),
+        limits,
+        Intake(db, people, limits, told),
         Questions(db, people, settings.questions.expires_in),
         Operate(db, people),
         Inspect(db, lease),
         Checkpoints(db),
-        Settle(db, types),
+        Settle(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
         Outbox(db, people),

@@ -1,40 +1,78 @@
-"""Signatures of webhooks, as Standard Webhooks has them. Pure.
+"""Signs a webhook after the Standard Webhooks headers, and checks such a signature. Pure.
 
-https://github.com/standard-webhooks/standard-webhooks: `webhook-id` names the message, the same
-with each repetition; `webhook-timestamp` is the Unix time of this try in seconds; the signature is
-`v1,` and the base64 of HMAC-SHA256 over `id.timestamp.body`.
+webhook-id: msg_…           the same in every repetition: what the receiver removes doubles by
+webhook-timestamp: 1715947200
+webhook-signature: v1,<base64 of HMAC-SHA256 over "id.timestamp.body"> [v1,… of another secret]
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import hmac
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from draftsman.errors import ConfigError
+from draftsman.errors import UsageError
 
-PREFIX: Final = "whsec_"
-"""What a secret that is base64 begins with; any other counts as it is written."""
+ID: Final = "webhook-id"
+TIMESTAMP: Final = "webhook-timestamp"
+SIGNATURE: Final = "webhook-signature"
+TOLERANCE: Final = 300.0
+"""Seconds that a message may be old, or ahead, for its receiver (Standard Webhooks: 5 minutes)."""
+_PREFIX: Final = "whsec_"
+_SHORTEST: Final = 16
+"""Bytes of a secret at least."""
 
 
-def key_of(secret: str) -> bytes:
-    """Return the key that a secret stands for; raises ConfigError, which does not show it."""
-    if not secret.startswith(PREFIX):
-        key = secret.encode()
-    else:
-        try:
-            key = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-        except (binascii.Error, ValueError):
-            raise ConfigError(f"a webhook's secret begins with {PREFIX}; base64 follows") from None
-    if not key:
-        raise ConfigError("a webhook's secret is empty")
+def keys(secret: str) -> tuple[bytes, ...]:
+    """Return the keys that a secret's text holds: one, or several while it is being changed.
+
+    Each is the base64 of random bytes, with or without `whsec_` before it. Raises UsageError.
+    """
+    found = tuple(_key(part) for part in secret.split())
+    if not found:
+        raise UsageError("the webhook's secret is empty; make one: openssl rand -base64 32")
+    return found
+
+
+def sign(keys: Sequence[bytes], id: str, at: int, body: bytes) -> dict[str, str]:
+    """Return the three headers of a message sent at `at`, in seconds since 1970."""
+    signatures = " ".join(f"v1,{_signature(key, id, at, body)}" for key in keys)
+    return {ID: id, TIMESTAMP: str(at), SIGNATURE: signatures}
+
+
+def verify(
+    keys: Sequence[bytes],
+    headers: Mapping[str, str],
+    body: bytes,
+    now: float,
+    tolerance: float = TOLERANCE,
+) -> bool:
+    """Whether a message was signed with one of the keys, and lately; names in lower case."""
+    id, at = headers.get(ID, ""), headers.get(TIMESTAMP, "")
+    if not (id and at.isascii() and at.isdigit()) or abs(now - int(at)) > tolerance:
+        return False
+    given = [part[3:] for part in headers.get(SIGNATURE, "").split() if part.startswith("v1,")]
+    wanted = [_signature(key, id, int(at), body) for key in keys]
+    return any(
+        hmac.compare_digest(one.encode(), other.encode()) for one in given for other in wanted
+    )
+
+
+def _key(text: str) -> bytes:
+    try:
+        key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
+    except binascii.Error:
+        key = b""
+    if len(key) < _SHORTEST:
+        raise UsageError(
+            f"the webhook's secret is no base64 of at least {_SHORTEST} bytes;"
+            " make one: openssl rand -base64 32"
+        )
     return key
 
 
-def sign(secret: str, id: str, timestamp: int, body: bytes) -> str:
-    """Return the value of the header `webhook-signature`; raises ConfigError."""
-    signed = b".".join((id.encode(), str(timestamp).encode(), body))
-    digest = hmac.new(key_of(secret), signed, hashlib.sha256).digest()
-    return f"v1,{base64.b64encode(digest).decode()}"
+def _signature(key: bytes, id: str, at: int, body: bytes) -> str:
+    signed = b".".join((id.encode(), str(at).encode(), body))
+    return base64.b64encode(hmac.digest(key, signed, "sha256")).decode()

@@ -24,10 +24,13 @@ from draftsman.domain.question import (
     QuestionKind,
     QuestionStatus,
 )
+from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
-from draftsman.errors import UsageError
+from draftsman.errors import Failure, UsageError
 from draftsman.handlers.log import RunLog
 from draftsman.handlers.patience import patiently
+from draftsman.outbound.limit import limit
+from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.questions import LONGEST, Questions
 from draftsman.services.settle import Settle
@@ -57,6 +60,10 @@ class Services(Protocol):
     def settle(self) -> Settle:
         """How runs end."""
 
+    @property
+    def notify(self) -> Notify | None:
+        """Messages to people; None where there is nothing to send them with."""
+
 
 class RunContext:
     """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
@@ -70,8 +77,12 @@ class RunContext:
     stopping: str | None = None
     """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
 
-    def __init__(self, job: Claimed, services: Services, deadline: float) -> None:
+    def __init__(
+        self, job: Claimed, services: Services, deadline: float, limits: RetryPolicy | None = None
+    ) -> None:
         self.job = job
+        self.limits = limits or RetryPolicy()
+        """The time-outs of this job, each cut to the one around it."""
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
         self._services = services
@@ -137,17 +148,19 @@ class RunContext:
 
         `effect`, a coroutine function or a plain one, takes the invocation id, the same in every
         run, to carry to the outside. When an earlier run died between the effect and its record,
-        `lookup` is asked first.
+        `lookup` is asked first. Both together may take the job's `step_timeout`; raises Failure
+        `step_timeout` then.
         """
         own = str(new_id())
         known = await self.note_step(key, own)
         if known.status == "done":
             return known.result
         result = None
-        if known.invocation_id != own and lookup is not None:
-            result = await _awaited(lookup(known.invocation_id))
-        if result is None:
-            result = await _awaited(effect(known.invocation_id))
+        async with limit("step", self.limits.step_timeout, f"step {key!r} went on"):
+            if known.invocation_id != own and lookup is not None:
+                result = await _awaited(lookup(known.invocation_id))
+            if result is None:
+                result = await _awaited(effect(known.invocation_id))
         await self.finish_step(key, result)
         return result
 
@@ -297,6 +310,14 @@ class RunContext:
     async def usage(self, amounts: dict[str, Any]) -> None:
         """Record what the run used so far."""
         await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
+
+    async def notify(self, targets: Sequence[str], text: str) -> list[int]:
+        """Send a message to these targets, or to the job's own; return the deliveries' ids."""
+        port = self._services.notify
+        if port is None:
+            text = "this worker has nothing to send messages with; another one may"
+            raise Failure(text, code="no_notify")
+        return await self._wait(port.notify, self.job.lease, targets, text)
 
     async def log_stream(self, text: str) -> None:
         """Add a piece of another program's output as it is; waits while much is on its way."""

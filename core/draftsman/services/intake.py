@@ -10,13 +10,14 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from draftsman.domain import payload
 from draftsman.domain.actor import Actor
 from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.target import NONE, Target, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.store import deliveries
@@ -73,18 +74,17 @@ class Targets:
 class Intake:
     """Takes requests in."""
 
-    def __init__(
-        self, db: Database, policy: Policy, types: dict[str, RetryPolicy], targets: Targets
-    ) -> None:
+    def __init__(self, db: Database, policy: Policy, limits: Limits, targets: Targets) -> None:
         self._db = db
         self._policy = policy
-        self._types = types
+        self._limits = limits
         self._targets = targets
 
     async def submit(self, invocation: Invocation, actor: Actor) -> Submitted:
         """Make the job of this invocation, or find the one it made before.
 
-        Raises NotPermitted, and IdempotencyConflict when the key was used for another request.
+        Raises NotPermitted, IdempotencyConflict when the key was used for another request, and
+        UsageError when the payload is not what a built-in type takes.
         """
         return (await self.submit_many([invocation], actor))[0]
 
@@ -98,7 +98,7 @@ class Intake:
         self._policy.check(actor, Verb.SUBMIT)
         told = [self._targets.of(item) for item in invocations]
         rows = [
-            row(item, actor, self._types) | {"has_targets": bool(targets)}
+            row(item, actor, self._limits) | {"has_targets": bool(targets)}
             for item, targets in zip(invocations, told, strict=True)
         ]
         taken: dict[int, store.Taken] = {}
@@ -153,10 +153,12 @@ def invocation(**fields: Any) -> Invocation:
         raise UsageError(f"{key}{shown}: {message}") from None
 
 
-def row(item: Invocation, actor: Actor, types: dict[str, RetryPolicy]) -> dict[str, Any]:
-    """Return the columns of the job that an invocation makes."""
+def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
+    """Return the columns of the job that an invocation makes; raises UsageError."""
+    if item.type in payload.MODELS and item.type not in configured.replaced:
+        payload.parse(item.type, item.payload)
     job_id = new_id()
-    limits = types.get(item.type, RetryPolicy())
+    limits = configured.of(item.type, item.agent, item.payload, item.overrides)
     owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
         "id": job_id,

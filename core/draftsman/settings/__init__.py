@@ -25,12 +25,21 @@ from pydantic_settings import (
 
 from draftsman.errors import ConfigError
 from draftsman.settings.explain import explain, unparsable
+from draftsman.settings.outbound import (
+    CredentialSettings,
+    HttpSettings,
+    LlmSettings,
+    SecretSettings,
+    ToolSettings,
+    WebhookSettings,
+)
 from draftsman.settings.tables import (
     AgentSettings,
     CommandSettings,
     DatabaseSettings,
     EmbeddedSettings,
     FixSettings,
+    LimitSettings,
     LogSettings,
     Months,
     NotificationSettings,
@@ -43,16 +52,19 @@ from draftsman.settings.tables import (
     SweepSettings,
     TypeSettings,
     UserPath,
-    WebhookSettings,
     WorkerSettings,
 )
 
 __all__ = [
     "AgentSettings",
     "CommandSettings",
+    "CredentialSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
     "FixSettings",
+    "HttpSettings",
+    "LimitSettings",
+    "LlmSettings",
     "LogSettings",
     "Months",
     "NotificationSettings",
@@ -61,9 +73,11 @@ __all__ = [
     "QuestionSettings",
     "RetentionSettings",
     "Role",
+    "SecretSettings",
     "Section",
     "Settings",
     "SweepSettings",
+    "ToolSettings",
     "TypeSettings",
     "WebhookSettings",
     "WorkerSettings",
@@ -107,6 +121,9 @@ class Settings(BaseSettings):
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
+    tools: dict[str, ToolSettings] = {}
+    llm: dict[str, LlmSettings] = {}
+    http: HttpSettings = HttpSettings()
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}

@@ -112,8 +112,8 @@ class QuestionSettings(Section):
         return data
 
 
-class TypeSettings(Section):
-    """Limits of one job type; unset keys keep the built-in ones."""
+class LimitSettings(Section):
+    """Limits of a job type, an agent or a tool; unset keys keep those that are there without it."""
 
     max_attempts: int | None = Field(None, ge=0, le=100)
     """Infrastructure failures and lost runs that a job may survive."""
@@ -127,12 +127,29 @@ class TypeSettings(Section):
     """Growth of the delay from one retry to the next."""
     timeout: float | None = Field(None, gt=0)
     """Seconds of running time, summed over runs, waiting for people excluded."""
+    step_timeout: float | None = Field(None, gt=0)
+    """Seconds of one step."""
+    call_timeout: float | None = Field(None, gt=0)
+    """Seconds of one call to the outside."""
+    connect_timeout: float | None = Field(None, gt=0)
+    """Seconds until a connection is there, or a tool has started."""
+    idle_timeout: float | None = Field(None, gt=0)
+    """Seconds between two pieces of an answer."""
+
+    def limits(self) -> dict[str, Any]:
+        """Return the limits that are set."""
+        return self.model_dump(include=set(LimitSettings.model_fields), exclude_none=True)
+
+
+class TypeSettings(LimitSettings):
+    """Limits of one job type; unset keys keep the built-in ones."""
+
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
     """What follows when a worker dies with a run of this type."""
 
 
-class AgentSettings(Section):
-    """A program that `run_agent` can drive."""
+class AgentSettings(LimitSettings):
+    """A program that `run_agent` can drive, and the limits of its jobs."""
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
@@ -228,24 +245,6 @@ class NotificationSettings(Section):
     def _calls_fit_the_lease(self) -> Self:
         if self.timeout * 4 > self.lease:  # looking twice, sending, and time to spare
             raise ValueError("lease must be at least four times timeout")
-        return self
-
-
-class WebhookSettings(Section):
-    """One endpoint that is told by HTTP, signed after Standard Webhooks."""
-
-    url: str = Field(pattern=r"\Ahttps?://[^\s/]")
-    secret_env: str | None = Field(None, min_length=1)
-    """Name of the variable with the secret."""
-    secret_file: UserPath | None = None
-    """File with the secret; in place of `secret_env`."""
-    on: tuple[Literal["completed", "failed", "dead_letter", "canceled", "expired"], ...] = ()
-    """Ends of any job that it is told, whoever asked for the job."""
-
-    @model_validator(mode="after")
-    def _has_one_secret(self) -> Self:
-        if (self.secret_env is None) == (self.secret_file is None):
-            raise ValueError("give secret_env or secret_file: every webhook is signed")
         return self
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given
@@ -118,4 +119,33 @@ def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
 
 def test_the_limits_of_the_types_that_are_built_in() -> None:
     assert RetryPolicy() == RetryPolicy(3, 3, 2.0, 120.0, 2.0, 3600.0, OnLost.RETRY)
-    assert BUILT_IN["run_agent"] == RetryPolicy(3, 5, 5.0, 300.0, 3.0, 3600.0, OnLost.RESUME)
+    table = {
+        "run_agent": (3, 5, 5, 300, 3, 3600, OnLost.RESUME, 600, 300, 30, None),
+        "http_request": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "webhook_dispatch": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "llm_generate": (3, 5, 5, 300, 3, 3600, OnLost.RETRY, 600, 300, 30, 60),
+        "execute_tool": (3, 3, 2, 120, 2, 1200, OnLost.RETRY, 600, 120, 10, None),
+        "send_notification": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
+    }
+    assert {name: astuple(limits) for name, limits in BUILT_IN.items()} == table
+
+
+@given(SECONDS, SECONDS, SECONDS, SECONDS, SECONDS)
+def test_every_time_out_fits_the_one_around_it(
+    job: float, step: float, call: float, connect: float, idle: float
+) -> None:
+    policy = RetryPolicy(
+        timeout=job,
+        step_timeout=step,
+        call_timeout=call,
+        connect_timeout=connect,
+        idle_timeout=idle,
+    )
+    cut = policy.nested()
+    assert cut.idle_timeout is not None
+    assert cut.timeout == job
+    assert cut.step_timeout == min(job, step)
+    assert cut.call_timeout == min(job, step, call)
+    assert cut.connect_timeout == min(job, step, call, connect)
+    assert cut.idle_timeout == min(job, step, call, idle)
+    assert cut.nested() == cut

@@ -180,7 +180,7 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
     async with working(tuned(rt, types={"it": {"timeout": 0.05}}), {"it": Held()}):
         job = await ends(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert job.last_error == "it ran for 0 s, its limit; waiting is excluded"
+    assert job.last_error == "it ran for 0.05 s (job limit); waiting is excluded"
 
 
 async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
@@ -205,7 +205,7 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         job = await ends(rt, number)
     assert left == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "it ran 110 s in all; its limit is 100 s"
+    assert job.last_error == "it ran 110 s in all, over 100 s (job limit)"
 
 
 async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain import payload
 from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, waiting
@@ -30,6 +31,7 @@ _AGENT_TYPE: Final = "run_agent"
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
+        """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
         "draftsman submit --batch requests.jsonl",
     ),
 )
@@ -46,7 +48,7 @@ _AGENT_TYPE: Final = "run_agent"
 @click.option("--priority", type=int, help="Higher runs first; -1000 to 1000.")
 @click.option("--at", type=params.INSTANT, help="Not before this time: 2030-12-31T18:00.")
 @click.option("--in", "delay", type=params.DURATION, help="Not before this has passed: 10m.")
-@click.option("--payload", type=params.JSON, help="JSON object, or @file.")
+@click.option("--payload", type=params.JSON, help="JSON object, @file, or @- for stdin.")
 @click.option("--override", type=params.PAIR, multiple=True, help="key=value; repeatable.")
 @click.option("--skill", type=params.TEXT, multiple=True, help="A skill it asks for; repeatable.")
 @click.option("--tag", type=params.TEXT, multiple=True, help="Repeatable.")
@@ -171,7 +173,10 @@ def _invocation(fields: dict[str, Any], settings: Settings) -> Invocation:
         fields["agent"] = next(iter(settings.agents))
     if isinstance(repo := fields.get("repo"), str):
         fields["repo"] = _place(repo)
-    return invocation(**fields)
+    made = invocation(**fields)
+    if made.type in payload.MODELS and made.type not in settings.handlers:
+        payload.parse(made.type, made.payload)
+    return made
 
 
 def _place(repo: str) -> str:
@@ -195,6 +200,24 @@ def _on_this_machine(request: Invocation, rt: Runtime) -> None:
     if request.agent and request.type == _AGENT_TYPE and request.agent not in agents:
         known = ", ".join(sorted(agents))
         raise UsageError(f"there is no agent {request.agent!r}; choose: {known}")
+    _is_configured(request, rt.settings)
+
+
+def _is_configured(request: Invocation, settings: Settings) -> None:
+    """Refuse a tool, a model or a receiver that the only configuration there is does not have."""
+    tables: dict[str, tuple[str, Mapping[str, object]]] = {
+        "execute_tool": ("tool", settings.tools),
+        "llm_generate": ("llm", settings.llm),
+        "webhook_dispatch": ("webhook", settings.webhooks),
+        "http_request": ("credential", settings.http.credentials),
+    }
+    if request.type not in tables or request.type in settings.handlers:
+        return
+    key, known = tables[request.type]
+    wanted = request.payload.get(key)
+    if wanted is not None and wanted not in known:
+        names = ", ".join(sorted(known)) or "none, see config/draftsman.toml"
+        raise UsageError(f"there is no {key} {wanted!r}; configured are: {names}")
 
 
 async def _print(app: App, rt: Runtime, made: Submitted) -> None:
