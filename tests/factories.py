@@ -75,6 +75,16 @@ class Factory:
         assert await self.rt.settle.failure(work, failure) is Status.RETRYING
         return work.number
 
+    async def due(self, number: int) -> None:
+        """Let a job that is retrying be tried now."""
+        async with self.rt.db.connection() as conn:
+            await conn.execute(
+                "UPDATE draftsman.jobs SET next_retry_at = draftsman.now() WHERE number = %s",
+                (number,),
+            )
+        await self.rt.sweeps.promote(Term())
+        assert (await self.rt.inspect.job(number)).status is Status.QUEUED
+
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to its good end."""
         work = await self.running(**fields)

@@ -13,7 +13,8 @@ from uuid import UUID
 from draftsman import __version__, migrate
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
-from draftsman.domain.job import OnLost, Source
+from draftsman.domain.job import Source
+from draftsman.domain.limits import Limits, changed
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.embedded import EmbeddedServer
@@ -41,7 +42,7 @@ class Runtime:
     db: Database
     embedded: bool
     policy: Policy
-    types: dict[str, RetryPolicy]
+    limits: Limits
     intake: Intake
     questions: Questions
     operate: Operate
@@ -67,7 +68,7 @@ class Runtime:
         worker, served = new_id(), queues or self.settings.worker.queues
         bench = Bench(
             self.settings,
-            self.types,
+            self.limits,
             self.claim(worker, served),
             self.checkpoints,
             self.questions,
@@ -119,18 +120,12 @@ def policy(settings: Settings) -> Policy:
     return Policy(people, settings.groups, settings.questions.self_approval)
 
 
-def retry_policies(settings: Settings) -> dict[str, RetryPolicy]:
-    """Return the limits of every type that has its own: built in, then configured."""
-    merged = dict(BUILT_IN)
-    for name, limits in settings.types.items():
-        base = merged.get(name, RetryPolicy())
-        changes = limits.model_dump(exclude_none=True)
-        if "on_lost" in changes:
-            changes["on_lost"] = OnLost(changes["on_lost"])
-        merged[name] = RetryPolicy(
-            **{field: changes.get(field, getattr(base, field)) for field in base.__slots__}
-        )
-    return merged
+def configured_limits(settings: Settings) -> Limits:
+    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    types = dict(BUILT_IN)
+    for name, given in settings.types.items():
+        types[name] = changed(types.get(name, RetryPolicy()), given.limits())
+    return Limits(types, {name: agent.limits() for name, agent in settings.agents.items()})
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
@@ -161,7 +156,7 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Return the services over an open database."""
-    people, types = policy(settings), retry_policies(settings)
+    people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
@@ -170,13 +165,13 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         db,
         embedded,
         people,
-        types,
-        Intake(db, people, types),
+        limits,
+        Intake(db, people, limits),
         Questions(db, people, settings.questions.expires_in),
         Operate(db, people),
         Inspect(db, lease),
         Checkpoints(db),
-        Settle(db, types),
+        Settle(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
     )

@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from draftsman.domain.job import Mode, OnLost
+from draftsman.domain.limits import check_overrides
 from draftsman.domain.text import REQUEST_LIMIT, bounded, clean_fields, digest, first_line
 
 LAST_YEAR = 2200
@@ -56,6 +57,12 @@ class Invocation(BaseModel):
     @classmethod
     def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
         bounded(value, REQUEST_LIMIT, "the payload")
+        return value
+
+    @field_validator("overrides")
+    @classmethod
+    def _limits_can_be_meant(cls, value: dict[str, Any]) -> dict[str, Any]:
+        check_overrides(value)
         return value
 
     @model_validator(mode="after")

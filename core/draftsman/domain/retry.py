@@ -11,6 +11,8 @@ from typing import Final
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import OnLost, Status
 
+STOPS_GROWING: Final = 700
+"""Failures, and powers of e, that count for a delay: math.exp overflows at 710."""
 MAX_EXPONENT: Final = 10
 """The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
 LONGEST_WAIT: Final = 86_400.0
@@ -57,9 +59,8 @@ def app_delay(
 
     The exponent is clamped before the power, so that no count overflows.
     """
-    ceiling = math.log(max(policy.max_delay / policy.base_delay, 1.0))
     growth = math.log(policy.multiplier) if policy.multiplier > 1 else 0.0
-    exponent = min(max(0, failures - 1) * growth, ceiling)
+    exponent = min(max(0, min(failures, STOPS_GROWING) - 1) * growth, STOPS_GROWING)
     return min(policy.max_delay, policy.base_delay * math.exp(exponent)) * jitter()
 
 

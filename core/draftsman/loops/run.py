@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from draftsman.domain.classify import as_failure
+from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
-from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
 from draftsman.domain.text import REQUEST_LIMIT, bounded
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
@@ -34,7 +34,7 @@ class Bench:
     """What every run of a worker shares."""
 
     settings: Settings
-    types: Mapping[str, RetryPolicy]
+    limits: Limits
     claim: Claim
     checkpoints: Checkpoints
     questions: Questions
@@ -52,7 +52,7 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self._bench = bench
         self._handler = handler
-        self._limits = bench.types.get(job.type, RetryPolicy())
+        self._limits = bench.limits.of_job(job)
         self._context: RunContext | None = None
         self._why: str | None = None
         self._begun = False

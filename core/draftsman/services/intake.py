@@ -13,8 +13,8 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.retry import RetryPolicy
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.store import intake as store
 from draftsman.store.db import Database, again
@@ -41,10 +41,10 @@ class Submitted:
 class Intake:
     """Takes requests in."""
 
-    def __init__(self, db: Database, policy: Policy, types: dict[str, RetryPolicy]) -> None:
+    def __init__(self, db: Database, policy: Policy, limits: Limits) -> None:
         self._db = db
         self._policy = policy
-        self._types = types
+        self._limits = limits
 
     async def submit(self, invocation: Invocation, actor: Actor) -> Submitted:
         """Make the job of this invocation, or find the one it made before.
@@ -61,7 +61,7 @@ class Intake:
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
-        rows = [row(item, actor, self._types) for item in invocations]
+        rows = [row(item, actor, self._limits) for item in invocations]
         taken: dict[int, store.Taken] = {}
         for _ in range(ROUNDS):
             missing = [place for place in range(len(rows)) if place not in taken]
@@ -98,10 +98,10 @@ def invocation(**fields: Any) -> Invocation:
         raise UsageError(f"{key}{shown}: {message}") from None
 
 
-def row(item: Invocation, actor: Actor, types: dict[str, RetryPolicy]) -> dict[str, Any]:
+def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
     """Return the columns of the job that an invocation makes."""
     job_id = new_id()
-    limits = types.get(item.type, RetryPolicy())
+    limits = configured.of(item.type, item.agent, item.overrides)
     owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
         "id": str(job_id),

@@ -7,8 +7,9 @@ from datetime import datetime
 
 from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-from draftsman.domain.retry import RetryPolicy, after_failure
+from draftsman.domain.retry import after_failure
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.domain.text import REQUEST_LIMIT, bounded, clean
 from draftsman.errors import Failure
@@ -22,9 +23,9 @@ LONGEST = 86_400.0 * 366
 class Settle:
     """Ends runs."""
 
-    def __init__(self, db: Database, types: dict[str, RetryPolicy]) -> None:
+    def __init__(self, db: Database, limits: Limits) -> None:
         self._db = db
-        self._types = types
+        self._limits = limits
 
     async def outcome(self, work: Claimed, outcome: Outcome) -> Status | None:
         """Write what the handler returned; return the job's status, None for a lost run."""
@@ -46,7 +47,7 @@ class Settle:
         kind = classify(failure)
         after = after_failure(
             kind,
-            self._types.get(work.type, RetryPolicy()),
+            self._limits.of_job(work),
             attempts=work.attempts,
             max_attempts=work.max_attempts,
             retry_count=work.retry_count,

@@ -17,6 +17,7 @@ def _expanded(value: object) -> object:
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
+_WEEK = 86_400.0 * 7
 _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
@@ -112,27 +113,41 @@ class QuestionSettings(Section):
         return data
 
 
-class TypeSettings(Section):
-    """Limits of one job type; unset keys keep the built-in ones."""
+class LimitSettings(Section):
+    """Limits of a job type or an agent; unset keys keep those that are there without it."""
 
     max_attempts: int | None = Field(None, ge=0, le=100)
     """Infrastructure failures and lost runs that a job may survive."""
     max_retries: int | None = Field(None, ge=0, le=100)
     """Application failures that a job may survive."""
-    base_delay: float | None = Field(None, gt=0)
+    base_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds before the first application retry, before jitter."""
-    max_delay: float | None = Field(None, gt=0)
+    max_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds at most between two application retries."""
     multiplier: float | None = Field(None, ge=1, le=10)
     """Growth of the delay from one retry to the next."""
     timeout: float | None = Field(None, gt=0)
     """Seconds of running time, summed over runs, waiting for people excluded."""
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
-    """What follows when a worker dies with a run of this type."""
+    """What follows when a worker dies with a run."""
+
+    @model_validator(mode="after")
+    def _delays_fit(self) -> Self:
+        if self.base_delay and self.max_delay and self.base_delay > self.max_delay:
+            raise ValueError(f"base_delay is over max_delay {self.max_delay:g}; give a smaller one")
+        return self
+
+    def limits(self) -> dict[str, Any]:
+        """Return the limits that are set."""
+        return self.model_dump(include=set(LimitSettings.model_fields), exclude_none=True)
 
 
-class AgentSettings(Section):
-    """A program that `run_agent` can drive."""
+class TypeSettings(LimitSettings):
+    """Limits of one job type; unset keys keep the built-in ones."""
+
+
+class AgentSettings(LimitSettings):
+    """A program that `run_agent` can drive, and the limits of its jobs."""
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""

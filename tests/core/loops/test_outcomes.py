@@ -183,6 +183,17 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
     assert job.last_error == "it ran for 0 s, its limit; waiting is excluded"
 
 
+@pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
+async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
+    rt: Runtime, make: Factory, fields: dict[str, Any]
+) -> None:
+    number = await make.queued(type="it", queue="default", **fields)
+    agents = {"quick": {"command": ["x"], "timeout": 0.05}}
+    async with working(tuned(rt, agents=agents), {"it": Held()}):
+        job = await ends(rt, number)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+
+
 async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:

@@ -53,7 +53,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
 async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
     rt: Runtime, db: Database, owner: Actor, conn: Connection
 ) -> None:
-    doomed = row(_request(), owner, rt.types)
+    doomed = row(_request(), owner, rt.limits)
     async with db.connection() as other:
         await other.execute("BEGIN")
         assert len(await intake.submit(other, [doomed], "nobody")) == 1

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.limits import Limits
 from draftsman.services.intake import invocation, row
 from draftsman.store import claim, intake
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
@@ -39,7 +40,9 @@ def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call
     actor = Actor(Source.CLI, "soak", "soak")
     wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
     wanted[0] = invocation(type="seed", key=first or "new", **fields)
-    return Call(lambda conn: intake.submit(conn, [row(it, actor, {}) for it in wanted], "s"), rows)
+    return Call(
+        lambda conn: intake.submit(conn, [row(it, actor, Limits({})) for it in wanted], "s"), rows
+    )
 
 
 CALLS: Final[dict[str, Call]] = {
