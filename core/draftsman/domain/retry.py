@@ -16,6 +16,8 @@ STOPS_GROWING: Final = 700
 MAX_EXPONENT: Final = 10
 """The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
 LONGEST_WAIT: Final = 86_400.0
+CHAIN_LIMIT: Final = 100
+"""Retries of retries that one request may have, whoever makes them."""
 
 
 @dataclass(frozen=True, slots=True)
