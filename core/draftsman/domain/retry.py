@@ -49,6 +49,15 @@ class Next:
     spend_retry: bool = False
 
 
+def layer(
+    error: str | None, *, attempts: int, max_attempts: int, retry_count: int, max_retries: int
+) -> str:
+    """Return which budget the last failure was taken from, and how far: `retry 1 of 5`."""
+    if error == ErrorClass.TRANSIENT_APP:
+        return f"retry {retry_count} of {max_retries}"
+    return f"attempt {attempts} of {max_attempts}"
+
+
 def infra_delay(failures: int) -> float:
     """Return the seconds before the next try after so many infrastructure failures."""
     return math.exp(min(MAX_EXPONENT, max(1, failures)))
