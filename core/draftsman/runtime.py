@@ -28,6 +28,7 @@ from draftsman.services.inspect import Inspect
 from draftsman.services.intake import Intake
 from draftsman.services.operate import Operate
 from draftsman.services.questions import Questions
+from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
 from draftsman.settings import Settings
@@ -51,6 +52,7 @@ class Runtime:
     settle: Settle
     sweeps: Sweeps
     archives: Archives
+    retries: Retries
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -160,6 +162,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
+    operate = Operate(db, people)
     return Runtime(
         settings,
         db,
@@ -168,10 +171,11 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         limits,
         Intake(db, people, limits),
         Questions(db, people, settings.questions.expires_in),
-        Operate(db, people),
+        operate,
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
+        Retries(db, operate),
     )
