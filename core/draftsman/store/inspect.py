@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -48,7 +48,7 @@ class Line:
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    due_in: float | None
+    due_in: float | None = field(compare=False)
     """Seconds until its time comes, by the database's clock; None: it waits for no time."""
 
 

@@ -48,6 +48,8 @@ async def test_a_retry_that_died_too_is_what_is_retried_then(
     [made] = (await cli(*ALL, "--json")).json
     assert (made["retry_of"], made["how"], made["error"]) == (second, "created", None)
     assert (await rt.inspect.job(made["number"])).chain_length == 2
+    again = await cli(*ALL)
+    assert again.err.startswith("2 of them were retried before\nnothing to retry")
 
 
 async def test_filters_choose_among_what_ended(
