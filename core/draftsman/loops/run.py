@@ -22,7 +22,7 @@ from draftsman.log import redact
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.questions import Questions
-from draftsman.services.settle import ERROR_LIMIT, Settle
+from draftsman.services.settle import ERROR_LIMIT, Settle, kept
 from draftsman.settings import Settings
 
 T = TypeVar("T")
@@ -116,7 +116,7 @@ class Execution:
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
             failure = _failure(error)
-            _log.warning("%s failed: %s", self.job.name, str(failure)[:ERROR_LIMIT])
+            _log.warning("%s failed: %s", self.job.name, kept(str(failure)))
             if self._context is not None and (text := _more_of(error, failure)):
                 self._context.log(redact(text))
             if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
