@@ -11,16 +11,16 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import __version__, migrate
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
-from draftsman.domain.job import OnLost, Source
-from draftsman.domain.limits import Limits
+from draftsman.domain.job import Source
+from draftsman.domain.limits import Limits, changed
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.domain.target import NONE, Target, parse
@@ -34,6 +34,7 @@ from draftsman.services.intake import Intake, Targets
 from draftsman.services.operate import Operate
 from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
+from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
 from draftsman.settings import Settings
@@ -64,6 +65,7 @@ class Runtime:
     settle: Settle
     sweeps: Sweeps
     archives: Archives
+    retries: Retries
     outbox: Outbox
     deliver: Deliver
 
@@ -162,10 +164,7 @@ def configured_limits(settings: Settings) -> Limits:
     """Return the limits of every type that has its own, built in, then configured, and the rest."""
     types = dict(BUILT_IN)
     for name, given in settings.types.items():
-        changes: dict[str, Any] = given.limits()
-        if given.on_lost is not None:
-            changes["on_lost"] = OnLost(given.on_lost)
-        types[name] = replace(types.get(name, RetryPolicy()), **changes)
+        types[name] = changed(types.get(name, RetryPolicy()), given.limits())
     return Limits(
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
@@ -226,6 +225,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
     told, fallback = targets(settings)
+    operate = Operate(db, people)
     return Runtime(
         settings,
         db,
@@ -234,12 +234,13 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         limits,
         Intake(db, people, limits, told),
         Questions(db, people, settings.questions.expires_in),
-        Operate(db, people),
+        operate,
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
+        Retries(db, operate),
         Outbox(db, people),
         Deliver(db, settings.notifications, fallback),
     )

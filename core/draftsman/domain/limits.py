@@ -1,19 +1,30 @@
-"""Which limits count for a job: its type's, then its agent's and its tool's, then its own. Pure."""
+"""Which limits count for a job. Pure.
+
+Each layer changes what it names and leaves the rest: what is built in for the type,
+`[types.TYPE]`, `[agents.NAME]`, `[tools.NAME]`, the job's own `overrides`, and last the fields of
+its request (`max_attempts`, `max_retries`, `on_lost`). Budgets and `on_lost` are fixed at intake;
+delays and time-outs are looked up by the worker that runs the job.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from draftsman.domain.job import OnLost
 from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
 
 WEEK: Final = 86_400.0 * 7
 TOOL_TYPE: Final = "execute_tool"
 Seconds = Annotated[float, Field(gt=0, le=WEEK)]
+Changes = Mapping[str, Any]
+"""Fields of RetryPolicy that somebody set."""
+_FIELDS: Final = frozenset(one.name for one in fields(RetryPolicy))
+_DEFAULT: Final = RetryPolicy()
 
 
 class Overrides(BaseModel):
@@ -31,6 +42,7 @@ class Overrides(BaseModel):
     call_timeout: Seconds | None = None
     connect_timeout: Seconds | None = None
     idle_timeout: Seconds | None = None
+    on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
 
 
 def check_overrides(overrides: Mapping[str, Any]) -> None:
@@ -41,11 +53,6 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
         first = error.errors()[0]
         message = f"{first['loc'][0]} {first['input']!r}: {first['msg']}"
         raise ValueError(message) from None
-
-
-Changes = Mapping[str, Any]
-"""Fields of RetryPolicy that somebody configured."""
-_FIELDS: Final = frozenset(one.name for one in fields(RetryPolicy))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ class Limits:
                 changes |= _accepted(name, overrides[name])
         if not changes:
             return self._nested.get(type, _DEFAULT)
-        return replace(self.types.get(type, _DEFAULT), **changes).nested()
+        return changed(self.types.get(type, _DEFAULT), changes).nested()
 
     def of_job(self, job: Claimed) -> RetryPolicy:
         """Return the limits of a claimed job; looks at no more of its columns than it must."""
@@ -90,7 +97,11 @@ class Limits:
         return self.of(job.type, job.agent, payload, job.overrides)
 
 
-_DEFAULT: Final = RetryPolicy()
+def changed(policy: RetryPolicy, changes: Changes) -> RetryPolicy:
+    """Return the policy with some of its fields set."""
+    if "on_lost" in changes:
+        changes = {**changes, "on_lost": OnLost(changes["on_lost"])}
+    return replace(policy, **changes)
 
 
 def _accepted(name: str, value: Any) -> dict[str, Any]:

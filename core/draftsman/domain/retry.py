@@ -11,9 +11,13 @@ from typing import Final
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import OnLost, Status
 
+STOPS_GROWING: Final = 700
+"""Failures, and powers of e, that count for a delay: math.exp overflows at 710."""
 MAX_EXPONENT: Final = 10
 """The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
 LONGEST_WAIT: Final = 86_400.0
+CHAIN_LIMIT: Final = 100
+"""Retries of retries that one request may have, whoever makes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,15 @@ class Next:
     spend_retry: bool = False
 
 
+def layer(
+    error: str | None, *, attempts: int, max_attempts: int, retry_count: int, max_retries: int
+) -> str:
+    """Return which budget the last failure was taken from, and how far: `retry 1 of 5`."""
+    if error == ErrorClass.TRANSIENT_APP:
+        return f"retry {retry_count} of {max_retries}"
+    return f"attempt {attempts} of {max_attempts}"
+
+
 def infra_delay(failures: int) -> float:
     """Return the seconds before the next try after so many infrastructure failures."""
     return math.exp(min(MAX_EXPONENT, max(1, failures)))
@@ -99,9 +112,8 @@ def app_delay(
 
     The exponent is clamped before the power, so that no count overflows.
     """
-    ceiling = math.log(max(policy.max_delay / policy.base_delay, 1.0))
     growth = math.log(policy.multiplier) if policy.multiplier > 1 else 0.0
-    exponent = min(max(0, failures - 1) * growth, ceiling)
+    exponent = min(max(0, min(failures, STOPS_GROWING) - 1) * growth, STOPS_GROWING)
     return min(policy.max_delay, policy.base_delay * math.exp(exponent)) * jitter()
 
 

@@ -23,7 +23,7 @@ from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.questions import Questions
-from draftsman.services.settle import Settle
+from draftsman.services.settle import ERROR_LIMIT, Settle, kept
 from draftsman.settings import Settings
 
 T = TypeVar("T")
@@ -120,10 +120,10 @@ class Execution:
         except BaseException as error:  # a handler's sys.exit() must not end the worker
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
-            failure = as_failure(error)
-            _log.warning("%s failed: %s", self.job.name, failure)
-            if failure is not error and self._context is not None:
-                self._context.log(redact("".join(traceback.format_exception(error))))
+            failure = _failure(error)
+            _log.warning("%s failed: %s", self.job.name, kept(str(failure)))
+            if self._context is not None and (text := _more_of(error, failure)):
+                self._context.log(redact(text))
             if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
                 await self._end(lambda: self._bench.settle.failure(self.job, failure))
             else:  # it broke because it was stopped, or its cancellation came to nothing
@@ -195,6 +195,22 @@ class Execution:
 
     async def _wait(self, call: Callable[[], Awaitable[T]], stopping: Callable[[], bool]) -> T:
         return await patiently(self.job.name, call, self._bench.settings.worker, stopping)
+
+
+def _failure(error: BaseException) -> Failure:
+    """Translate what a handler raised, also when that cannot even be printed."""
+    try:
+        return as_failure(error)
+    except Exception as broken:
+        return Failure(f"{type(error).__name__}, whose text cannot be had: {type(broken).__name__}")
+
+
+def _more_of(error: BaseException, failure: Failure) -> str | None:
+    """Return what job and run do not keep of an error: where it came from, and a long text."""
+    if failure is error:
+        text = str(failure)
+        return text if len(text) > ERROR_LIMIT else None
+    return "".join(traceback.format_exception(error))
 
 
 def _result(outcome: object) -> dict[str, Any] | None:

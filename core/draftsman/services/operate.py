@@ -10,6 +10,7 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.retry import CHAIN_LIMIT
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, NotFound, Refused
 from draftsman.services.intake import ROUNDS, Submitted
@@ -20,8 +21,6 @@ from draftsman.store.db import Connection, Database
 
 REASON_LIMIT = 2000
 """Characters of a reason that are kept."""
-CHAIN_LIMIT = 100
-"""Retries of retries that one request may have."""
 _INHERITED = (
     "type",
     "queue",

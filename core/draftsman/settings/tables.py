@@ -17,6 +17,7 @@ def _expanded(value: object) -> object:
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
+_WEEK = 86_400.0 * 7
 _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
 
@@ -119,9 +120,9 @@ class LimitSettings(Section):
     """Infrastructure failures and lost runs that a job may survive."""
     max_retries: int | None = Field(None, ge=0, le=100)
     """Application failures that a job may survive."""
-    base_delay: float | None = Field(None, gt=0)
+    base_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds before the first application retry, before jitter."""
-    max_delay: float | None = Field(None, gt=0)
+    max_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds at most between two application retries."""
     multiplier: float | None = Field(None, ge=1, le=10)
     """Growth of the delay from one retry to the next."""
@@ -135,6 +136,14 @@ class LimitSettings(Section):
     """Seconds until a connection is there, or a tool has started."""
     idle_timeout: float | None = Field(None, gt=0)
     """Seconds between two pieces of an answer."""
+    on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
+    """What follows when a worker dies with a run."""
+
+    @model_validator(mode="after")
+    def _delays_fit(self) -> Self:
+        if self.base_delay and self.max_delay and self.base_delay > self.max_delay:
+            raise ValueError(f"base_delay is over max_delay {self.max_delay:g}; give a smaller one")
+        return self
 
     def limits(self) -> dict[str, Any]:
         """Return the limits that are set."""
@@ -143,9 +152,6 @@ class LimitSettings(Section):
 
 class TypeSettings(LimitSettings):
     """Limits of one job type; unset keys keep the built-in ones."""
-
-    on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
-    """What follows when a worker dies with a run of this type."""
 
 
 class AgentSettings(LimitSettings):

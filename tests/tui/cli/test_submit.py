@@ -52,6 +52,17 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
     assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
 
 
+async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
+    words = ["--max-attempts", "0", "--max-retries", "100", "--run-timeout", "1h30m"]
+    made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+    job = await rt.inspect.job(made["number"])
+    assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
+    assert job.overrides == {"timeout": 5400}
+    words = ["--override", "max_retries=1", "--override", "timeout=5", "--run-timeout", "7"]
+    job = await rt.inspect.job((await cli("submit", "--json", *words, "Paint")).json["number"])
+    assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
+
+
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
     first = (await cli("submit", "--key", "k", "--json", "Tidy")).json
     assert first["how"] == "created"
@@ -120,6 +131,11 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         ([""], "say what is to be done"),
         (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
         (["x", "--mode", "break"], "'investigate' or 'fix'"),
+        (["x", "--on-lost", "explode"], "on_lost 'explode': Input should be 'retry', 'resume'"),
+        (["x", "--max-retries", "101"], "max_retries"),
+        (["x", "--run-timeout", "soon"], "'soon' is not a duration"),
+        (["x", "--override", "max_retries=often"], "max_retries 'often': Input should be"),
+        (["x", "--override", "timeout=0"], "timeout 0: Input should be greater than 0"),
         (["x", "--priority", "5000"], "less than or equal to 1000"),
         (["x", "--priority", "high"], "'high' is not a valid integer"),
         (["x", "--at", "tomorrow"], "2030-12-31T18:00"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
     from draftsman.domain.question import Question
     from draftsman.domain.run import Run
     from draftsman.domain.why import Why
+    from draftsman.services.inspect import Link
+
+LINKS: Final = 6
+"""Jobs of a chain that are named."""
 
 TOLD = 200
 """Deliveries of a job that are counted."""
@@ -46,15 +50,17 @@ async def show(app: App, job: JobRef) -> None:
         questions, answers = await rt.questions.of_job(number)
         files = await rt.checkpoints.artifacts(number)
         why = await rt.inspect.why(number)
+        chain = await rt.inspect.chain(number)
         archived = await rt.archives.of_job(number)
         told = await rt.outbox.all(number, limit=TOLD)
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
-        parts |= {"archives": archived, "deliveries": told}
+        parts |= {"archives": archived, "deliveries": told, "chain": chain}
+        parts |= {"waits": None if found.status in TERMINAL else why}
         app.out.document(as_data(found) | as_data(parts))
         return
     app.out.print(
-        *_head(found, why),
+        *_head(found, why, chain),
         *(_pair("events", one) for one in left(archived)),
         *_section("Request", _request(found)),
         *_section("Runs", [_run(run) for run in runs]),
@@ -65,7 +71,7 @@ async def show(app: App, job: JobRef) -> None:
     )
 
 
-def _head(job: Job, why: Why) -> Iterator[Text | Table]:
+def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     yield line(
         words(job.name, "bold"),
         f"  {one_line(job.ticket_title or job.type)}  ",
@@ -87,8 +93,8 @@ def _head(job: Job, why: Why) -> Iterator[Text | Table]:
     )
     if job.requested_skills or job.tags:
         yield _pair("tags", ", ".join([*job.tags, *job.requested_skills]))
-    if job.retry_of:
-        yield _pair("retry of", f"D-{job.retry_of}")
+    if len(chain) > 1:
+        yield _pair("chain", _chain(job, chain))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _pair("cancel", f"by {job.cancel_requested_by}{reason}")
@@ -98,6 +104,25 @@ def _head(job: Job, why: Why) -> Iterator[Text | Table]:
         yield _pair("ended", times.ago(job.finished_at))
     if job.status not in TERMINAL:
         yield _pair("waits", f"{why.text}; {why.then}")
+
+
+def _chain(job: Job, chain: Sequence[Link]) -> str:
+    """Return what the job is a retry of, newest first, and what followed it."""
+    before = [one.name for one in chain if one.chain_length <= job.chain_length]
+    after = [
+        f"{one.name} {one.status.replace('_', ' ')}"
+        for one in chain
+        if one.chain_length > job.chain_length
+    ]
+    text = " <- ".join(_few(before[::-1]))
+    return f"{text} · then {', '.join(_few(after))}" if after else text
+
+
+def _few(names: list[str]) -> list[str]:
+    """Return the names without the middle of a long list."""
+    if len(names) <= LINKS:
+        return names
+    return [*names[: LINKS - 2], f"… {len(names) - LINKS + 1} more …", names[-1]]
 
 
 def _section(title: str, lines: Sequence[Text]) -> Iterator[Text]:

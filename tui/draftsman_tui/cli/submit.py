@@ -32,6 +32,7 @@ _AGENT_TYPE: Final = "run_agent"
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
         """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
+        "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
         "draftsman submit --batch requests.jsonl",
     ),
 )
@@ -61,6 +62,8 @@ _AGENT_TYPE: Final = "run_agent"
 )
 @click.option("--max-attempts", type=int, help="Lost runs and failures of machines it survives.")
 @click.option("--max-retries", type=int, help="Failures of the work it survives.")
+@click.option("--run-timeout", type=params.DURATION, help="Running time in all: 10m, 2h.")
+@click.option("--on-lost", help="When its worker dies: retry, resume, fail or new_job.")
 @click.option("--batch", metavar="FILE", help="One JSON object a line; - is stdin.")
 @click.option("--wait", is_flag=True, help="Show what happens until it ends.")
 @click.option("--timeout", type=params.DURATION, help="With --wait: give up after this.")
@@ -130,13 +133,16 @@ async def _submit_batch(
 def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the invocation that the command line gives."""
     said = params.from_stdin() if text == ("-",) else " ".join(text)
+    overrides = dict(options.pop("override"))
+    if (most := options.pop("run_timeout")) is not None:
+        overrides["timeout"] = most
     renamed = {
         "text": said,
         "subject_key": options.pop("subject"),
         "run_at": options.pop("at"),
         "skills": options.pop("skill"),
         "tags": options.pop("tag"),
-        "overrides": dict(options.pop("override")),
+        "overrides": overrides,
     }
     return {
         name: value

@@ -87,6 +87,8 @@ SELECT extract(epoch FROM least(
 
 -- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A
 -- claimed job goes back and spends nothing; a running one spends an attempt and follows on_lost.
+-- New jobs of a chain have counters of their own, so it is the chain that counts: those that were
+-- made one after the other since a person last asked.
 -- name: rescue
 WITH gone AS MATERIALIZED (
     SELECT j.number FROM draftsman.jobs j
@@ -108,7 +110,7 @@ WITH gone AS MATERIALIZED (
            set_config('draftsman.detail', '{"lost": true}', true)
 ), locked AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
-           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled
+           j.attempts, j.max_attempts, j.chain_length, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.jobs j
       JOIN gone g ON g.number = j.number
      CROSS JOIN context
@@ -126,12 +128,30 @@ WITH gone AS MATERIALIZED (
        AND (r.worker_id = ANY (%(dead)s::uuid[])
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
     RETURNING r.job
+), chains AS MATERIALIZED (
+    SELECT l.number, c.made,
+           CASE WHEN c.made >= l.max_attempts
+                THEN c.made || ' of ' || l.max_attempts || ' new jobs in its place are spent'
+                WHEN l.chain_length >= %(longest)s
+                THEN 'it was retried ' || l.chain_length || ' times' END AS over
+      FROM locked l
+     CROSS JOIN LATERAL (
+           WITH RECURSIVE back AS (
+               SELECT retry_of, source FROM draftsman.jobs WHERE number = l.number
+                UNION ALL
+               SELECT o.retry_of, o.source
+                 FROM back b JOIN draftsman.jobs o ON o.number = b.retry_of
+                WHERE b.source = 'internal'
+           )
+           SELECT count(*) AS made FROM back WHERE source = 'internal' AND retry_of IS NOT NULL) c
+     WHERE l.status = 'running' AND l.on_lost = 'new_job'
 ), moved AS (
     UPDATE draftsman.jobs j
        SET status = t.status,
            attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
                                          AND l.attempts < l.max_attempts THEN 1 ELSE 0 END,
-           last_error = CASE WHEN l.status = 'running' THEN 'the worker was lost'
+           last_error = CASE WHEN l.status = 'running'
+                             THEN concat_ws('; ', 'the worker was lost', h.over)
                         ELSE j.last_error END,
            error_class = CASE WHEN l.status = 'running' THEN 'TRANSIENT_INFRA'
                          ELSE j.error_class END,
@@ -145,10 +165,11 @@ WITH gone AS MATERIALIZED (
            updated_at = draftsman.now()
       FROM locked l
       LEFT JOIN closed c ON c.job = l.number
+      LEFT JOIN chains h ON h.number = l.number
      CROSS JOIN LATERAL (SELECT (CASE
            WHEN l.canceled THEN 'canceled'
            WHEN l.status = 'claimed' THEN l.claimed_from::text
-           WHEN l.attempts >= l.max_attempts THEN 'dead_letter'
+           WHEN l.attempts >= l.max_attempts OR h.over IS NOT NULL THEN 'dead_letter'
            WHEN l.on_lost = 'retry' THEN 'retrying'
            WHEN l.on_lost = 'resume' THEN 'resumed'
            ELSE 'failed' END)::draftsman.job_status AS status) t
@@ -160,6 +181,11 @@ SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
             THEN pg_notify('draftsman_jobs', queue)::text END AS told
   FROM moved
+
+-- A lost job that should have got a new one and did not; its rescue holds its lock.
+-- name: not_followed
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+VALUES (%(job)s, 'not_followed', 'system', jsonb_build_object('reason', %(reason)s::text))
 
 -- Workers whose session lock is free, since when; their own host looks at the process instead.
 -- name: watch_locks

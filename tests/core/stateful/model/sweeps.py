@@ -7,7 +7,7 @@ from contextlib import suppress
 from math import exp
 
 from tests.core.stateful.model.asking import Asking
-from tests.core.stateful.model.intake import Intake
+from tests.core.stateful.model.intake import CHAIN_LIMIT, Intake
 from tests.core.stateful.model.people import SYSTEM
 from tests.core.stateful.model.state import WAITING, Job, Refusal
 
@@ -124,7 +124,7 @@ class Model(Intake, Asking):
         if job.status == "claimed":
             job.move(job.claimed_from or "")
             return
-        spent = job.attempts >= job.wanted.max_attempts
+        spent = job.attempts >= job.wanted.max_attempts or self._chain_is_over(job)
         status = {"retry": "retrying", "resume": "resumed"}.get(job.wanted.on_lost, "failed")
         if not job.cancel and not spent:
             job.attempts += 1
@@ -134,3 +134,12 @@ class Model(Intake, Asking):
         if status == "failed" and job.wanted.on_lost == "new_job":
             with suppress(Refusal):
                 self.successor(self.jobs.index(job), SYSTEM, fresh=True)
+
+    def _chain_is_over(self, job: Job) -> bool:
+        """Return whether as many new jobs as it has attempts followed each other without people."""
+        if job.wanted.on_lost != "new_job":
+            return False
+        made, at = 0, job
+        while at.retry_of is not None and at.invoker == SYSTEM.voter:
+            made, at = made + 1, self.jobs[at.retry_of]
+        return made >= job.wanted.max_attempts or job.chain >= CHAIN_LIMIT
