@@ -55,11 +55,11 @@ class Channel(Protocol):
 class Notify(Protocol):
     """Sends messages to people."""
 
-    async def notify(self, lease: Lease, targets: Sequence[str], text: str) -> list[int]:
+    async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
         """Put a message for each target on its way; return the numbers of the deliveries.
 
         A target is `log`, `channel:place`, …; none given: the targets of the job. The messages are
-        written with the run's lease, in one transaction. Raises LeaseLost, and UsageError for a
-        target that cannot be meant.
+        written with the run's lease, in one transaction, and once for a key. Raises LeaseLost, and
+        UsageError for a target that cannot be meant or when there is none.
         """
         ...

@@ -23,14 +23,14 @@ from draftsman.domain.job import Source
 from draftsman.domain.limits import Limits, changed
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
-from draftsman.domain.target import NONE, Target, parse
+from draftsman.domain.target import NONE, Target, Targets, parse
 from draftsman.errors import ConfigError, UsageError
 from draftsman.services.archives import Archives
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.deliver import Deliver
 from draftsman.services.inspect import Inspect
-from draftsman.services.intake import Intake, Targets
+from draftsman.services.intake import Intake
 from draftsman.services.operate import Operate
 from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
@@ -93,7 +93,7 @@ class Runtime:
             self.checkpoints,
             self.questions,
             self.settle,
-            notify=self.notify,
+            self.outbox,
             revive=self._revive if self.embedded else None,
         )
         return Crew(
@@ -110,15 +110,13 @@ class Runtime:
 
     def channels(self) -> list[Channel]:
         """Return the channels that a worker serves: the log and the webhooks."""
-        import httpx
-
         from draftsman.channels.log import LogChannel
         from draftsman.channels.webhook import WebhookChannel
 
         told = self.settings.notifications
         return [
             LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
-            WebhookChannel(self.settings.webhooks, lambda: httpx.AsyncClient(timeout=told.timeout)),
+            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
         ]
 
     def dispatcher(self, channels: Sequence[Channel]) -> Dispatcher:
@@ -241,6 +239,6 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Sweeps(db, people, settings.sweeps, lease, archives),
         archives,
         Retries(db, operate),
-        Outbox(db, people),
+        Outbox(db, people, told),
         Deliver(db, settings.notifications, fallback),
     )

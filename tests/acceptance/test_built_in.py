@@ -10,11 +10,12 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
 from tests.acceptance.processes import Place
 from tests.core.handlers.web_jobs import SECRET
 from tests.core.loops.crews import ends, reaches
 from tests.factories import Factory
-from tests.support.waits import until
+from tests.support.waits import until, wait_blocked
 from tests.support.web import Web, web
 
 S = Status
@@ -28,6 +29,10 @@ print("done")
 STREAM = (
     b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndata: {"choices": [{"delta": {"content": "half'
 )
+IN_ITS_THREAD = """
+INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind)
+VALUES (%(job)s, 'log', 'log', 'D-' || %(job)s::bigint || ' log:log', 'notice')"""
+"""Holds up, until it is rolled back, whoever adds to that thread."""
 REST = b'"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
 
@@ -106,6 +111,36 @@ async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
             assert (job.run_count, job.attempts, job.retry_count) == (2, 0, 0)
             [step] = await rt.checkpoints.steps(number)
             assert once(site, tmp_path, type) == [step.invocation_id] * 2
+
+
+async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
+    rt: Runtime, make: Factory, places: Callable[[str], Place], conn: Connection
+) -> None:
+    here, there = places("here"), places("there")
+    for place in (here, there):
+        place.configure(None, **{"notifications.log_file": str(here.folder / "told")})
+    payload = {"text": "the mill is down", "targets": ["log"]}
+    number = await make.queued(type="send_notification", queue="default", payload=payload)
+    async with conn.transaction(force_rollback=True), rt.db.connection() as watch:
+        await conn.execute(IN_ITS_THREAD, {"job": number})
+        worker = here.start("worker", env={"DRAFTSMAN_WORKER__DRAIN": "0"})
+        await wait_blocked(watch, by=conn.info.backend_pid)
+        worker.signal(signal.SIGTERM)
+        job = await reaches(rt, number, S.RESUMED)
+        assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
+        assert await worker.end() == 0
+    there.start("worker")
+    job = await ends(rt, number)
+    assert (job.status, job.run_count, job.last_error) == (S.COMPLETED, 2, None)
+    assert job.result is not None
+
+    async def told() -> bool:
+        [row] = await rt.outbox.all(number)
+        return [row.seq] == (job.result or {})["deliveries"] and row.status == "sent"
+
+    await until(told, "the notice")
+    [line] = (here.folder / "told").read_text(encoding="utf-8").splitlines()
+    assert "the mill is down" in line
 
 
 def once(site: Web, folder: Any, type: str) -> list[str]:

@@ -8,42 +8,40 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Final
-
-import httpx
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.channels.document import document
+from draftsman.domain import signature
 from draftsman.domain.delivery import ChannelName, Ended, File, Limit, Message, Receipt, Unknown
-from draftsman.domain.signature import sign
-from draftsman.errors import ConfigError, Failure
-from draftsman.settings import WebhookSettings
+from draftsman.errors import Failure, UsageError
+from draftsman.outbound import secret
+from draftsman.outbound.limit import Patience
+from draftsman.settings import HttpSettings, WebhookSettings
 
-ClientFactory = Callable[[], httpx.AsyncClient]
+if TYPE_CHECKING:
+    from draftsman.outbound.client import Answer
+
 TOLD: Final = 500
 """Bytes of a refusal's body that are kept."""
-NEVER_SENT: Final = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-"""Errors before the first byte of the request."""
 
 
 class WebhookChannel:
-    """Posts to the endpoints of the configuration, by their names."""
+    """Posts to the endpoints of the configuration, by their names. A call takes `timeout` s."""
 
     name = ChannelName.WEBHOOK
 
     def __init__(
         self,
         webhooks: Mapping[str, WebhookSettings],
-        client: ClientFactory,
+        http: HttpSettings,
+        timeout: float,
         now: Callable[[], float] = time.time,
     ) -> None:
         self._webhooks = webhooks
-        self._factory = client
-        self._client: httpx.AsyncClient | None = None
+        self._http = http
+        self._patience = Patience(call=timeout, connect=timeout)
         self._now = now
 
     def limits(self, message: Message) -> Sequence[Limit]:
@@ -71,100 +69,58 @@ class WebhookChannel:
         return None
 
     async def close(self) -> None:
-        """Close the connections."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        """Hold nothing open."""
 
     async def _post(self, message: Message, more: dict[str, Any]) -> Ended:
+        webhook = self._webhooks.get(message.target)
+        if webhook is None:
+            text = f"there is no webhook {message.target!r} in the configuration of this process"
+            return _refused(text, "no_such_webhook")
         content = document(message)
         content["data"] |= more
         body = json.dumps(content, ensure_ascii=False).encode("utf-8", "replace")
         try:
-            webhook = self._webhooks[message.target]
-            headers = self._headers(webhook, message.marker, body)
-        except KeyError:
-            text = f"there is no webhook {message.target!r} in the configuration of this process"
-            return _refused(text, "no_such_webhook")
-        except ConfigError as error:
+            keys = secret.keys(webhook, message.target)
+        except (Failure, UsageError) as error:
             return _refused(str(error), "no_secret")
-        try:
-            return await self._exchange(webhook.url, body, headers, message)
-        except NEVER_SENT as error:
-            return Failure(f"cannot connect: {_said(error)}", origin="http", code="connect")
-        except httpx.InvalidURL as error:
-            return _refused(f"the url is wrong: {error}", "bad_url")
-        except httpx.UnsupportedProtocol as error:
-            return _refused(f"the url is wrong: {error}", "bad_url")
-        except httpx.HTTPError as error:
-            return Unknown(_said(error))
+        headers = signature.sign(keys, message.marker, int(self._now()), body)
+        headers["content-type"] = "application/json"
+        return await self._exchange(webhook.url, headers, body, message)
 
     async def _exchange(
-        self, url: str, body: bytes, headers: dict[str, str], message: Message
+        self, url: str, headers: dict[str, str], body: bytes, message: Message
     ) -> Ended:
-        if self._client is None:
-            self._client = self._factory()
-        async with self._client.stream("POST", url, content=body, headers=headers) as response:
-            if 200 <= response.status_code < 300:
-                return Receipt(message.edits or message.marker)
-            said = b""
-            async for piece in response.aiter_raw(TOLD):
-                said = piece[:TOLD]
-                break
-        text = said.decode("utf-8", "replace").strip()
-        return Failure(
-            f"HTTP {response.status_code}{f': {text}' if text else ''}",
-            origin="http",
-            http_status=response.status_code,
-            retry_after=retry_after(response.headers.get("retry-after"), self._now()),
-        )
+        """Send it: what was not refused, and may have left, may have arrived."""
+        from draftsman.outbound.client import Call, Client
 
-    def _headers(self, webhook: WebhookSettings, id: str, body: bytes) -> dict[str, str]:
-        timestamp = int(self._now())
-        return {
-            "content-type": "application/json",
-            "user-agent": "draftsman",
-            "webhook-id": id,
-            "webhook-timestamp": str(timestamp),
-            "webhook-signature": sign(secret_of(webhook), id, timestamp, body),
-        }
+        client, call = Client(self._http, trusted=[url]), Call("POST", url, headers, body)
+        left, refusal = False, None
 
+        def leaves() -> None:
+            nonlocal left
+            left = True
 
-def secret_of(webhook: WebhookSettings) -> str:
-    """Return the secret, read anew each time: it may be rotated. Raises ConfigError."""
-    if webhook.secret_file is not None:
         try:
-            secret = webhook.secret_file.read_text(encoding="utf-8").strip()
-        except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(
-                f"{webhook.secret_file}: the secret cannot be read: {error}"
-            ) from None
-    else:
-        secret = os.environ.get(webhook.secret_env or "", "").strip()
-    if not secret:
-        where = webhook.secret_file or f"${webhook.secret_env}"
-        raise ConfigError(f"{where}: the webhook's secret is missing")
-    return secret
+            async with client.stream(call, self._patience, leaves=leaves) as answer:
+                if 200 <= answer.status < 300:
+                    return Receipt(message.edits or message.marker)
+                refusal = _refusal(answer, b"")
+                return _refusal(answer, await answer.beginning(TOLD))
+        except Failure as error:
+            return refusal or (Unknown(str(error)) if left else error)
 
 
-def retry_after(value: str | None, now: float) -> float | None:
-    """Return the seconds that a `Retry-After` means, from a count or a date; None: it has none."""
-    if value is None:
-        return None
-    if value.strip().isascii() and value.strip().isdigit():
-        return float(value.strip()[:9])
-    try:
-        until = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if until.tzinfo is None:
-        until = until.replace(tzinfo=UTC)
-    return max(0.0, (until - datetime.fromtimestamp(now, UTC)).total_seconds())
+def _refusal(answer: Answer, body: bytes) -> Failure:
+    from draftsman.outbound.failures import retry_after
+
+    said = body.decode("utf-8", "replace").strip()
+    return Failure(
+        f"HTTP {answer.status}{f': {said}' if said else ''}",
+        origin="http",
+        http_status=answer.status,
+        retry_after=retry_after(answer.headers),
+    )
 
 
 def _refused(text: str, code: str) -> Failure:
     return Failure(text, origin="http", code=code, declared="PERMANENT")
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}".rstrip(": ")

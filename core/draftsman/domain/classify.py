@@ -37,7 +37,6 @@ _CODES: Final = {
     ("handler", "timeout"): E.PERMANENT,
     ("handler", "unknown_type"): E.PERMANENT,
     ("handler", "no_secret"): E.TRANSIENT_APP,  # another worker, or this one after its restart
-    ("handler", "no_notify"): E.TRANSIENT_APP,
     ("handler", "call_timeout"): E.TRANSIENT_APP,
     ("handler", "step_timeout"): E.TRANSIENT_APP,
     ("handler", "connect_timeout"): E.TRANSIENT_INFRA,

@@ -13,7 +13,7 @@ from uuid import UUID
 from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question
-from draftsman.domain.retry import RetryPolicy, app_delay
+from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy, app_delay
 from draftsman.errors import Failure
 
 COPY_GONE: Final = "copy_gone"
@@ -237,7 +237,7 @@ def conclude(
             if error in (ErrorClass.PERMANENT, ErrorClass.INVALID_OUTPUT):
                 return End(DeliveryStatus.DEAD, error=str(outcome))
             if outcome.retry_after is not None:
-                seconds = max(0.0, outcome.retry_after)
+                seconds = max(0.0, min(outcome.retry_after, LONGEST_WAIT))
                 return End(DeliveryStatus.PENDING, seconds, spent=False, error=str(outcome))
             end = _again(attempts, policy, jitter)
             return End(end.status, end.delay, error=str(outcome))

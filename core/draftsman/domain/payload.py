@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from draftsman.domain import target
 from draftsman.errors import UsageError
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
@@ -143,8 +144,18 @@ class SendNotification(Payload):
     """`send_notification`: a message for the job's targets, or for those named here."""
 
     text: Annotated[str, Field(min_length=1, max_length=40_000)]
-    targets: list[Annotated[str, Field(pattern=r"\A[a-z]+:\S{1,500}\z")]] = Field([], max_length=50)
-    """`channel:place` each; none: where the job's own messages go."""
+    targets: list[str] = Field([], max_length=50)
+    """`log`, `channel:place`, …; none: where the job's own messages go."""
+
+    @field_validator("targets")
+    @classmethod
+    def _are_targets(cls, value: list[str]) -> list[str]:
+        try:
+            for text in value:
+                target.parse(text)
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return value
 
 
 MODELS: Final[dict[str, type[Payload]]] = {
@@ -162,6 +173,12 @@ def parse(type: str, payload: Mapping[str, Any]) -> Payload:
         return MODELS[type].model_validate(dict(payload))
     except ValidationError as error:
         raise UsageError(_line(type, error)) from None
+
+
+def places(payload: Mapping[str, Any]) -> Sequence[str]:
+    """Return the targets that the payload of a `send_notification` names."""
+    found: Sequence[str] = payload.get("targets") or ()
+    return found
 
 
 def web_url(value: str) -> str:

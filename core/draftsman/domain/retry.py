@@ -16,6 +16,7 @@ STOPS_GROWING: Final = 700
 MAX_EXPONENT: Final = 10
 """The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
 LONGEST_WAIT: Final = 86_400.0
+"""Seconds of a `Retry-After` that count."""
 CHAIN_LIMIT: Final = 100
 """Retries of retries that one request may have, whoever makes them."""
 

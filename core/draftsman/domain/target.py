@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from draftsman.domain.delivery import ChannelName, DeliveryKind
+from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 
 FORMS: Final = "log, webhook:NAME, slack:CHANNEL, slack:CHANNEL/THREAD, trello:CARD, or none"
@@ -52,3 +54,31 @@ def parse(text: str) -> Target:
     if thread and channel != ChannelName.SLACK:
         raise UsageError(f"{text[:60]!r}: only slack has threads; give {FORMS}")
     return Target(ChannelName(channel), target, thread or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Targets:
+    """Who is told of which request: by default, and webhooks of how any of them ends."""
+
+    default: tuple[Target, ...] = ()
+    hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """The ends that each webhook of the configuration is told of."""
+
+    def of(self, invocation: Invocation) -> list[Target]:
+        """Return the targets of a request; raises UsageError for one that cannot be."""
+        named = [parse(text) for text in invocation.notify if text != NONE]
+        wanted = named if invocation.notify else list(self.default)
+        for target in wanted:
+            self.check(target)
+        there = {target.name for target in wanted}
+        for name, outcomes in self.hooks.items():
+            hook = Target(ChannelName.WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
+            if outcomes and hook.name not in there:
+                wanted.append(hook)
+        return wanted
+
+    def check(self, target: Target) -> None:
+        """Raise UsageError for a webhook that nobody configured."""
+        if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
+            known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
+            raise UsageError(f"there is no webhook {target.target!r}; configured: {known}")

@@ -26,7 +26,7 @@ from draftsman.domain.question import (
 )
 from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
-from draftsman.errors import Failure, UsageError
+from draftsman.errors import UsageError
 from draftsman.handlers.log import RunLog
 from draftsman.handlers.patience import patiently
 from draftsman.outbound.limit import limit
@@ -61,8 +61,8 @@ class Services(Protocol):
         """How runs end."""
 
     @property
-    def notify(self) -> Notify | None:
-        """Messages to people; None where there is nothing to send them with."""
+    def outbox(self) -> Notify:
+        """Messages to people."""
 
 
 class RunContext:
@@ -311,13 +311,15 @@ class RunContext:
         """Record what the run used so far."""
         await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
 
-    async def notify(self, targets: Sequence[str], text: str) -> list[int]:
-        """Send a message to these targets, or to the job's own; return the deliveries' ids."""
-        port = self._services.notify
-        if port is None:
-            text = "this worker has nothing to send messages with; another one may"
-            raise Failure(text, code="no_notify")
-        return await self._wait(port.notify, self.job.lease, targets, text)
+    async def notify(
+        self, text: str, targets: Sequence[str] = (), *, key: str | None = None
+    ) -> list[int]:
+        """Tell these targets, or the job's own; return the numbers of the deliveries.
+
+        Once for a key, such as a step's invocation id. Raises UsageError.
+        """
+        notify, key = self._services.outbox.notify, key or str(new_id())
+        return await self._wait(notify, self.job.lease, key, targets, text)
 
     async def log_stream(self, text: str) -> None:
         """Add a piece of another program's output as it is; waits while much is on its way."""

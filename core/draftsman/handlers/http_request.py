@@ -12,10 +12,10 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import IDEMPOTENT, HttpRequest, parse
 from draftsman.domain.text import first_line
 from draftsman.errors import Failure
-from draftsman.handlers import secret
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.output import checked, read, shaped
 from draftsman.log import redact
+from draftsman.outbound import secret
 from draftsman.outbound.client import Answer, Call, Client, origin, parsed
 from draftsman.outbound.failures import retry_after
 from draftsman.outbound.limit import Patience

@@ -8,7 +8,6 @@ from typing import Any, Final
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import LlmGenerate, parse
 from draftsman.errors import Failure
-from draftsman.handlers import secret
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.llm import Generated, Provider, failure_of
 from draftsman.handlers.llm_anthropic import Anthropic
@@ -16,7 +15,7 @@ from draftsman.handlers.llm_openai import OpenAI
 from draftsman.handlers.output import Read, checked, invalid, shaped
 from draftsman.handlers.schema import read_json
 from draftsman.log import redact
-from draftsman.outbound import sse
+from draftsman.outbound import secret, sse
 from draftsman.outbound.client import Answer, Call, Client
 from draftsman.outbound.failures import retry_after
 from draftsman.outbound.limit import Patience

@@ -31,6 +31,7 @@ BUILT_IN: dict[str, Handler] = {
     "webhook_dispatch": _later("webhook_dispatch"),
     "llm_generate": _later("llm_generate"),
     "execute_tool": _later("execute_tool"),
+    "send_notification": _later("send_notification"),
 }
 
 

@@ -15,5 +15,5 @@ async def send_notification(ctx: RunContext) -> Outcome:
     """Hand the message to the outbox once; delivering it, and trying again, is the outbox's."""
     asked = parse("send_notification", ctx.job.payload)
     assert isinstance(asked, SendNotification)  # noqa: S101 - the type's own model
-    made = await ctx.step(STEP, lambda _: ctx.notify(asked.targets, asked.text))
+    made = await ctx.step(STEP, lambda key: ctx.notify(asked.text, asked.targets, key=key))
     return Done({"deliveries": made})

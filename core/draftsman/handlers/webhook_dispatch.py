@@ -10,9 +10,9 @@ from draftsman.domain import signature
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import WebhookDispatch, parse
 from draftsman.errors import Failure
-from draftsman.handlers import secret
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.http_request import refused
+from draftsman.outbound import secret
 from draftsman.outbound.client import Call, Client
 from draftsman.outbound.limit import Patience
 
@@ -32,7 +32,7 @@ async def _send(ctx: RunContext, asked: WebhookDispatch, invocation: str) -> dic
         known = ", ".join(sorted(ctx.settings.webhooks)) or "none"
         text = f"there is no webhook {asked.webhook!r} on this worker; configured are: {known}"
         raise Failure(text, origin="webhook", code="no_such_webhook")
-    keys = signature.keys(secret.read(receiver.secret, f"webhook {asked.webhook!r}"))
+    keys = secret.keys(receiver, asked.webhook)
     event = {
         "type": asked.type,
         "timestamp": ctx.job.created_at.isoformat(),

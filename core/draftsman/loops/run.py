@@ -42,8 +42,7 @@ class Bench:
     checkpoints: Checkpoints
     questions: Questions
     settle: Settle
-    notify: Notify | None = None
-    """Sends messages to people; None where there is nothing to send them with."""
+    outbox: Notify
     revive: Callable[[], Awaitable[None]] | None = None
     """Brings the database back where this process may: the embedded one after it was killed."""
 

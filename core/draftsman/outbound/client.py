@@ -10,7 +10,7 @@ bounded: headers by the protocol's parser (100 kB), the body by the configuratio
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -118,16 +118,22 @@ class Client:
 
     @asynccontextmanager
     async def stream(
-        self, call: Call, patience: Patience, *, redirects: int = 0
+        self,
+        call: Call,
+        patience: Patience,
+        *,
+        redirects: int = 0,
+        leaves: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[Answer]:
         """Give the answer, of any status; everything in the block counts for the call's limit.
 
-        Raises Failure of origin `http`.
+        `leaves` is called before the first byte of a request goes out: what fails before that never
+        arrived. Raises Failure of origin `http`.
         """
         async with limit("call", patience.call, f"{_where(call)}: no complete answer"):
             transport = self._transport()
             try:
-                response, url = await self._follow(transport, call, patience, redirects)
+                response, url = await self._follow(transport, call, patience, redirects, leaves)
                 try:
                     yield Answer(response, url, patience, self._settings.max_body)
                 finally:
@@ -136,13 +142,18 @@ class Client:
                 await transport.aclose()
 
     async def _follow(
-        self, transport: httpx.AsyncHTTPTransport, call: Call, patience: Patience, redirects: int
+        self,
+        transport: httpx.AsyncHTTPTransport,
+        call: Call,
+        patience: Patience,
+        redirects: int,
+        leaves: Callable[[], None],
     ) -> tuple[httpx.Response, httpx.URL]:
         left = redirects
         while True:
             request = _request(call)
             url = request.url
-            response = await self._send(transport, request, patience)
+            response = await self._send(transport, request, patience, leaves)
             location = response.headers.get("location")
             if redirects == 0 or response.status_code not in REDIRECTS or location is None:
                 return response, url
@@ -156,7 +167,11 @@ class Client:
             call = _redirected(call, url, response.status_code, location)
 
     async def _send(
-        self, transport: httpx.AsyncHTTPTransport, request: httpx.Request, patience: Patience
+        self,
+        transport: httpx.AsyncHTTPTransport,
+        request: httpx.Request,
+        patience: Patience,
+        leaves: Callable[[], None],
     ) -> httpx.Response:
         """Connect to one of the addresses of the host that may be reached, and ask."""
         url = request.url
@@ -168,6 +183,7 @@ class Client:
                     opened.append(about["return_value"])
                 if event.endswith(".send_request_headers.started"):
                     scope.reschedule(None)
+                    leaves()
 
             request.extensions = {**request.extensions, "trace": trace}
             try:

@@ -30,7 +30,7 @@ from draftsman.domain.delivery import (
 )
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionStatus
-from draftsman.domain.retry import RetryPolicy
+from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy
 from draftsman.domain.target import Target
 from draftsman.domain.wording import plain
 from draftsman.errors import Failure
@@ -165,8 +165,9 @@ class Deliver:
         """Let every process wait as long as the other side wants."""
         if isinstance(ended, Failure) and ended.retry_after:
             bucket, reason = channel.bucket(message), redact(str(ended))[:500]
+            seconds = min(ended.retry_after, LONGEST_WAIT)
             async with self._db.connection() as conn:
-                await store.pause(conn, bucket, ended.retry_after, reason)
+                await store.pause(conn, bucket, seconds, reason)
 
     async def _mourn(self, item: Claimed, end: End, instead: int | None) -> None:
         """Put what nobody will read where operators do: whole, but for secrets."""

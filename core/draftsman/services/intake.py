@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,13 +12,12 @@ from pydantic import ValidationError
 
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
-from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.target import NONE, Target, parse
+from draftsman.domain.target import Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.store import deliveries
 from draftsman.store import intake as store
@@ -26,6 +25,7 @@ from draftsman.store.db import Database, again
 
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
+_TELLS = "send_notification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,34 +41,6 @@ class Submitted:
     def name(self) -> str:
         """What people call it: `D-142`."""
         return f"D-{self.number}"
-
-
-@dataclass(frozen=True, slots=True)
-class Targets:
-    """Who is told of which request: by default, and webhooks of how any of them ends."""
-
-    default: tuple[Target, ...] = ()
-    hooks: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """The ends that each webhook of the configuration is told of."""
-
-    def of(self, invocation: Invocation) -> list[Target]:
-        """Return the targets of a request; raises UsageError for one that cannot be."""
-        named = [parse(text) for text in invocation.notify if text != NONE]
-        wanted = named if invocation.notify else list(self.default)
-        for target in wanted:
-            self.check(target)
-        there = {target.name for target in wanted}
-        for name, outcomes in self.hooks.items():
-            hook = Target(ChannelName.WEBHOOK, name, None, (DeliveryKind.RESULT,), tuple(outcomes))
-            if outcomes and hook.name not in there:
-                wanted.append(hook)
-        return wanted
-
-    def check(self, target: Target) -> None:
-        """Raise UsageError for a webhook that nobody configured."""
-        if target.channel is ChannelName.WEBHOOK and target.target not in self.hooks:
-            known = ", ".join(sorted(self.hooks)) or "none: add [webhooks.NAME]"
-            raise UsageError(f"there is no webhook {target.target!r}; configured: {known}")
 
 
 class Intake:
@@ -96,11 +68,10 @@ class Intake:
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
-        told = [self._targets.of(item) for item in invocations]
-        rows = [
-            row(item, actor, self._limits) | {"has_targets": bool(targets)}
-            for item, targets in zip(invocations, told, strict=True)
-        ]
+        rows = [row(item, actor, self._limits) for item in invocations]
+        told = [self._told(item) for item in invocations]
+        for one, targets in zip(rows, told, strict=True):
+            one["has_targets"] = bool(targets)
         taken: dict[int, store.Taken] = {}
         for _ in range(ROUNDS):
             missing = [place for place in range(len(rows)) if place not in taken]
@@ -120,6 +91,13 @@ class Intake:
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    def _told(self, item: Invocation) -> list[Target]:
+        """Return who is told of a request; raises UsageError also for whom it is itself to tell."""
+        if item.type == _TELLS and item.type not in self._limits.replaced:
+            for text in payload.places(item.payload):
+                self._targets.check(parse(text))
+        return self._targets.of(item)
 
     async def _send(
         self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str

@@ -8,9 +8,10 @@ from typing import Any, Final
 from draftsman.domain.actor import Actor
 from draftsman.domain.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.target import Target
+from draftsman.domain.run import Lease
+from draftsman.domain.target import Target, Targets, parse
 from draftsman.domain.text import bounded
-from draftsman.errors import NotFound, Refused
+from draftsman.errors import LeaseLost, NotFound, Refused, UsageError
 from draftsman.store import deliveries as store
 from draftsman.store import progress
 from draftsman.store.db import Connection, Database
@@ -26,9 +27,10 @@ COUNTED: Final = 10_000
 class Outbox:
     """The rows that nobody has to write by hand: reading them, and adding to them."""
 
-    def __init__(self, db: Database, policy: Policy) -> None:
+    def __init__(self, db: Database, policy: Policy, targets: Targets) -> None:
         self._db = db
         self._policy = policy
+        self._targets = targets
 
     async def all(
         self,
@@ -91,6 +93,27 @@ class Outbox:
         """
         payload = {"text": text} | ({"to": to} if to else {})
         return await self._say(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
+
+    async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
+        """Say something that a run wants said: to these targets, or to those of its job.
+
+        See `ports.Notify`.
+        """
+        at = [parse(one) for one in targets]
+        for target in at:
+            self._targets.check(target)
+        payload = bounded({"text": text}, PAYLOAD_LIMIT, "a notice")
+
+        async def work(conn: Connection) -> list[int]:
+            if not await store.notify(conn, lease, f"notify:{key}", payload, at):
+                raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+            return await store.said(conn, lease.job, f"notify:{key}")
+
+        if found := await self._db.arrow(work):
+            return found
+        raise UsageError(
+            f"D-{lease.job} tells nobody: name targets in its payload, or submit it with --notify"
+        )
 
     async def remind(self, job: int, question: int, key: str, text: str) -> int:
         """Remind the targets of a job of a question that is open, once for a key."""

@@ -19,6 +19,7 @@ from draftsman.domain.delivery import (
     End,
     Limit,
 )
+from draftsman.domain.run import Lease
 from draftsman.domain.target import Target
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
@@ -115,6 +116,23 @@ async def say(
     if at is not None and at.thread:
         place = f"{place}/{at.thread}"
     return await execute(conn, _Q["say"], {**params, "question": question, "at": place})
+
+
+async def notify(
+    conn: Connection, lease: Lease, key: str, payload: dict[str, Any], at: Sequence[Target]
+) -> bool:
+    """Write a run's message to these targets, or to those of its job that want notices.
+
+    Once for a key; False when the run had lost its job.
+    """
+    places = [{"place": place, **target.as_json()} for place, target in enumerate(at)]
+    params = {"job": lease.job, "token": lease.token, "key": key, "payload": Jsonb(payload)}
+    return await scalar(conn, _Q["notify"], params | {"places": Jsonb(places)}) is not None
+
+
+async def said(conn: Connection, job: int, key: str) -> list[int]:
+    """Return the deliveries of a job that were written for a key."""
+    return [row[0] for row in await rows(conn, _Q["said"], {"job": job, "key": key})]
 
 
 async def claim(

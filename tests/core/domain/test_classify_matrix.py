@@ -50,7 +50,7 @@ ROWS = {
         " server_overloaded engine_overloaded no_such_llm",
         "tool": "no_such_tool call_timeout",
         "webhook": "no_such_webhook",
-        "handler": "call_timeout step_timeout idle_timeout no_secret no_notify",
+        "handler": "call_timeout step_timeout idle_timeout no_secret",
         "agent": "no_such_agent",
     },
     E.TRANSIENT_INFRA: {

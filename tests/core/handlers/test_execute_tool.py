@@ -1,19 +1,15 @@
-"""`execute_tool` and `send_notification`: declared programs, and messages through a port."""
+"""`execute_tool`: declared programs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import Lease
-from draftsman.handlers.send_notification import send_notification
 from draftsman.runtime import Runtime
-from tests.core.handlers.web_jobs import built_in, configured, done, kept, log_of
-from tests.core.loops.crews import reaches, run_of
+from tests.core.handlers.web_jobs import configured, done, kept, log_of
+from tests.core.loops.crews import run_of
 from tests.factories import Factory
 
 S = Status
@@ -124,34 +120,3 @@ async def test_a_tool_that_nobody_declared(rt: Runtime, make: Factory) -> None:
     job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert job.last_error == "there is no tool 'it' on this worker; configured are: none"
-
-
-class Outbox:
-    """Keeps what it is to send."""
-
-    def __init__(self) -> None:
-        self.sent: list[tuple[int, tuple[str, ...], str]] = []
-
-    async def notify(self, lease: Lease, targets: Sequence[str], text: str) -> list[int]:
-        self.sent.append((lease.job, tuple(targets), text))
-        return [len(self.sent)]
-
-
-async def test_a_notification_goes_through_the_port_once(rt: Runtime, make: Factory) -> None:
-    outbox = Outbox()
-    asks = replace(configured(rt), notify=outbox)
-    payload = {"text": "done", "targets": ["log:here"]}
-    number = await make.queued(type="send_notification", queue="default", payload=payload)
-    async with built_in(asks, {"send_notification": send_notification}):
-        job = await reaches(rt, number, S.COMPLETED)
-    assert job.result == {"deliveries": [1]}
-    assert outbox.sent == [(number, ("log:here",), "done")]
-
-
-async def test_without_a_port_it_waits_for_a_worker_that_has_one(
-    rt: Runtime, make: Factory
-) -> None:
-    number = await make.queued(type="send_notification", queue="default", payload={"text": "a"})
-    async with built_in(configured(rt), {"send_notification": send_notification}):
-        job = await reaches(rt, number, S.RETRYING)
-    assert job.last_error == "this worker has nothing to send messages with; another one may"

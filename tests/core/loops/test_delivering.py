@@ -80,7 +80,7 @@ async def test_a_webhook_hears_of_failures_alone(
         return Reply(204, b"")
 
     async with serving(answer) as url:
-        hook = {"url": f"{url}/x", "secret_env": "OPS_SECRET", "on": ["failed", "dead_letter"]}
+        hook = {"url": f"{url}/x", "secret": {"env": "OPS_SECRET"}, "on": ["failed", "dead_letter"]}
         mine = _configured(rt, tmp_path, webhooks={"ops": hook}, notifications={"poll": 60})
         people = Factory(mine, make.owner)
         async with working(mine, {"fine": _fine, "broken": _fail}):

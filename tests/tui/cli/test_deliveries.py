@@ -123,12 +123,12 @@ def _configure(cli: Cli, *lines: str) -> None:
 async def test_the_configuration_names_whom_all_requests_tell(
     cli: Cli, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OPS", "secret")
+    monkeypatch.setenv("OPS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
     _configure(
         cli,
         'notifications.targets = ["log"]',
         'webhooks.ops.url = "http://127.0.0.1:1/x"',
-        'webhooks.ops.secret_env = "OPS"',
+        'webhooks.ops.secret.env = "OPS"',
         'webhooks.ops.on = ["failed", "dead_letter"]',
     )
 
@@ -151,12 +151,12 @@ async def test_the_configuration_names_whom_all_requests_tell(
         (['notifications.targets = ["mail"]'], "'mail' is no target"),
         (['notifications.fallback = "webhook:gone"'], "there is no webhook 'gone'"),
         (["notifications.lease = 20"], "lease must be at least four times timeout"),
-        (['webhooks.x.url = "http://h/"'], "every webhook is signed"),
-        (['webhooks.x.url = "ftp://h/"', 'webhooks.x.secret_env = "S"'], "webhooks.x.url"),
+        (['webhooks.x.url = "http://h/"'], "webhooks.x.secret"),
+        (['webhooks.x.url = "ftp://h/"', 'webhooks.x.secret.env = "S"'], "webhooks.x.url"),
         (
             [
                 'webhooks.x.url = "http://h/"',
-                'webhooks.x.secret_env = "S"',
+                'webhooks.x.secret.env = "S"',
                 'webhooks.x.on = ["x"]',
             ],
             "webhooks.x.on",
@@ -181,11 +181,11 @@ async def test_show_and_doctor_tell_of_them(
     assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip
-    _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret_env = "NO_SUCH"')
+    _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret.env = "NO_SUCH"')
     checked = {
         one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
     assert checked["deliveries"]["text"] == "1 is dead: nobody was told"
     assert "redeliver --dead" in checked["deliveries"]["then"]
-    assert "$NO_SUCH" in checked["webhooks"]["text"]
+    assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import host
-from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated
+from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli import environment, times
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.environment import Finding
@@ -181,7 +181,7 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
     """Say what nobody was told, and which webhook could not be signed."""
-    from draftsman.channels.webhook import secret_of
+    from draftsman.outbound import secret
 
     said = []
     if dead := await rt.outbox.dead_count():
@@ -190,11 +190,10 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
         said.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():
         try:
-            secret_of(hook)
-        except ConfigError as error:
-            text = f"{name}: {error}"
+            secret.keys(hook, name)
+        except DraftsmanError as error:
             then = "a worker needs it: set it where the worker runs"
-            said.append(Finding("webhooks", "warn", text, then))
+            said.append(Finding("webhooks", "warn", str(error), then))
     return said
 
 

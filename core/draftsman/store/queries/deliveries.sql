@@ -53,6 +53,39 @@ SELECT t.job, %(question)s, t.channel, t.target, t.thread, t.thread_key, %(kind)
  ORDER BY t.ordinal
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
+-- What a run says, to places that it names or to the targets of its job. It locks the job by its
+-- lease, as everything does that a run writes.
+-- name: notify
+WITH mine AS MATERIALIZED (
+    SELECT number FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), named AS MATERIALIZED (
+    SELECT m.number AS job, w.place, w.channel, w.target, w.thread,
+           'D-' || m.number || ' ' || w.channel || ':' || w.target || coalesce('/' || w.thread, '')
+               AS thread_key
+      FROM mine m
+     CROSS JOIN jsonb_to_recordset(%(places)s::jsonb) AS w (
+           place int, channel draftsman.delivery_channel, target text, thread text)
+), said AS (
+    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
+           dedupe_key)
+    SELECT p.job, p.channel, p.target, p.thread, p.thread_key, 'notice', %(payload)s, %(key)s
+      FROM (SELECT job, place, channel, target, thread, thread_key FROM named
+             UNION ALL
+            SELECT t.job, t.ordinal, t.channel, t.target, t.thread, t.thread_key
+              FROM mine m
+              JOIN draftsman.job_targets t ON t.job = m.number
+             WHERE 'notice' = ANY (t.kinds) AND NOT EXISTS (SELECT FROM named)) p
+     ORDER BY p.place
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT number FROM mine
+
+-- name: said
+SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
+
 -- What is due for one channel: of each target at most a share, the targets in turn, those left out
 -- that have enough on their way here or are paused. One that was being sent when its lease ran out
 -- is in doubt.

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from typing import Final
 
+from draftsman.domain import signature
 from draftsman.errors import Failure
-from draftsman.settings import SecretSettings
+from draftsman.settings import SecretSettings, WebhookSettings
 
 MOST: Final = 64 * 1024
 """Bytes of a secret's file at most."""
@@ -23,6 +24,14 @@ def read(source: SecretSettings, what: str) -> str:
     if not value.strip():
         raise Failure(f"{what}: {place} holds no secret on this worker", code="no_secret")
     return value.strip()
+
+
+def keys(webhook: WebhookSettings, name: str) -> tuple[bytes, ...]:
+    """Return what signs for a receiver, read anew: it may be rotated.
+
+    Raises Failure `no_secret`, and UsageError for a secret that is none.
+    """
+    return signature.keys(read(webhook.secret, f"webhook {name!r}"))
 
 
 def without(text: str, *secrets: str) -> str:
