@@ -22,7 +22,7 @@ GOOD: dict[str, list[dict[str, Any]]] = {
         {"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5, "stop": ["."]},
     ],
     "execute_tool": [{"tool": "count"}, {"tool": "count", "input": [1, 2]}],
-    "send_notification": [{"text": "done"}, {"text": "done", "targets": ["slack:C1/17.2"]}],
+    "send_notification": [{"text": "done"}, {"text": "done", "targets": ["slack:C1/17.2", "log"]}],
 }
 URL = {"url": "http://a/"}
 
@@ -67,7 +67,11 @@ def test_good_ones_are_taken(type: str) -> None:
         ("llm_generate", {"prompt": "a", "max_tokens": "9"}, "max_tokens '9': Input should be"),
         ("execute_tool", {"input": 1}, "tool: Field required"),
         ("send_notification", {"text": ""}, "text '': String should have at least"),
-        ("send_notification", {"text": "a", "targets": ["C1"]}, "targets.0 'C1'"),
+        (
+            "send_notification",
+            {"text": "a", "targets": ["C1"]},
+            "targets: 'C1' is no target; give log",
+        ),
     ],
     ids=str,
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.retry import BUILT_IN
 from draftsman.errors import ConfigError
 from draftsman.handlers import registry
 from draftsman.handlers.agent import run_agent
@@ -36,8 +37,7 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_built_in_is_there_without_configuration() -> None:
-    built_in = {"run_agent", "http_request", "webhook_dispatch", "llm_generate", "execute_tool"}
-    assert registry.load({}).keys() == built_in
+    assert registry.load({}).keys() == BUILT_IN.keys()
     assert registry.load({})["run_agent"] is run_agent
 
 
