@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from draftsman import __version__, migrate
+from draftsman.domain import quiet
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import OnLost, Source
@@ -33,6 +34,7 @@ from draftsman.services.intake import Intake, Targets
 from draftsman.services.operate import Operate
 from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
+from draftsman.services.remind import Reminders
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
 from draftsman.settings import Settings
@@ -141,7 +143,10 @@ def policy(settings: Settings) -> Policy:
         ids = {Source.SLACK: person.slack, Source.TRELLO: person.trello}
         ids |= {Source.CLI: person.login, Source.TUI: person.login}
         known = {channel: value for channel, value in ids.items() if value}
-        people[name] = Person(name, frozenset(person.roles), known)
+        hours = quiet.parse(
+            person.quiet or settings.questions.quiet, person.timezone or settings.questions.timezone
+        )
+        people[name] = Person(name, frozenset(person.roles), known, hours)
     return Policy(people, settings.groups, settings.questions.self_approval)
 
 
@@ -206,6 +211,9 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
     told, fallback = targets(settings)
+    asked = settings.questions
+    hours = quiet.parse(asked.quiet, asked.timezone)
+    reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
         db,
@@ -213,12 +221,12 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         people,
         types,
         Intake(db, people, types, told),
-        Questions(db, people, settings.questions.expires_in),
+        Questions(db, people, asked.expires_in, asked.escalate_to),
         Operate(db, people),
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, types),
-        Sweeps(db, people, settings.sweeps, lease, archives),
+        Sweeps(db, people, settings.sweeps, lease, archives, reminders),
         archives,
         Outbox(db, people),
         Deliver(db, settings.notifications, fallback),

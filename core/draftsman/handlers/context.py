@@ -163,11 +163,14 @@ class RunContext:
         never_expires: bool = False,
         on_expire: OnExpire | str = OnExpire.EXPIRE,
         default: str | None = None,
+        escalate_to: str | None = None,
     ) -> Answered | NoAnswer:
         """Return the answer to this question, or park the run until there is one.
 
         Parking frees the slot and raises Parked through the handler; the job runs again from the
-        top, where this call returns. Times in seconds. Raises UsageError.
+        top, where this call returns. Times in seconds. With `on_expire="escalate"` the group or
+        person `escalate_to` (unset: as configured) is asked too, once, for as long again. Raises
+        UsageError.
         """
         return await self.put(
             _build(
@@ -180,6 +183,7 @@ class RunContext:
                 never_expires=never_expires,
                 on_expire=on_expire,
                 default=default,
+                escalate_to=escalate_to,
             )
         )
 
@@ -193,12 +197,14 @@ class RunContext:
         quorum: int = 1,
         context: str | None = None,
         expires_in: float | None = None,
+        on_expire: OnExpire | str = OnExpire.EXPIRE,
+        escalate_to: str | None = None,
         on_deny: OnDeny | str = OnDeny.FAIL,
     ) -> Answered:
         """Return the decision of this gate, or park the run until there is one.
 
         The decision is bound to `text` and `action`: change them and people are asked again. A
-        denial fails the job, unless `on_deny` is `continue`.
+        denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
         decided = await self.put(
             _build(
@@ -210,6 +216,8 @@ class RunContext:
                 quorum=quorum,
                 context=context,
                 expires_in=expires_in,
+                on_expire=on_expire,
+                escalate_to=escalate_to,
                 on_deny=on_deny,
             )
         )
@@ -243,6 +251,10 @@ class RunContext:
     async def finish_step(self, key: str, result: Any) -> None:
         """Record the result of a noted effect."""
         await self._wait(self._services.checkpoints.finish_step, self.job.lease, key, result)
+
+    def check(self, item: Ask) -> None:
+        """Raise UsageError for a question that would be refused."""
+        self._services.questions.check(item)
 
     async def put(self, item: Ask) -> Answered | NoAnswer:
         """Return what is known for this question, or ask it and park."""
