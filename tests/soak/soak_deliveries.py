@@ -23,7 +23,14 @@ async def test_ten_thousand_are_each_visible_once_and_in_order(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
     storm = Storm(
-        jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, seed=2, deadline=3000, channels=50
+        jobs=JOBS,
+        notices=NOTICES,
+        processes=2,
+        kills=KILLS,
+        seed=2,
+        deadline=3000,
+        channels=50,
+        timeout=5,
     )
     proxy = await storm.rage(make, conn)
     kinds = await storm.check(rt, conn)

@@ -81,7 +81,8 @@ class Proxy:
 
     def __init__(self, upstream: str, seed: int, wait: float = 0.02) -> None:
         self.fates: Counter[str] = Counter()
-        self._client = httpx.AsyncClient(base_url=upstream, timeout=30)
+        limits = httpx.Limits(max_connections=None)
+        self._client = httpx.AsyncClient(base_url=upstream, timeout=30, limits=limits)
         self._random = random.Random(seed)
         self._wait = wait
 
@@ -154,7 +155,7 @@ class ChatChannel:
         said = {"thread": thread, "marker": message.marker, "text": plain(message)} | more
         try:
             reply = await self._client.post(path, content=json.dumps(said))
-        except httpx.ConnectError as error:
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return Failure(f"cannot connect: {error}", origin="http", code="connect")
         except httpx.HTTPError as error:
             return Unknown(f"{type(error).__name__}: {error}")

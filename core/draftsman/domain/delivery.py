@@ -89,7 +89,7 @@ class Message:
 
     `root` is the reference of the job's first message at this target, for what belongs under it;
     `edits` that of the copy to rewrite; `thread` what the target named. `payload` is what a service
-    said: `text` of a notice, `name` of a file.
+    said: `text` of a notice, and `to` whom alone, if so; `name` of a file.
     """
 
     marker: str

@@ -44,7 +44,6 @@ _INHERITED = (
     "max_retries",
     "on_lost",
     "request_digest",
-    "has_targets",
 )
 
 
@@ -153,6 +152,7 @@ async def next_in_chain(
         "invoker_display_name": actor.display_name,
         "retry_of": job,
         "chain_length": length,
+        "has_targets": old["has_targets"],
     }
     if answers:
         asked = old["overrides"].get("answers")

@@ -8,6 +8,7 @@ from typing import Any, Final
 from draftsman.domain.actor import Actor
 from draftsman.domain.delivery import Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.target import Target
 from draftsman.domain.text import bounded
 from draftsman.errors import NotFound, Refused
 from draftsman.store import deliveries as store
@@ -80,9 +81,16 @@ class Outbox:
 
         return await self._db.arrow(work) if seqs else []
 
-    async def notice(self, job: int, key: str, text: str) -> int:
-        """Say something to the targets of a job, once for a key; return to how many."""
-        return await self._say(job, DeliveryKind.NOTICE, f"notice:{key}", {"text": text})
+    async def notice(
+        self, job: int, key: str, text: str, *, at: Target | None = None, to: str | None = None
+    ) -> int:
+        """Say something to the targets of a job, once for a key; return to how many.
+
+        `at` is the only target that hears it; `to`, a person by the channel's own id, the only one
+        there who sees it, where the channel can keep a word private.
+        """
+        payload = {"text": text} | ({"to": to} if to else {})
+        return await self._say(job, DeliveryKind.NOTICE, f"notice:{key}", payload, at=at)
 
     async def remind(self, job: int, question: int, key: str, text: str) -> int:
         """Remind the targets of a job of a question that is open, once for a key."""
@@ -108,12 +116,13 @@ class Outbox:
         key: str,
         payload: dict[str, Any],
         question: int | None = None,
+        at: Target | None = None,
     ) -> int:
         payload = bounded(payload, PAYLOAD_LIMIT, f"a {kind}")
 
         async def work(conn: Connection) -> int:
             if not await store.lock(conn, job):
                 raise NotFound(f"there is no job D-{job}; see: draftsman jobs")
-            return await store.say(conn, job, kind, key, payload, question)
+            return await store.say(conn, job, kind, key, payload, question, at)
 
         return await self._db.arrow(work)

@@ -104,10 +104,17 @@ async def say(
     key: str,
     payload: dict[str, Any],
     question: int | None = None,
+    at: Target | None = None,
 ) -> int:
-    """Write a message to every target that wants its kind, once for a key; return how many."""
+    """Write a message to every target that wants its kind, or to one; return how many.
+
+    Once for a key.
+    """
     params = {"job": job, "kind": kind, "key": key, "payload": Jsonb(payload)}
-    return await execute(conn, _Q["say"], {**params, "question": question})
+    place = None if at is None else f"{at.channel}:{at.target}"
+    if at is not None and at.thread:
+        place = f"{place}/{at.thread}"
+    return await execute(conn, _Q["say"], {**params, "question": question, "at": place})
 
 
 async def claim(

@@ -37,6 +37,8 @@ class Storm:
     seed: int
     deadline: float
     channels: int = 5
+    timeout: float = 1.5
+    """Seconds of a call; a dispatcher that is killed holds what it took four times as long."""
     chat: Chat = field(default_factory=Chat)
     killed: int = 0
     watch: Connection = field(init=False)
@@ -48,7 +50,7 @@ class Storm:
             proxy = Proxy(await stack.enter_async_context(serving(self.chat.answer)), self.seed)
             stack.push_async_callback(proxy.close)
             url = await stack.enter_async_context(serving(proxy.answer))
-            crew = Dispatchers(rt.db.url, url)
+            crew = Dispatchers(rt.db.url, url, self.timeout)
             stack.push_async_callback(crew.stop)
             for _ in range(self.processes):
                 await crew.start()
@@ -125,8 +127,9 @@ class Storm:
 class Dispatchers:
     """Processes that deliver."""
 
-    def __init__(self, database: str, chat: str) -> None:
-        self._command = [sys.executable, "-m", "tests.core.outbox.dispatch", database, chat]
+    def __init__(self, database: str, chat: str, timeout: float) -> None:
+        module = ["-m", "tests.core.outbox.dispatch"]
+        self._command = [sys.executable, *module, database, chat, str(timeout)]
         self._running: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
+from draftsman.domain.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.outcome import Done
+from draftsman.domain.target import parse
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
 from tests.core.outbox.desk import CHAT, Desk
@@ -151,3 +152,15 @@ async def test_a_reminder_is_said_once_and_not_after_its_question(
     await desk.quiet(work.number)
     said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
     assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
+
+
+async def test_a_private_word_goes_to_one_target_and_names_who_may_see_it(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.queued(notify=("log", "slack:C1", "slack:C1/9.5"))
+    at = parse("slack:C1/9.5")
+    said = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
+    assert said == [1, 0]
+    (notice,) = [one for one in await told(rt, number) if one.kind is DeliveryKind.NOTICE]
+    assert (notice.channel, notice.thread) == (ChannelName.SLACK, "9.5")
+    assert await rt.outbox.notice(number, "b", "hello") == 3

@@ -37,7 +37,7 @@ SELECT job, ordinal, channel, target, thread, kinds::text[], outcomes::text[], c
  WHERE job = %(job)s
  ORDER BY ordinal
 
--- What services say to a job whose lock they hold, to the targets that want the kind.
+-- What services say to a job whose lock they hold, to the targets that want the kind, or to one.
 -- name: say
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind,
        payload, dedupe_key)
@@ -45,6 +45,8 @@ SELECT t.job, %(question)s, t.channel, t.target, t.thread, t.thread_key, %(kind)
        %(key)s
   FROM draftsman.job_targets t
  WHERE t.job = %(job)s AND %(kind)s = ANY (t.kinds)
+   AND (%(at)s::text IS NULL
+        OR t.channel || ':' || t.target || coalesce('/' || t.thread, '') = %(at)s)
    AND (%(question)s::int IS NULL OR EXISTS (
        SELECT FROM draftsman.job_questions q
         WHERE q.job = t.job AND q.ordinal = %(question)s AND q.status = 'open'))
