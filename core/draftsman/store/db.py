@@ -162,13 +162,12 @@ class Database:
         )
 
     async def _learn_enums(self, conn: Connection) -> None:
-        for name, kind in _ENUMS.items():
-            info = await EnumInfo.fetch(conn, f"draftsman.{name}")
-            if info is None:
-                raise SchemaOutdated(
-                    "the database has no draftsman schema, or an old one; run: draftsman migrate"
-                )
-            self._enums.append((info, kind))
+        found = {name: await EnumInfo.fetch(conn, f"draftsman.{name}") for name in _ENUMS}
+        if not any(found.values()):
+            raise SchemaOutdated(
+                "the database has no draftsman schema, or an old one; run: draftsman migrate"
+            )
+        self._enums = [(info, _ENUMS[name]) for name, info in found.items() if info is not None]
 
     async def _configure(self, conn: Connection) -> None:
         for info, kind in self._enums:
