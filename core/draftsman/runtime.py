@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import __version__, migrate
-from draftsman.domain import payload
+from draftsman.domain import payload, quiet
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
@@ -34,6 +34,7 @@ from draftsman.services.intake import Intake
 from draftsman.services.operate import Operate
 from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
+from draftsman.services.remind import Reminders
 from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
@@ -154,7 +155,10 @@ def policy(settings: Settings) -> Policy:
         ids = {Source.SLACK: person.slack, Source.TRELLO: person.trello}
         ids |= {Source.CLI: person.login, Source.TUI: person.login}
         known = {channel: value for channel, value in ids.items() if value}
-        people[name] = Person(name, frozenset(person.roles), known)
+        hours = quiet.parse(
+            person.quiet or settings.questions.quiet, person.timezone or settings.questions.timezone
+        )
+        people[name] = Person(name, frozenset(person.roles), known, hours)
     return Policy(people, settings.groups, settings.questions.self_approval)
 
 
@@ -223,7 +227,9 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
     told, fallback = targets(settings)
-    operate = Operate(db, people)
+    operate, asked = Operate(db, people), settings.questions
+    hours = quiet.parse(asked.quiet, asked.timezone)
+    reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
         db,
@@ -231,12 +237,12 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         people,
         limits,
         Intake(db, people, limits, told),
-        Questions(db, people, settings.questions.expires_in),
+        Questions(db, people, asked.expires_in, asked.escalate_to),
         operate,
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, limits),
-        Sweeps(db, people, settings.sweeps, lease, archives),
+        Sweeps(db, people, settings.sweeps, lease, archives, reminders),
         archives,
         Retries(db, operate),
         Outbox(db, people, told),

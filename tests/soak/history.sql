@@ -116,8 +116,10 @@ SELECT j.number, j.number * 10 + i,
 -- Of those that are open one in ten never expires, and thirty are due.
 -- name: questions
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text, freeform_allowed,
-       digest, resolution, asked_at, expires_at, answered_at)
-SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input', 'seed',
+       on_expire, digest, resolution, asked_at, expires_at, answered_at)
+SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input',
+       CASE WHEN q.status = 'open' AND j.number %% 3 = 0 THEN 'escalate' ELSE 'expire'
+       END::draftsman.on_expire, 'seed',
        CASE q.status WHEN 'answered' THEN '{"outcome": "answered", "via": "person", "text": "red"}'
                      WHEN 'expired' THEN '{"outcome": "expired", "via": "system"}' END::jsonb,
        j.created_at,
@@ -131,6 +133,16 @@ SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input',
                                   WHEN j.status = 'expired' THEN 'expired'
                                   ELSE 'open' END)::draftsman.question_status AS status) q
  WHERE j.run_count = 2 OR j.status IN ('expired', 'waiting_for_input', 'waiting_for_approval')
+
+-- Of those that are open and expire, fifty are to be reminded of; one in three goes to others then.
+-- name: times
+INSERT INTO draftsman.question_times (job, question, since, remind_at, reminders, escalate_to)
+SELECT job, ordinal, asked_at,
+       CASE WHEN status = 'open' AND expires_at IS NOT NULL
+            THEN now() + (job - %(waiting)s - 50) * interval '1 minute' END,
+       CASE WHEN status = 'open' THEN 0 ELSE 2 END,
+       CASE WHEN on_expire = 'escalate' THEN 'leads' END
+  FROM draftsman.job_questions
 
 -- Each answered question has an accepted answer and a refused one; each expired one a late one.
 -- name: answers

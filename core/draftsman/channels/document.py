@@ -67,6 +67,7 @@ def _question(question: Question) -> dict[str, Any]:
         "freeform": question.freeform_allowed,
         "context": question.context_snippet,
         "expires_at": question.expires_at.isoformat() if question.expires_at else None,
+        "escalated_to": question.escalate_to if question.escalated_at else None,
         "resolution": question.resolution,
     }
     said = settled(question) if question.resolution else how_to_answer(question)

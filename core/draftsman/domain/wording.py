@@ -51,6 +51,8 @@ def asking(question: Question) -> Iterator[str]:
     for place, choice in enumerate(question.choices, 1):
         note = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {place}  {choice['label']}{note}"
+    if question.escalated_at is not None:
+        yield f"nobody answered in time: it goes to {question.escalate_to} as well"
     if question.expires_at is not None:
         yield f"expires at {question.expires_at.isoformat(timespec='seconds')}"
     yield how_to_answer(question)

@@ -14,6 +14,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_here
 from draftsman.services.archives import Archives
 from draftsman.services.operate import next_in_chain
+from draftsman.services.remind import Reminders
 from draftsman.settings import SweepSettings
 from draftsman.store import sweeps as store
 from draftsman.store import workers
@@ -38,6 +39,7 @@ class Sweeps:
         settings: SweepSettings,
         lease: float,
         archives: Archives,
+        reminders: Reminders,
     ) -> None:
         self._db = db
         self._policy = policy
@@ -45,6 +47,7 @@ class Sweeps:
         self._lease = lease
         self.names: Final[dict[str, Callable[[store.Term], Awaitable[int]]]] = {
             "expire": self.expire,
+            "remind": reminders.remind,
             "promote": self.promote,
             "rescue": self.rescue,
             "reap": self.reap,
@@ -60,8 +63,14 @@ class Sweeps:
         return await self.names[name](store.Term())
 
     async def expire(self, term: store.Term) -> int:
-        """Close questions whose time is over: expire, default or continue."""
-        return await self._bounded(lambda conn: store.expire(conn, term, self._settings.limit))
+        """Escalate or close questions whose time is over: expire, default or continue."""
+        limit = self._settings.limit
+
+        async def work(conn: Connection) -> int:
+            escalated = await store.escalate(conn, term, limit)
+            return escalated + await store.expire(conn, term, limit)
+
+        return await self._bounded(work)
 
     async def promote(self, term: store.Term) -> int:
         """Queue scheduled and retrying jobs that are due."""

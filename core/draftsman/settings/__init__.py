@@ -142,6 +142,9 @@ class Settings(BaseSettings):
         for group, members in self.groups.items():
             if unknown := [name for name in members if name not in self.people]:
                 raise ValueError(f"groups.{group} names {unknown[0]!r}, who is not in people")
+        wanted = self.questions.escalate_to
+        if wanted is not None and wanted not in self.groups and wanted not in self.people:
+            raise ValueError(f"questions.escalate_to names {wanted!r}: no group, and no person")
         for channel in ("login", "slack", "trello"):
             owners: dict[str, str] = {}
             for name, person in self.people.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -20,6 +21,29 @@ UserPath = Annotated[Path, BeforeValidator(_expanded)]
 _WEEK = 86_400.0 * 7
 _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
+
+
+def _is_a_zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ValueError("no time zone that is known here; give one like Europe/Berlin") from None
+    return value
+
+
+def _leaves_time(value: str) -> str:
+    if value[:5] == value[6:]:
+        raise ValueError("quiet hours that never end; give two different times, or none")
+    return value
+
+
+_Hours = Annotated[
+    str, Field(pattern=r"\A(none|([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)\z")
+]
+Hours = Annotated[_Hours, AfterValidator(_leaves_time)]
+"""Of every day, like `22:00-07:00`; `none`: none."""
+Zone = Annotated[str, AfterValidator(_is_a_zone)]
+"""A name of the IANA time zone database."""
 
 
 class Section(BaseModel):
@@ -104,6 +128,12 @@ class QuestionSettings(Section):
     """Seconds until a question expires (24 h, seed 003); `never` in TOML is written as 0."""
     self_approval: bool = False
     """Whether the requester of a job may approve its gates."""
+    escalate_to: str | None = Field(None, min_length=1)
+    """Group or person whom questions escalate to that name nobody."""
+    quiet: Hours | None = None
+    """Quiet hours of whoever has none of their own: no reminders; None: at any time."""
+    timezone: Zone = "UTC"
+    """Time zone of whoever has none of their own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -219,6 +249,10 @@ class PersonSettings(Section):
     slack: str | None = None
     trello: str | None = None
     roles: tuple[Role, ...] = ()
+    timezone: Zone | None = None
+    """Where they live; None: as questions have it."""
+    quiet: Hours | None = None
+    """When they are not reminded, by their own clock; None: as questions have it."""
 
 
 class NotificationSettings(Section):

@@ -167,11 +167,12 @@ class Database:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
             known = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
-        if not _ENUMS.keys() <= known.keys():
+        found = known.keys() & _ENUMS.keys()
+        if not found:
             raise SchemaOutdated(
                 "the database has no draftsman schema, or an old one; run: draftsman migrate"
             )
-        self._enums = [(known[name], kind) for name, kind in _ENUMS.items()]
+        self._enums = [(known[name], kind) for name, kind in _ENUMS.items() if name in found]
 
     async def _configure(self, conn: Connection) -> None:
         for info, kind in self._enums:

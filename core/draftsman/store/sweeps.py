@@ -44,6 +44,11 @@ async def expire(conn: Connection, term: Term, limit: int) -> int:
     return len(await rows(conn, _Q["expire"], term.params(limit)))
 
 
+async def escalate(conn: Connection, term: Term, limit: int) -> int:
+    """Put questions whose time is over to others as well, once; return how many."""
+    return len(await rows(conn, _Q["escalate"], term.params(limit)))
+
+
 async def promote(conn: Connection, term: Term, limit: int) -> int:
     """Queue what is due; return how many."""
     return len(await rows(conn, _Q["promote"], term.params(limit)))

@@ -70,7 +70,7 @@ def test_good_ones_are_taken(type: str) -> None:
         (
             "send_notification",
             {"text": "a", "targets": ["C1"]},
-            "targets: 'C1' is no target; give log",
+            "'C1' is no target; give log",
         ),
     ],
     ids=str,

@@ -64,6 +64,13 @@ QUESTIONS = [
     ("key = ''", "job_questions_key_check"),
     ("ordinal = 0", "job_questions_ordinal_check"),
 ]
+TIMES = [
+    ("reminders = 4, remind_at = NULL", "question_times_few"),
+    ("reminders = 3, remind_at = now()", "question_times_few"),
+    ("reminders = -1", "question_times_few"),
+    ("escalated_at = now()", "question_times_escalated"),
+    ("escalate_to = ''", "question_times_escalate_to_check"),
+]
 GATES = ["choices = '[{}]'", "freeform_allowed = true", "on_expire = 'continue'"]
 ROWS = [
     (
@@ -179,8 +186,17 @@ async def test_a_question_has_the_columns_of_its_status(
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
+@pytest.mark.parametrize(("change", "constraint"), TIMES)
+async def test_a_question_is_reminded_of_three_times_at_most_and_escalates_to_somebody(
+    make: Factory, conn: Connection, change: str, constraint: str
+) -> None:
+    await make.asked()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.question_times SET {change}")
+
+
 @pytest.mark.parametrize("change", GATES)
-async def test_a_gate_takes_a_decision_and_can_only_expire(
+async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
     await make.asked(GATE)
@@ -238,7 +254,8 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         "SELECT DISTINCT conname FROM pg_constraint"
         " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
     )
-    tried = {entry[-1] for table in (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, ROWS) for entry in table}
+    tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS)
+    tried = {entry[-1] for table in tables for entry in table}
     tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
     assert {name for (name,) in known} == tried
 

@@ -63,6 +63,20 @@ BREAK = {
         " WHERE status = 'superseded'"
     ),
     "one_of_a_thread_has_its_turn": "UPDATE draftsman.deliveries SET next_attempt_at = NULL",
+    "question_is_escalated_once": (
+        "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
+        " VALUES (%(ask)s, 'question_escalated', 'a', '{\"question\": 1}')"
+    ),
+    "escalating_question_names_others": (
+        "UPDATE draftsman.job_questions SET on_expire = 'escalate' WHERE job = %(ask)s"
+    ),
+    "reminders_are_few": "UPDATE draftsman.question_times SET reminders = 4, remind_at = NULL",
+    "reminders_are_counted": (
+        "UPDATE draftsman.deliveries SET kind = 'reminder' WHERE kind = 'question'"
+    ),
+    "closed_question_is_not_reminded_of": (
+        "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
+    ),
     "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }
 
@@ -94,7 +108,7 @@ async def test_a_violation_is_found_and_names_its_job(
 async def _without_guards(conn: Connection) -> None:
     """Take away what keeps the data sound, as a hand with psql, or a bug, might."""
     await conn.execute("SET session_replication_role = replica")
-    for table in ("jobs", "job_questions", "deliveries"):
+    for table in ("jobs", "job_questions", "question_times", "deliveries"):
         checks = await conn.execute(
             "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = %s::regclass",
             (f"draftsman.{table}",),

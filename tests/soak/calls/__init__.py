@@ -16,6 +16,7 @@ from tests.soak.calls import (
     pages,
     progress,
     questions,
+    reminders,
     settle,
     sweeps,
 )
@@ -30,6 +31,7 @@ CALLS: Final[dict[str, Call]] = {
     **pages.CALLS,
     **progress.CALLS,
     **questions.CALLS,
+    **reminders.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }

@@ -61,6 +61,7 @@ def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
 
 CALLS: Final[dict[str, Call]] = {
     **_both("expire", sweeps.expire, 600),
+    **_both("escalate", sweeps.escalate, 600),
     **_both("promote", sweeps.promote, 1200),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),

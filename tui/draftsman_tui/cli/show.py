@@ -17,6 +17,7 @@ from draftsman_tui.cli.artifacts import size
 from draftsman_tui.cli.deliveries import brief
 from draftsman_tui.cli.jobs import status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
+from draftsman_tui.cli.questions import escalated
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -162,6 +163,8 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
         words(ended, "yellow" if ended == "open" else "green"),
         f"  {one_line(question.text)}",
     )
+    if question.escalated_at:
+        yield words(f"    {escalated(question)}", "yellow")
     if said or by:
         why = f": {how['reason']}" if how.get("reason") else ""
         value = f"{one_line(str(said))}, " if said else ""

@@ -188,3 +188,45 @@ SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
   FROM draftsman.deliveries
  WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
+
+-- name: question_is_escalated_once
+SELECT e.job, count(*) || ' escalations of question ' || (e.payload ->> 'question')
+  FROM draftsman.job_events e
+  LEFT JOIN draftsman.question_times t
+    ON t.job = e.job AND t.question = (e.payload ->> 'question')::int
+ WHERE e.kind = 'question_escalated'
+ GROUP BY e.job, e.payload ->> 'question'
+HAVING count(*) > 1 OR max(t.escalated_at) IS NULL
+ LIMIT 100
+
+-- name: escalating_question_names_others
+SELECT q.job, 'question ' || q.ordinal || ' escalates to nobody'
+  FROM draftsman.job_questions q
+ WHERE q.on_expire = 'escalate'
+   AND NOT EXISTS (SELECT FROM draftsman.question_times t
+                    WHERE t.job = q.job AND t.question = q.ordinal AND t.escalate_to IS NOT NULL)
+ LIMIT 100
+
+-- name: reminders_are_few
+SELECT job, 'question ' || question || ' has had ' || reminders || ' reminders'
+  FROM draftsman.question_times
+ WHERE reminders NOT BETWEEN 0 AND 3
+ LIMIT 100
+
+-- Those that stand in for a dead one excepted.
+-- name: reminders_are_counted
+SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' || d.question
+              || ', of ' || coalesce(max(t.reminders), 0)
+  FROM draftsman.deliveries d
+  LEFT JOIN draftsman.question_times t ON t.job = d.job AND t.question = d.question
+ WHERE d.kind = 'reminder' AND d.of_delivery IS NULL
+ GROUP BY d.job, d.question, d.thread_key
+HAVING count(*) > coalesce(max(t.reminders), 0)
+ LIMIT 100
+
+-- name: closed_question_is_not_reminded_of
+SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people are to be reminded'
+  FROM draftsman.question_times t
+  JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
+ WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
+ LIMIT 100

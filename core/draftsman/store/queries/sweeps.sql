@@ -1,10 +1,69 @@
 -- Maintenance. Each statement carries the leader's lease (a NULL term: run by hand), is bounded,
 -- and harms nothing when two leaders run it: candidates unlocked, jobs locked, condition repeated.
 
+-- A question that nobody answered in time goes to others as well, once: it stays open for as long
+-- again as it was, and every target is asked anew, where the first copy does not still wait.
+-- name: escalate
+WITH candidates AS (
+    SELECT q.job FROM draftsman.job_questions q
+      JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+     WHERE q.status = 'open' AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
+       AND t.escalated_at IS NULL
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY q.expires_at
+     LIMIT %(limit)s
+), locked AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+      JOIN candidates c ON c.job = j.number
+     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), escalated AS (
+    UPDATE draftsman.job_questions q
+       SET expires_at = draftsman.now()
+               + make_interval(secs => extract(epoch FROM q.expires_at - q.asked_at)::float8),
+           approvers = array_append(array_remove(q.approvers, t.escalate_to), t.escalate_to)
+      FROM locked l
+      JOIN draftsman.question_times t ON t.job = l.number AND t.escalated_at IS NULL
+     WHERE q.job = l.number AND q.ordinal = t.question AND q.status = 'open'
+       AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
+    RETURNING q.job, q.ordinal, q.key, q.expires_at, t.escalate_to
+), marked AS (
+    UPDATE draftsman.question_times t
+       SET escalated_at = draftsman.now()
+      FROM escalated e
+     WHERE t.job = e.job AND t.question = e.ordinal
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT job, 'question_escalated', 'system',
+           jsonb_build_object('question', ordinal, 'key', key, 'escalate_to', escalate_to,
+                              'expires_at', expires_at)
+      FROM escalated
+), told AS (
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT t.job, e.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+           'question:' || e.ordinal || ':escalated'
+      FROM escalated e
+      JOIN draftsman.job_targets t ON t.job = e.job
+     WHERE 'question' = ANY (t.kinds)
+       AND NOT EXISTS (SELECT FROM draftsman.deliveries d
+                        WHERE d.job = e.job AND d.question = e.ordinal AND d.kind = 'question'
+                          AND d.thread_key = t.thread_key AND d.status = 'pending')
+     ORDER BY t.job, t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT job FROM escalated
+
 -- name: expire
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
      WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
+       AND (q.on_expire <> 'escalate' OR EXISTS (
+           SELECT FROM draftsman.question_times t
+            WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL))
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
@@ -39,10 +98,10 @@ WITH candidates AS (
       FROM closed
 ), moved AS (
     UPDATE draftsman.jobs j
-       SET status = CASE WHEN c.on_expire = 'expire' THEN 'expired' ELSE 'resumed'
+       SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
-           finished_at = CASE WHEN c.on_expire = 'expire' THEN draftsman.now() END,
-           queued_at = CASE WHEN c.on_expire = 'expire' THEN j.queued_at ELSE draftsman.now() END,
+           finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
+           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
       FROM closed c
      WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
@@ -77,12 +136,13 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
 
--- Seconds until the earliest due job or expiring question; NULL when there is none.
+-- Seconds until the earliest due job, expiring question or reminder; NULL when there is none.
 -- name: next_due
 SELECT extract(epoch FROM least(
            (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.jobs
              WHERE status IN ('scheduled', 'retrying')),
-           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'))
+           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
+           (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL))
        - draftsman.now())::float8
 
 -- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A

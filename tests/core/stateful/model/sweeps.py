@@ -45,9 +45,10 @@ class Model(Intake, Asking):
             self.leader_until = self.now
 
     def expire(self, term: Term) -> int:
-        found = [job for job in self.jobs if job.open and self._over(job.open)]
         if not self.leads(term):
             return 0
+        changed = self._escalate()
+        found = [job for job in self.jobs if job.open and self._over(job.open)]
         for job in found:
             item = job.open
             assert item is not None
@@ -56,8 +57,31 @@ class Model(Intake, Asking):
             item.status = "answered" if default else "expired"
             item.outcome = "answered" if default else "expired"
             job.trail.append("question_expired")
-            job.move("expired" if item.on_expire == "expire" else "resumed")
+            job.move("expired" if item.on_expire in ("expire", "escalate") else "resumed")
+        return changed + len(found)
+
+    def _escalate(self) -> int:
+        found = [job for job in self.jobs if job.open and self._escalates(job.open)]
+        for job in found:
+            item = job.open
+            assert item is not None
+            assert item.expires is not None
+            item.escalated = True
+            item.approvers = (*(name for name in item.approvers if name != "leads"), "leads")
+            item.expires = self.now + item.expires - item.asked
+            item.timed(self.now)
+            job.trail.append("question_escalated")
         return len(found)
+
+    def remind(self, term: Term) -> int:
+        """Pass points in silence: nobody is told in the examples."""
+        found = [job.open for job in self.jobs if job.open and job.open.remind is not None]
+        due = [item for item in found if item.remind is not None and item.remind <= self.now]
+        if not self.leads(term):
+            return 0
+        for item in due:
+            item.plan(self.now)
+        return len(due)
 
     def promote(self, term: Term) -> int:
         late = {"scheduled", "retrying"}
