@@ -16,7 +16,7 @@ from draftsman.domain.delivery import (
 from draftsman.domain.target import parse
 from draftsman.store import deliveries
 from draftsman.store.db import Connection
-from tests.soak.calls.call import MIDDLE, NEWEST, Call, last_of
+from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
 """A job that waits and tells where it is."""
@@ -50,6 +50,11 @@ def _finish(end: End, fallback: str | None = None) -> Call:
     return _with(lambda conn, item: deliveries.finish(conn, item, end, target))
 
 
+def _notify(*targets: str) -> Call:
+    at = [parse(text) for text in targets]
+    return Call(lambda conn: deliveries.notify(conn, RUNNING[0], "n", {"text": "hello"}, at))
+
+
 async def _dead(conn: Connection) -> list[int]:
     return [seq for seq, _ in await deliveries.all_dead(conn, 100)]
 
@@ -69,6 +74,9 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.say": Call(
         lambda conn: deliveries.say(conn, WAITS, DeliveryKind.NOTICE, "n", {"text": "hello"})
     ),
+    "deliveries.notify": _notify("webhook:ops", "slack:C1"),
+    "deliveries.notify: the job's own": _notify(),
+    "deliveries.said": Call(lambda conn: deliveries.said(conn, TOLD, "result")),
     "deliveries.claim": _claim(),
     "deliveries.claim: the rest": _claim("C3", ("C4", "C5")),
     "deliveries.next_due": Call(lambda conn: deliveries.next_due(conn, ChannelName.SLACK)),
