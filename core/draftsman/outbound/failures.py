@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import email.utils
+import os
+import socket
 import ssl
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -37,7 +39,7 @@ def translate(error: Exception, where: str) -> Failure:
         if isinstance(inner, h11.RemoteProtocolError) and inner.error_status_hint == 431:
             return _failure(where, "its headers are too large to be read", "header_too_large")
         if isinstance(inner, OSError) and (name := errno_name(inner)) is not None:
-            return _failure(where, inner.strerror or name, name)
+            return _failure(where, _said(inner), name)
     code = next((code for kind, code in _CODES if isinstance(error, kind)), None)
     return _failure(where, str(error) or type(error).__name__, code)
 
@@ -70,6 +72,13 @@ def _date(text: str) -> datetime | None:
     except (ValueError, TypeError, IndexError, OverflowError):
         return None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def _said(error: OSError) -> str:
+    """Return the system's words; asyncio has its own for a connection that failed."""
+    if isinstance(error, socket.gaierror) or error.errno is None:
+        return error.strerror or type(error).__name__
+    return os.strerror(error.errno)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

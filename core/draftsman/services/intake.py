@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
+from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
@@ -94,10 +95,14 @@ class Intake:
 
     def _told(self, item: Invocation) -> list[Target]:
         """Return who is told of a request; raises UsageError also for whom it is itself to tell."""
+        told = self._targets.of(item)
         if item.type == _TELLS and item.type not in self._limits.replaced:
-            for text in payload.places(item.payload):
-                self._targets.check(parse(text))
-        return self._targets.of(item)
+            named = [parse(text) for text in payload.places(item.payload)]
+            for target in named:
+                self._targets.check(target)
+            if not named and not any(DeliveryKind.NOTICE in target.kinds for target in told):
+                raise UsageError("nobody would hear it: name targets in its payload, or --notify")
+        return told
 
     async def _send(
         self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str

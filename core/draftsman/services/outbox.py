@@ -111,9 +111,7 @@ class Outbox:
 
         if found := await self._db.arrow(work):
             return found
-        raise UsageError(
-            f"D-{lease.job} tells nobody: name targets in its payload, or submit it with --notify"
-        )
+        raise UsageError(f"D-{lease.job} tells nobody: name targets, or submit it with --notify")
 
     async def remind(self, job: int, question: int, key: str, text: str) -> int:
         """Remind the targets of a job of a question that is open, once for a key."""

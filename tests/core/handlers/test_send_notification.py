@@ -88,12 +88,22 @@ async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> N
     assert line["data"]["text"].endswith("b")
 
 
-async def test_a_message_for_nobody_fails_and_says_what_to_do(mine: Runtime, make: Factory) -> None:
-    job = await sent(mine, make, {"text": "up"})
-    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == (
-        f"D-{job.number} tells nobody: name targets in its payload, or submit it with --notify"
-    )
+@pytest.mark.parametrize("notify", [(), ("none",)])
+async def test_a_message_for_nobody_is_refused(
+    mine: Runtime, make: Factory, notify: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match="nobody would hear it: name targets in its payload"):
+        await people(mine, make).queued(
+            type="send_notification", payload={"text": "up"}, notify=notify
+        )
+
+
+async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
+    rt: Runtime, make: Factory
+) -> None:
+    work = await make.running()
+    with pytest.raises(UsageError, match=rf"{work.name} tells nobody: name targets, or submit"):
+        await rt.outbox.notify(work.lease, "k", [], "up")
 
 
 @pytest.mark.parametrize(
