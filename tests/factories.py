@@ -75,6 +75,21 @@ class Factory:
         assert await self.rt.settle.failure(work, failure) is Status.RETRYING
         return work.number
 
+    async def set_due(self, number: int, seconds: float) -> None:
+        """Let a job that is retrying be due so many seconds from now."""
+        async with self.rt.db.connection() as conn:
+            await conn.execute(
+                "UPDATE draftsman.jobs SET next_retry_at = draftsman.now()"
+                " + make_interval(secs => %s) WHERE number = %s",
+                (seconds, number),
+            )
+
+    async def due(self, number: int) -> None:
+        """Let a job that is retrying be tried now."""
+        await self.set_due(number, 0)
+        await self.rt.sweeps.promote(Term())
+        assert (await self.rt.inspect.job(number)).status is Status.QUEUED
+
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to its good end."""
         work = await self.running(**fields)

@@ -18,6 +18,7 @@ from psycopg.types.enum import EnumInfo, register_enum
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.run import RunStatus
@@ -52,6 +53,9 @@ _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "question_status": QuestionStatus,
     "on_expire": OnExpire,
     "on_deny": OnDeny,
+    "delivery_channel": ChannelName,
+    "delivery_kind": DeliveryKind,
+    "delivery_status": DeliveryStatus,
 }
 _BEHIND = (
     errors.UndefinedTable,
@@ -163,11 +167,12 @@ class Database:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
             known = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
-        if not _ENUMS.keys() <= known.keys():
+        found = known.keys() & _ENUMS.keys()
+        if not found:
             raise SchemaOutdated(
                 "the database has no draftsman schema, or an old one; run: draftsman migrate"
             )
-        self._enums = [(known[name], kind) for name, kind in _ENUMS.items()]
+        self._enums = [(known[name], kind) for name, kind in _ENUMS.items() if name in found]
 
     async def _configure(self, conn: Connection) -> None:
         for info, kind in self._enums:
