@@ -113,11 +113,6 @@ class Outbox:
             return found
         raise UsageError(f"D-{lease.job} tells nobody: name targets, or submit it with --notify")
 
-    async def remind(self, job: int, question: int, key: str, text: str) -> int:
-        """Remind the targets of a job of a question that is open, once for a key."""
-        what = f"reminder:{question}:{key}"
-        return await self._say(job, DeliveryKind.REMINDER, what, {"text": text}, question)
-
     async def file(self, job: int, name: str) -> int:
         """Send the newest artifact of that name to the targets of a job, once; return to how many.
 
@@ -136,7 +131,6 @@ class Outbox:
         kind: DeliveryKind,
         key: str,
         payload: dict[str, Any],
-        question: int | None = None,
         at: Target | None = None,
     ) -> int:
         payload = bounded(payload, PAYLOAD_LIMIT, f"a {kind}")
@@ -144,6 +138,6 @@ class Outbox:
         async def work(conn: Connection) -> int:
             if not await store.lock(conn, job):
                 raise NotFound(f"there is no job D-{job}; see: draftsman jobs")
-            return await store.say(conn, job, kind, key, payload, question, at)
+            return await store.say(conn, job, kind, key, payload, at)
 
         return await self._db.arrow(work)

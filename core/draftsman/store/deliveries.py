@@ -104,7 +104,6 @@ async def say(
     kind: DeliveryKind,
     key: str,
     payload: dict[str, Any],
-    question: int | None = None,
     at: Target | None = None,
 ) -> int:
     """Write a message to every target that wants its kind, or to one; return how many.
@@ -115,7 +114,7 @@ async def say(
     place = None if at is None else f"{at.channel}:{at.target}"
     if at is not None and at.thread:
         place = f"{place}/{at.thread}"
-    return await execute(conn, _Q["say"], {**params, "question": question, "at": place})
+    return await execute(conn, _Q["say"], {**params, "at": place})
 
 
 async def notify(

@@ -9,9 +9,11 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.target import parse
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
 from tests.core.outbox.desk import CHAT, Desk
 from tests.core.outbox.rows import shape, told
-from tests.factories import GATE, Factory
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
 from tests.support.http import Reply, Request
 from tests.support.people import People
 
@@ -139,16 +141,15 @@ async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, desk: Desk) -
     assert kinds[-1] == "attachment_uploaded"
 
 
-async def test_a_reminder_is_said_once_and_not_after_its_question(
-    make: Factory, rt: Runtime, desk: Desk
+async def test_a_reminder_is_rewritten_with_its_question(
+    make: Factory, rt: Runtime, desk: Desk, clock: Clock
 ) -> None:
-    work = await make.asked(**CHAT)
-    assert await rt.outbox.remind(work.number, 1, "half", "still waiting") == 1
-    assert await rt.outbox.remind(work.number, 1, "half", "still waiting") == 0
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
+    await clock.forward(600)
+    assert await rt.sweeps.names["remind"](Term()) == 1
     await desk.open()
     await desk.quiet(work.number)
     await make.answer(work.number, "red")
-    assert await rt.outbox.remind(work.number, 1, "late", "still waiting") == 0
     await desk.quiet(work.number)
     said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
     assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"

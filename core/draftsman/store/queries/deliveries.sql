@@ -39,17 +39,13 @@ SELECT job, ordinal, channel, target, thread, kinds::text[], outcomes::text[], c
 
 -- What services say to a job whose lock they hold, to the targets that want the kind, or to one.
 -- name: say
-INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind,
-       payload, dedupe_key)
-SELECT t.job, %(question)s, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s,
-       %(key)s
+INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
+       dedupe_key)
+SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s, %(key)s
   FROM draftsman.job_targets t
  WHERE t.job = %(job)s AND %(kind)s = ANY (t.kinds)
    AND (%(at)s::text IS NULL
         OR t.channel || ':' || t.target || coalesce('/' || t.thread, '') = %(at)s)
-   AND (%(question)s::int IS NULL OR EXISTS (
-       SELECT FROM draftsman.job_questions q
-        WHERE q.job = t.job AND q.ordinal = %(question)s AND q.status = 'open'))
  ORDER BY t.ordinal
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
