@@ -11,7 +11,7 @@ from draftsman.domain.outcome import Done
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from tests.factories import Factory
-from tests.support.waits import background
+from tests.support.waits import background, until
 from tests.tui.cli.running import Cli, Terminal
 
 
@@ -31,9 +31,12 @@ async def test_the_trail_of_one_job(cli: Cli, make: Factory) -> None:
     assert after == found[2:]
 
 
-async def test_a_cursor_goes_through_everything_without_a_gap(cli: Cli, make: Factory) -> None:
+async def test_a_cursor_goes_through_everything_without_a_gap(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
     for _ in range(3):
         await make.completed()
+    await _in_the_feed(rt, 3 * 4)
     everything = (await cli("events", "--json")).lines
     assert len(everything) == 3 * 4
     seen = [everything[0]]
@@ -49,6 +52,7 @@ async def test_more_than_a_page_of_one_transaction_is_shown_whole(
 ) -> None:
     many = [invocation(type="noop", key=f"k{n}") for n in range(1001)]
     numbers = {made.number for made in await rt.intake.submit_many(many, make.owner)}
+    await _in_the_feed(rt, len(many))
     found = (await cli("events", "--json")).lines
     assert len(found) == 1001
     assert {one["job"] for one in found} == numbers
@@ -114,3 +118,12 @@ async def test_logs_cannot_drive_a_terminal_and_events_take_one_line(
     assert shown.end() == 0
     assert len(shown.plain.splitlines()) == 4
     assert max(map(len, shown.plain.splitlines())) <= 80
+
+
+async def _in_the_feed(rt: Runtime, events: int) -> None:
+    """Wait for transactions in other tests' databases: the feed stays behind the oldest of all."""
+
+    async def look() -> bool:
+        return len(await rt.inspect.feed(limit=events)) >= events
+
+    await until(look, "the feed")
