@@ -154,6 +154,22 @@ async def test_a_key_is_said_once_and_only_by_who_owns_the_job(rt: Runtime, make
     ]
 
 
+async def test_a_run_that_died_before_its_record_is_followed_by_no_second_message(
+    mine: Runtime, make: Factory
+) -> None:
+    payload = {"text": "up", "targets": ["log"]}
+    work = await people(mine, make).running(
+        type="send_notification", queue="default", payload=payload
+    )
+    step, _ = await mine.checkpoints.begin_step(work.lease, "notify")
+    first = await mine.outbox.notify(work.lease, step.invocation_id, ["log"], "up")
+    assert await mine.settle.hand_back(work, "shutdown") is S.RESUMED
+    async with built_in(mine):
+        job = await reaches(mine, work.number, S.COMPLETED)
+    assert job.result == {"deliveries": first}
+    assert await notices(mine, work.number) == [("log:log", "up")]
+
+
 async def test_any_handler_may_tell_people(mine: Runtime, make: Factory) -> None:
     async def handler(ctx: RunContext) -> Done:
         return Done({"told": await ctx.notify("half way", ["log"])})

@@ -96,7 +96,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.dead": Call(lambda conn: deliveries.dead(conn, [1, 2, 3])),
     "deliveries.dead_of_job": Call(lambda conn: deliveries.dead_of_job(conn, TOLD, 100)),
     "deliveries.all_dead": Call(_dead),
-    "deliveries.redeliver": Call(_revive),
+    "deliveries.redeliver": Call(_revive, 600),
     "deliveries.known": Call(lambda conn: deliveries.known(conn, [1, 2, 3])),
     "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
 }

@@ -127,6 +127,7 @@ WITH RECURSIVE first AS (
       FROM chain c
       JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
        AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
+       AND NOT starts_with(j.idempotency_key, 'auto:')
 )
 SELECT number, status, retry_of, chain_length, last_error FROM chain
  ORDER BY chain_length

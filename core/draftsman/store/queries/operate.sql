@@ -73,10 +73,12 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
        (SELECT n.number FROM draftsman.jobs n
          WHERE n.type = j.type AND n.retry_of = j.number
            AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
-               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1))
+               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
+           AND NOT starts_with(n.idempotency_key, 'auto:'))
            AS followed_by
   FROM draftsman.jobs j
- WHERE j.status = %(status)s AND j.number > %(after)s
+ WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
+   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807)
  ORDER BY j.status, j.number
  LIMIT %(limit)s
 

@@ -61,9 +61,9 @@ SELECT job FROM escalated
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
      WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
-       AND (q.on_expire <> 'escalate' OR EXISTS (
-           SELECT FROM draftsman.question_times t
-            WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL))
+       AND (q.on_expire <> 'escalate'
+            OR (SELECT t.escalated_at FROM draftsman.question_times t
+                 WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
@@ -90,6 +90,9 @@ WITH candidates AS (
                ELSE jsonb_build_object('outcome', 'expired', 'via', 'system') END
       FROM locked l
      WHERE q.job = l.number AND q.status = 'open' AND q.expires_at <= draftsman.now()
+       AND (q.on_expire <> 'escalate'
+            OR (SELECT t.escalated_at FROM draftsman.question_times t
+                 WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
     RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution
 ), noted AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
@@ -101,7 +104,8 @@ WITH candidates AS (
        SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
            finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
-           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at ELSE draftsman.now() END,
+           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at
+                       ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
       FROM closed c
      WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
