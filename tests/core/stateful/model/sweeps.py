@@ -148,10 +148,11 @@ class Model(Intake, Asking):
         if job.status == "claimed":
             job.move(job.claimed_from or "")
             return
-        spent = job.attempts >= job.wanted.max_attempts or self._chain_is_over(job)
+        spent = job.attempts >= job.wanted.max_attempts
         status = {"retry": "retrying", "resume": "resumed"}.get(job.wanted.on_lost, "failed")
         if not job.cancel and not spent:
             job.attempts += 1
+        spent = spent or self._chain_is_over(job)
         if status == "retrying" and not spent and not job.cancel:
             job.due = self.now + exp(min(10, job.attempts))
         status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
