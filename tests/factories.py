@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -15,8 +16,10 @@ from draftsman.domain.question import Ask, QuestionKind
 from draftsman.domain.run import Claimed
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman.services.claim import WAIT
 from draftsman.services.intake import invocation
 from draftsman.store import workers
+from draftsman.store.claim import exchange
 from draftsman.store.sweeps import Term
 
 QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
@@ -32,6 +35,8 @@ class Factory:
         self.rt = rt
         self.owner = owner
         self.worker = uuid4()
+        self._line = rt.db.line()
+        self._claiming = asyncio.Lock()
 
     async def queued(self, *, actor: Actor | None = None, **fields: Any) -> int:
         """Submit a job; return its number."""
@@ -156,8 +161,17 @@ class Factory:
     async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> Claimed:
         worker = fields.pop("worker", self.worker)
         job = await self.rt.inspect.job(number or await self.queued(**fields))
-        claim = self.rt.claim(worker, (job.queue,))
-        got = await claim.exchange([], types=[job.type], skip=[], free=free, ahead=ahead)
+        async with self._claiming, self._line.connection(WAIT) as conn:
+            got = await exchange(
+                conn,
+                [],
+                worker=worker,
+                queues=[job.queue],
+                types=[job.type],
+                skip=[],
+                free=free,
+                ahead=ahead,
+            )
         assert [work.number for work in got] == [job.number]
         return got[0]
 

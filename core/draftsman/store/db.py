@@ -12,6 +12,7 @@ from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import ConnStatus
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
@@ -74,8 +75,13 @@ class Database:
         self.url = url
         self._settings = settings
         self._read_only = read_only
-        self._enums: list[tuple[EnumInfo, type[StrEnum]]] = []
+        self._adapters = AdaptersMap(psycopg.adapters)
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._how: dict[str, Any] = {
+            "autocommit": True,
+            "application_name": "draftsman",
+            "context": self._adapters,
+        }
         self._lines: list[Line] = []
 
     async def open(self) -> None:
@@ -88,7 +94,7 @@ class Database:
             min_size=1,
             max_size=self._settings.pool_size,
             timeout=self._settings.connect_timeout,
-            kwargs={"autocommit": True, "application_name": "draftsman"},
+            kwargs=self._how,
             configure=self._configure,
             reconnect_timeout=RECONNECT,
             open=False,
@@ -158,9 +164,8 @@ class Database:
     async def _connect(self, url: str) -> Connection:
         return await AsyncConnection.connect(
             url,
-            autocommit=True,
             connect_timeout=max(2, round(self._settings.connect_timeout)),
-            application_name="draftsman",
+            **self._how,
         )
 
     async def _learn_enums(self, conn: Connection) -> None:
@@ -172,11 +177,12 @@ class Database:
             raise SchemaOutdated(
                 "the database has no draftsman schema, or an old one; run: draftsman migrate"
             )
-        self._enums = [(known[name], kind) for name, kind in _ENUMS.items() if name in found]
+        for name in found:
+            kind = _ENUMS[name]
+            texts = {member: member.value for member in kind if member != "VALID"}
+            register_enum(known[name], self._adapters, kind, mapping=texts)
 
     async def _configure(self, conn: Connection) -> None:
-        for info, kind in self._enums:
-            register_enum(info, conn, kind, mapping={m: m.value for m in kind if m != "VALID"})
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
         await conn.execute(_Q["statement_timeout"], {"timeout": timeout})
         if self._read_only:

@@ -145,7 +145,7 @@ class World:
             self.run(db.close())
         self._reader.close()
         self._loop.close()
-        self._server.drop(self._name)
+        self._server.leave(self._name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one thing to its end."""
