@@ -205,7 +205,7 @@ def check_header(name: str, text: str) -> None:
     if lower in OURS:
         raise ValueError(f"{lower} is written by draftsman itself; leave it out")
     if lower in SECRET:
-        raise ValueError(f"{lower}: a payload is stored; name a credential of the configuration")
+        raise ValueError(f"a payload is stored: no {lower} in it; name a credential")
     if not text.isascii() or any(
         (ord(char) < 32 and char != "\t") or char == "\x7f" for char in text
     ):
