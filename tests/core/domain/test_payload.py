@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -61,6 +62,8 @@ def test_good_ones_are_taken(type: str) -> None:
             URL | {"output": {"anyOf": [{"uniqueItems": True}]}},
             "uniqueItems",
         ),
+        ("http_request", URL | {"output": {"type": "nope"}}, "output: it is no JSON Schema: 'nope"),
+        ("llm_generate", {"prompt": "a", "output": {"maxItems": "9"}}, "no JSON Schema: '9' is"),
         ("webhook_dispatch", {"webhook": "b", "type": "a b"}, "type 'a b'"),
         ("llm_generate", {}, "give prompt or messages, one of them"),
         ("llm_generate", {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, "one of"),
@@ -83,3 +86,9 @@ def test_bad_ones_are_told_in_one_line(type: str, payload: dict[str, Any], says:
     assert message.startswith(f"payload of {type}:")
     assert says in message
     assert "\n" not in message
+
+
+def test_a_schema_that_is_nested_too_deeply_is_told() -> None:
+    deep: dict[str, Any] = reduce(lambda inner, _: {"not": inner}, range(500), {})
+    with pytest.raises(UsageError, match="output: it is nested too deeply"):
+        parse("llm_generate", {"prompt": "a", "output": deep})
