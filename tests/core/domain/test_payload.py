@@ -73,8 +73,8 @@ def test_good_ones_are_taken(type: str) -> None:
         ("send_notification", {"text": ""}, "text '': String should have at least"),
         (
             "send_notification",
-            {"text": "a", "targets": ["C1"]},
-            "'C1' is no target; give log",
+            {"text": "a", "targets": ["none"]},
+            "'none' is no target; give log or webhook:NAME",
         ),
     ],
     ids=str,
