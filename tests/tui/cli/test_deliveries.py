@@ -186,6 +186,6 @@ async def test_show_and_doctor_tell_of_them(
         one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 is dead: nobody was told"
+    assert checked["deliveries"]["text"] == "1 is dead: given up"
     assert "redeliver --dead" in checked["deliveries"]["then"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
