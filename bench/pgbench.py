@@ -20,7 +20,7 @@ from draftsman.store.queries import load
 async def submit(run: Run) -> Figures:
     """Let pgbench send it, prepared, with one client. Raises Broken."""
     async with open_runtime(Settings.model_validate({"database_url": run.url})) as rt:
-        request = row(invocation(type="noop", payload={"i": 0}), ME, rt.types)
+        request = row(invocation(type="noop", payload={"i": 0}), ME, rt.limits)
     columns = json.dumps(request, default=str)
     jobs = WARM + run.jobs
     process = await asyncio.create_subprocess_exec(

@@ -6,6 +6,7 @@ the session. `DRAFTSMAN_TEST_URL=postgresql://… pytest` takes another one, as 
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
@@ -59,6 +60,12 @@ def pytest_configure_node(node: Any) -> None:
     node.workerinput |= {"home": str(server.home), "url": server.given}
 
 
+def pytest_collection_finish() -> None:
+    """Leave out what is there for good when garbage is looked for: a tenth of the tests' time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Disconnect; the process that began the session also cleans up."""
     if (server := config.stash.get(SERVER, None)) is None:
@@ -97,7 +104,7 @@ def empty_url(server: Server) -> Iterator[str]:
     """Give the URL of a database with nothing in it."""
     name = server.create(migrated=False)
     yield server.url(name)
-    server.drop(name)
+    server.leave(name)
 
 
 @pytest.fixture
@@ -105,7 +112,7 @@ def database(server: Server) -> Iterator[str]:
     """Give the name of a migrated database that only this test uses."""
     name = server.create()
     yield name
-    server.drop(name)
+    server.leave(name)
 
 
 @pytest.fixture

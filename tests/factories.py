@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Any
@@ -15,8 +16,10 @@ from draftsman.domain.question import Ask, QuestionKind
 from draftsman.domain.run import Claimed
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman.services.claim import WAIT
 from draftsman.services.intake import invocation
 from draftsman.store import workers
+from draftsman.store.claim import exchange
 from draftsman.store.sweeps import Term
 
 QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
@@ -32,6 +35,8 @@ class Factory:
         self.rt = rt
         self.owner = owner
         self.worker = uuid4()
+        self._line = rt.db.line()
+        self._claiming = asyncio.Lock()
 
     async def queued(self, *, actor: Actor | None = None, **fields: Any) -> int:
         """Submit a job; return its number."""
@@ -74,6 +79,21 @@ class Factory:
         failure = Failure("busy", http_status=503)
         assert await self.rt.settle.failure(work, failure) is Status.RETRYING
         return work.number
+
+    async def set_due(self, number: int, seconds: float) -> None:
+        """Let a job that is retrying be due so many seconds from now."""
+        async with self.rt.db.connection() as conn:
+            await conn.execute(
+                "UPDATE draftsman.jobs SET next_retry_at = draftsman.now()"
+                " + make_interval(secs => %s) WHERE number = %s",
+                (seconds, number),
+            )
+
+    async def due(self, number: int) -> None:
+        """Let a job that is retrying be tried now."""
+        await self.set_due(number, 0)
+        await self.rt.sweeps.promote(Term())
+        assert (await self.rt.inspect.job(number)).status is Status.QUEUED
 
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to its good end."""
@@ -141,8 +161,17 @@ class Factory:
     async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> Claimed:
         worker = fields.pop("worker", self.worker)
         job = await self.rt.inspect.job(number or await self.queued(**fields))
-        claim = self.rt.claim(worker, (job.queue,))
-        got = await claim.exchange([], types=[job.type], skip=[], free=free, ahead=ahead)
+        async with self._claiming, self._line.connection(WAIT) as conn:
+            got = await exchange(
+                conn,
+                [],
+                worker=worker,
+                queues=[job.queue],
+                types=[job.type],
+                skip=[],
+                free=free,
+                ahead=ahead,
+            )
         assert [work.number for work in got] == [job.number]
         return got[0]
 

@@ -16,18 +16,26 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from draftsman import __version__, migrate
+from draftsman.domain import payload, quiet
 from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
-from draftsman.domain.job import OnLost, Source
+from draftsman.domain.job import Source
+from draftsman.domain.limits import Limits, changed
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
+from draftsman.domain.target import NONE, Target, Targets, parse
+from draftsman.errors import ConfigError, UsageError
 from draftsman.services.archives import Archives
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
+from draftsman.services.deliver import Deliver
 from draftsman.services.inspect import Inspect
 from draftsman.services.intake import Intake
 from draftsman.services.operate import Operate
+from draftsman.services.outbox import Outbox
 from draftsman.services.questions import Questions
+from draftsman.services.remind import Reminders
+from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
 from draftsman.settings import Settings
@@ -37,6 +45,8 @@ if TYPE_CHECKING:
     from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.crew import Crew
+    from draftsman.loops.dispatcher import Dispatcher
+    from draftsman.ports import Channel
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +57,7 @@ class Runtime:
     db: Database
     embedded: bool
     policy: Policy
-    types: dict[str, RetryPolicy]
+    limits: Limits
     intake: Intake
     questions: Questions
     operate: Operate
@@ -56,6 +66,9 @@ class Runtime:
     settle: Settle
     sweeps: Sweeps
     archives: Archives
+    retries: Retries
+    outbox: Outbox
+    deliver: Deliver
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -76,12 +89,13 @@ class Runtime:
         worker, served = new_id(), queues or self.settings.worker.queues
         bench = Bench(
             self.settings,
-            self.types,
+            self.limits,
             self.claim(worker, served),
             self.checkpoints,
             self.questions,
             self.settle,
-            self._revive if self.embedded else None,
+            self.outbox,
+            revive=self._revive if self.embedded else None,
         )
         return Crew(
             worker,
@@ -92,7 +106,25 @@ class Runtime:
             queues=served,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
+            dispatcher=self.dispatcher(self.channels()),
         )
+
+    def channels(self) -> list[Channel]:
+        """Return the channels that a worker serves: the log and the webhooks."""
+        from draftsman.channels.log import LogChannel
+        from draftsman.channels.webhook import WebhookChannel
+
+        told = self.settings.notifications
+        return [
+            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
+            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
+        ]
+
+    def dispatcher(self, channels: Sequence[Channel]) -> Dispatcher:
+        """Return what sends the deliveries of these channels."""
+        from draftsman.loops.dispatcher import Dispatcher
+
+        return Dispatcher(self.deliver, channels, self.settings.notifications)
 
     async def _revive(self) -> None:
         await asyncio.to_thread(_server(self.settings).revive)
@@ -123,22 +155,38 @@ def policy(settings: Settings) -> Policy:
         ids = {Source.SLACK: person.slack, Source.TRELLO: person.trello}
         ids |= {Source.CLI: person.login, Source.TUI: person.login}
         known = {channel: value for channel, value in ids.items() if value}
-        people[name] = Person(name, frozenset(person.roles), known)
+        hours = quiet.parse(
+            person.quiet or settings.questions.quiet, person.timezone or settings.questions.timezone
+        )
+        people[name] = Person(name, frozenset(person.roles), known, hours)
     return Policy(people, settings.groups, settings.questions.self_approval)
 
 
-def retry_policies(settings: Settings) -> dict[str, RetryPolicy]:
-    """Return the limits of every type that has its own: built in, then configured."""
-    merged = dict(BUILT_IN)
-    for name, limits in settings.types.items():
-        base = merged.get(name, RetryPolicy())
-        changes = limits.model_dump(exclude_none=True)
-        if "on_lost" in changes:
-            changes["on_lost"] = OnLost(changes["on_lost"])
-        merged[name] = RetryPolicy(
-            **{field: changes.get(field, getattr(base, field)) for field in base.__slots__}
-        )
-    return merged
+def configured_limits(settings: Settings) -> Limits:
+    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    types = dict(BUILT_IN)
+    for name, given in settings.types.items():
+        types[name] = changed(types.get(name, RetryPolicy()), given.limits())
+    return Limits(
+        types,
+        {name: agent.limits() for name, agent in settings.agents.items()},
+        {name: tool.limits() for name, tool in settings.tools.items()},
+        settings.handlers.keys() & payload.MODELS.keys(),
+    )
+
+
+def targets(settings: Settings) -> tuple[Targets, Target | None]:
+    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
+    told = settings.notifications
+    try:
+        default = tuple(parse(text) for text in told.targets)
+        fallback = None if told.fallback == NONE else parse(told.fallback)
+        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
+        for target in (*default, *([fallback] if fallback else ())):
+            known.check(target)
+    except UsageError as error:
+        raise ConfigError(f"notifications: {error}") from None
+    return known, fallback
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
@@ -174,22 +222,29 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Return the services over an open database."""
-    people, types = policy(settings), retry_policies(settings)
+    people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
+    told, fallback = targets(settings)
+    operate, asked = Operate(db, people), settings.questions
+    hours = quiet.parse(asked.quiet, asked.timezone)
+    reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
         db,
         embedded,
         people,
-        types,
-        Intake(db, people, types),
-        Questions(db, people, settings.questions.expires_in),
-        Operate(db, people),
+        limits,
+        Intake(db, people, limits, told),
+        Questions(db, people, asked.expires_in, asked.escalate_to),
+        operate,
         Inspect(db, lease),
         Checkpoints(db),
-        Settle(db, types),
-        Sweeps(db, people, settings.sweeps, lease, archives),
+        Settle(db, limits),
+        Sweeps(db, people, settings.sweeps, lease, archives, reminders),
         archives,
+        Retries(db, operate),
+        Outbox(db, people, told),
+        Deliver(db, settings.notifications, fallback),
     )

@@ -9,11 +9,11 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import OnLost, Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Place, lines
 from tests.core.loops.agents import file, git, gone, is_gone, make_repository, wanted
-from tests.core.loops.crews import ends, last_event, reaches, run_of
+from tests.core.loops.crews import ends, kinds, last_event, reaches, run_of
 from tests.factories import Factory
 from tests.support.waits import until
 
@@ -78,13 +78,20 @@ async def pays(ctx):
         ledger = HERE / "paid"
         return "paid before" if ledger.exists() and invocation in ledger.read_text() else None
     return Done({"how": await ctx.step("pay", pay, look)})
+async def saves(ctx):
+    seen = await ctx.saved()
+    if ctx.job.run == 1 and ctx.job.retry_of is None:
+        await ctx.checkpoint({"at": 7})
+        (HERE / f"{ctx.job.number}.1").write_text("runs\\n")
+        await file("never")
+    return Done({"run": ctx.job.run, "seen": seen})
 """
 
 
 def handlers(place: Place, **settings: object) -> None:
     """Give a place handlers of its user's own."""
     (place.folder / "user_handlers.py").write_text(HANDLERS)
-    names = ("held", "stuck", "naps", "pays")
+    names = ("held", "stuck", "naps", "pays", "saves")
     paths = {f"handlers.{name}": f"user_handlers:{name}" for name in names}
     place.configure(None, **paths, **settings)
 
@@ -172,6 +179,35 @@ async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
     assert (job.result or {})["files_changed"] == 2
     assert (await run_of(rt, number)).status == "interrupted"
     assert git("show", f"draftsman/{job.name}:whole.txt", cwd=tmp_path / "repo") == "whole"
+
+
+async def test_what_follows_a_kill_is_what_each_job_said_when_it_was_submitted(
+    rt: Runtime, place: Place
+) -> None:
+    handlers(place)
+    numbers = {}
+    for on_lost in OnLost:
+        done = await place.run("submit", "--type", "saves", "--on-lost", on_lost, "--json")
+        numbers[on_lost] = json.loads(done.stdout)["number"]
+    worker = place.start("worker")
+    for number in numbers.values():
+        await file(place.folder / f"{number}.1")
+    worker.signal(signal.SIGKILL)
+    await worker.end()
+    place.start("worker")
+    jobs = {on_lost: await ends(rt, number) for on_lost, number in numbers.items()}
+    for on_lost in (OnLost.RETRY, OnLost.RESUME):
+        assert jobs[on_lost].result == {"run": 2, "seen": {"at": 7}}
+    for on_lost in (OnLost.FAIL, OnLost.NEW_JOB):
+        assert (jobs[on_lost].status, jobs[on_lost].run_count) == (S.FAILED, 1)
+    for job in jobs.values():
+        assert (job.attempts, job.last_error) == (1, "the worker was lost")
+    lost, retried = numbers[OnLost.NEW_JOB], await kinds(rt, numbers[OnLost.RETRY])
+    assert "job_retrying" in retried
+    [new] = [one.number for one in await rt.inspect.jobs() if one.number not in numbers.values()]
+    made = await ends(rt, new)
+    assert (made.retry_of, made.chain_length, made.attempts) == (lost, 1, 0)
+    assert made.result == {"run": 1, "seen": None}
 
 
 async def test_a_sleep_across_the_kill_of_its_worker_spends_nothing(

@@ -147,7 +147,14 @@ class TestWhatARefusalSays:
         [
             ("slotz = 3", ["FILE: unknown key 'slotz'; allowed here: ", "database_url", "worker"]),
             ("[worker]\nslotz = 3", ["unknown key 'worker.slotz'", "prefetch, queues, slots"]),
-            ("[people.anna]\nrolez = []", ["'people.anna.rolez'", "login, roles, slack, trello"]),
+            (
+                "[people.anna]\nrolez = []",
+                ["'people.anna.rolez'", "login, quiet, roles, slack, timezone, trello"],
+            ),
+            ("[people.anna]\nquiet = '25:00-7:00'", ["people.anna.quiet is '25:00-7:00'"]),
+            ("[questions]\nquiet = '07:00-07:00'", ["questions.quiet is", "never end"]),
+            ("[questions]\ntimezone = 'Mars/X'", ["questions.timezone is 'Mars/X'", "Europe/B"]),
+            ("[questions]\nescalate_to = 'x'", ["questions.escalate_to names 'x'"]),
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
             ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "greater than or equal to 1"]),
             ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "valid integer"]),

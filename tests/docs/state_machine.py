@@ -37,12 +37,12 @@ TRIGGERS: Final[dict[tuple[Status, Status], str]] = {
     "lost with `on_lost` = `resume`",
     (S.WAITING_FOR_INPUT, S.RESUMED): "answered; or nobody did in time, and the question has a "
     "default or says to continue",
-    (S.WAITING_FOR_INPUT, S.EXPIRED): "nobody answered in time",
+    (S.WAITING_FOR_INPUT, S.EXPIRED): "nobody answered in time, nor when others were asked",
     (S.WAITING_FOR_INPUT, S.CANCELED): STOPPED,
     (S.WAITING_FOR_APPROVAL, S.RESUMED): "approved by as many as it needs; or denied, and the "
     "handler takes that",
     (S.WAITING_FOR_APPROVAL, S.FAILED): "denied",
-    (S.WAITING_FOR_APPROVAL, S.EXPIRED): "nobody decided in time",
+    (S.WAITING_FOR_APPROVAL, S.EXPIRED): "nobody decided in time, nor when others were asked",
     (S.WAITING_FOR_APPROVAL, S.CANCELED): STOPPED,
     (S.RESUMED, S.CLAIMED): "a worker takes it",
     (S.RESUMED, S.CANCELED): STOPPED,

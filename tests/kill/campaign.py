@@ -28,7 +28,13 @@ STARTED: Final = "claim.exchange before"
 LIMITS: Final = {"max_attempts": 100, "max_retries": 100, "base_delay": 0.02, "max_delay": 0.05}
 PATIENCE: Final = 100.0
 """Seconds without a new point after which a campaign counts as stuck."""
-LEFT: Final = "SELECT FROM draftsman.jobs WHERE finished_at IS NULL LIMIT 1"
+LEFT: Final = """
+SELECT FROM draftsman.jobs WHERE finished_at IS NULL
+ UNION ALL
+SELECT FROM draftsman.deliveries
+ WHERE channel = 'log' AND status IN ('pending', 'sending', 'unknown')
+ LIMIT 1
+"""
 LOOK: Final = 0.05
 """Seconds between two looks at the rows."""
 HASTEN: Final = """
@@ -64,6 +70,14 @@ def configuration(url: str, folder: Path, **more: Any) -> dict[str, Any]:
             "abort": 2,
         },
         "sweeps": {"interval": 0.5, "lease": 1},
+        "notifications": {
+            "timeout": 0.5,
+            "lease": 2,
+            "poll": 0.05,
+            "base_delay": 0.02,
+            "max_delay": 0.05,
+            "max_attempts": 100,
+        },
     } | more
 
 
@@ -162,7 +176,7 @@ class Campaign:
 
 
 async def all_ended(rt: Runtime) -> bool:
-    """Return whether no job is left that has not ended."""
+    """Return whether no job is left that has not ended, and all that was to be logged is."""
     async with rt.db.connection() as conn:
         cursor = await conn.execute(LEFT)
         return await cursor.fetchone() is None

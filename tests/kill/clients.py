@@ -21,9 +21,9 @@ from draftsman.errors import LostRace, NotPermitted, QuestionClosed, Refused
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
+from tests.kill.telling import OWNER, telling
 
 T = TypeVar("T")
-OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
 STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
 SUBMITTED: Final = "killed-while-submitting"
 """The key of the job that the people's script submits."""
@@ -68,6 +68,7 @@ async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
             await rt.operate.cancel(jobs[name], OWNER, "no", force=force)
     await rt.operate.retry(jobs["failed"], OWNER)
     await rt.operate.retry(jobs["expired"], OWNER, with_answer=True)
+    await rt.inspect.wait(jobs["expired"])
     for name in rt.sweeps.names:
         await rt.sweeps.by_hand(name, OWNER)
 
@@ -84,6 +85,7 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await inspect.feed()
     await inspect.feed_end()
     await inspect.why(asked)
+    await inspect.chain(asked)
     await inspect.stats()
     await inspect.health()
     await inspect.invariants()
@@ -135,4 +137,5 @@ SCRIPTS: Final[dict[str, Callable[[Settings, dict[str, int]], Awaitable[None]]]]
     "people": people,
     "pruning": pruning,
     "migrating": migrating,
+    "telling": telling,
 }

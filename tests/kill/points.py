@@ -70,6 +70,14 @@ def sql_points() -> set[str]:
     }
 
 
+def decisive() -> set[str]:
+    """Return the point of each query behind which the database knows more than the process.
+
+    Before it there is nothing to lose: what was not committed is as after the query before it.
+    """
+    return {point for point in sql_points() if point.endswith(" committed")} | reads()
+
+
 def reads() -> set[str]:
     """Return the points of the queries that change nothing: people's processes only pass them."""
     return {f"{name} before" for name in texts().values() if is_read(name)}
@@ -95,7 +103,7 @@ def process_methods() -> set[str]:
     public = {name for name in vars(AgentProcess) if not name.startswith("_")}
     return {
         name
-        for name in public - {"send", "lines", "pid"}
+        for name in public - {"send", "close_input", "lines", "chunks", "pid"}
         if inspect.isroutine(getattr(AgentProcess, name))
     }
 

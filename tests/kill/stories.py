@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -9,17 +10,23 @@ from typing import Any, Final
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.handlers.leftovers import tag_of
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
+from draftsman.services.intake import invocation, row
+from draftsman.store import intake
 from tests.core.loops.agents import PRELUDE, git, make_repository
 from tests.factories import GATE, QUESTION, Factory
 from tests.kill.campaign import Campaign, all_ended, people_answer
-from tests.kill.clients import OWNER, SUBMITTED
+from tests.kill.clients import SUBMITTED
 from tests.kill.faults import AGENT, kill
+from tests.kill.telling import OWNER, SAYS, TOLD
+from tests.kill.work import HALFWAY
 from tests.support.clock import Clock
 from tests.support.statements import value
 from tests.support.trail import over_a_year, trail_bytes
 
 S = Status
+REMIND_NOW: Final = "UPDATE draftsman.question_times SET remind_at = draftsman.now() WHERE job = %s"
+SILENT: Final = """
+UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE job = %s"""
 LOGS: Final = "SELECT count(*) FROM draftsman.run_log_chunks"
 STEPS: Final = ["first", "snoozed", "failed", "last"]
 AGENT_CODE: Final = """
@@ -60,14 +67,16 @@ class Life:
 
     rt: Runtime
     folder: Path
+    data: str
+    """The data directory of the workers, with their log."""
 
     async def begin(self) -> None:
         """Submit them."""
-        self.life = await self._submit("kill:life", on_lost="resume")
+        self.life = await self._submit("kill:life", on_lost="resume", notify=("log",))
         self.given = await self._submit(
             "kill:given", on_lost="resume", overrides={"answers": {"colour": "red"}}
         )
-        self.lost = await self._submit("kill:lost", on_lost="new_job")
+        self.lost = await self._submit("kill:lost", on_lost="new_job", notify=("log",))
         self.unknown = await self._submit("kill:nobody-knows-it", on_lost="resume")
 
     async def _submit(self, type: str, **fields: Any) -> int:
@@ -78,6 +87,7 @@ class Life:
     async def check(self) -> None:
         """Hold what became of them against what was asked."""
         await self._check_life()
+        self._check_log()
         given = await self._job(self.given)
         assert (given.status, given.result) == (S.COMPLETED, {"said": "red"})
         assert (await self._job(self.lost)).status is S.FAILED
@@ -106,6 +116,20 @@ class Life:
         _, notes = await self.rt.checkpoints.read_artifact(number, "notes.md")
         assert notes.decode() == result["first"]
 
+    def _check_log(self) -> None:
+        """Fail for a message that is there twice, and for an end that is not there."""
+        text = Path(self.data, "notifications.jsonl").read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
+        markers = [line["id"] for line in lines]
+        assert len(markers) == len(set(markers))
+        of_life = [line for line in lines if line["data"]["job"]["number"] == self.life]
+        kinds = [line["type"] for line in of_life]
+        assert kinds.count("job.notice") == kinds.count("job.result") == 1
+        [notice] = [line for line in of_life if line["type"] == "job.notice"]
+        assert HALFWAY in notice["data"]["text"]
+        asked = {line["id"] for line in of_life if line["type"] == "question.asked"}
+        assert asked <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
+
     async def _job(self, number: int) -> Job:
         return await self.rt.inspect.job(number)
 
@@ -119,7 +143,7 @@ async def waited_for_the_database(rt: Runtime, number: int) -> None:
 
 async def live(campaign: Campaign, folder: Path) -> None:
     """Let jobs live through strikes; one of them must lose its worker first."""
-    life = Life(campaign.rt, folder)
+    life = Life(campaign.rt, folder, campaign.settings["data_dir"])
     await life.begin()
     async with people_answer(campaign.rt):
         await _lose(campaign, life.lost)
@@ -199,7 +223,11 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
         "queued": await make.queued(),
         "running": (await make.running()).number,
         "stuck": (await make.running()).number,
+        "reminded": (await make.asked(notify=("slack:fine",))).number,
+        "unfollowed": await _unfollowed(make),
     }
+    async with rt.db.connection() as conn:
+        await conn.execute(REMIND_NOW, [jobs["reminded"]])
     campaign.settings["worker"]["lease"] = 300  # nobody beats for what they cancel
     await campaign.ask("people", **jobs)
     submitted = invocation(type="noop", key=SUBMITTED, queue="nobody")
@@ -212,8 +240,38 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     for name, status in (("queued", S.CANCELED), ("running", S.RUNNING), ("stuck", S.CANCELED)):
         assert (await rt.inspect.job(jobs[name])).status is status, name
     all_jobs = [await rt.inspect.job(line.number) for line in await rt.inspect.jobs()]
+    asked = await rt.questions.get(jobs["reminded"], 1)
+    assert asked.reminders == 1
+    trail = await rt.inspect.trail(jobs["unfollowed"])
+    assert [event.kind for event in trail].count("not_followed") == 1
     for name in ("failed", "expired"):
         assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
+
+
+async def _unfollowed(make: Factory) -> int:
+    """Return a job that a dead worker holds, and whose next one cannot be made."""
+    work = await make.running(on_lost="new_job")
+    taken = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
+    taken |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
+    async with make.rt.db.connection() as conn:
+        await intake.submit(conn, [taken], "old")
+        await conn.execute(SILENT, [work.number])
+    return work.number
+
+
+async def tell_people(campaign: Campaign) -> None:
+    """Let whoever tells people be struck; the last one comes to its end with a job of its own."""
+    rt = campaign.rt
+    await campaign.ask("telling")
+    jobs = [await rt.inspect.job(line.number) for line in await rt.inspect.jobs()]
+    told_of = [job for job in jobs if job.queue == TOLD]
+    last, retry = sorted(told_of, key=lambda job: job.number)[-2:]
+    assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
+    for job in (last, retry):
+        assert [one.target for one in await rt.outbox.targets(job.number)] == list(SAYS)
+    told = await rt.outbox.all(last.number, limit=1000)
+    fine = [(one.kind, one.status) for one in told if one.target == "fine"]
+    assert fine[::-1][:2] == [("status", "sent"), ("notice", "sent")]
 
 
 async def cancel_all(rt: Runtime) -> None:

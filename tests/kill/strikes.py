@@ -12,7 +12,15 @@ from tests.kill import points
 from tests.kill.campaign import Campaign, Strike, configuration
 from tests.kill.faults import KillAgent
 from tests.kill.processes import zygote
-from tests.kill.stories import ask_people, cancel_all, drain, drive_agent, live, prune
+from tests.kill.stories import (
+    ask_people,
+    cancel_all,
+    drain,
+    drive_agent,
+    live,
+    prune,
+    tell_people,
+)
 from tests.support.clock import Clock
 
 MOST: Final = 60
@@ -44,6 +52,7 @@ async def at_queries(
         campaign.pending -= points.reads()
         await prune(campaign, clock)
         await ask_people(campaign, make)
+        await tell_people(campaign)
         campaign.settings = configuration(empty_url, folder)
         await campaign.ask("migrating")
         campaign.settings = configuration(url, folder)

@@ -1,4 +1,7 @@
-"""Processes killed, and cut off, at every query that they execute: nothing is lost or doubled."""
+"""Processes killed, and cut off, at every query that they execute: nothing is lost or doubled.
+
+Here once at each query, where it decides; `make soak` does it before, inside and behind each.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +40,7 @@ async def test_killed_at_every_query(
     empty_url: str,
     tmp_path: Path,
 ) -> None:
-    await at_queries(
-        kill, points.sql_points(), rt, make, clock, (database_url, empty_url), tmp_path
-    )
+    await at_queries(kill, points.decisive(), rt, make, clock, (database_url, empty_url), tmp_path)
 
 
 @pytest.mark.timeout(LONG)
@@ -54,7 +55,7 @@ async def test_cut_off_at_every_query(
 ) -> None:
     strike = cut(server.admin)
     await at_queries(
-        strike, points.sql_points(), rt, make, clock, (database_url, empty_url), tmp_path
+        strike, points.decisive(), rt, make, clock, (database_url, empty_url), tmp_path
     )
 
 

@@ -13,6 +13,8 @@ from draftsman.domain.outcome import Outcome, Snooze
 from draftsman.errors import Failure
 
 BUNDLE: Final = b"work in progress"
+HALFWAY: Final = "It is half done"
+"""What people are told of a life, once."""
 
 
 async def life(ctx: RunContext) -> Outcome:
@@ -25,6 +27,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.event("halfway", {"first": first})
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
+    await ctx.notify(HALFWAY, key="halfway")
     answer = await ctx.ask("go", "Go on?", choices=["yes", "no"])
     gate = await ctx.approve("gate", "Really?", action={"first": first})
     silence = await ctx.ask(

@@ -34,7 +34,7 @@ INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, p
        claimed_from, source, invoker_id, payload, tags, agent, repo_owner, repo_name, ticket_title,
        retry_of, run_at, run_count, attempts, next_retry_at, last_error, error_class, worker_id,
        lease_token, cancel_requested_at, cancel_requested_by, result, version, created_at, queued_at,
-       started_at, finished_at, updated_at, subject_key)
+       started_at, finished_at, updated_at, subject_key, has_targets)
        OVERRIDING SYSTEM VALUE
 SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '7'
            || substr(h.hex, 1, 3) || '8' || substr(h.hex, 4, 15))::uuid,
@@ -58,7 +58,7 @@ SELECT g, (lpad(to_hex((extract(epoch FROM t.at) * 1000)::bigint), 12, '0') || '
        CASE WHEN r.runs > 0 THEN t.at + interval '1 second' END,
        CASE WHEN s.status IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')
             THEN t.at + interval '9 seconds' END,
-       t.at + interval '9 seconds', CASE WHEN g %% 100 = 99 THEN 'card' || g END
+       t.at + interval '9 seconds', CASE WHEN g %% 100 = 99 THEN 'card' || g END, g %% 10 = 0
   FROM generate_series(%(first)s::bigint, %(last)s::bigint) g
  CROSS JOIN LATERAL (SELECT md5(g::text) AS hex) h
  CROSS JOIN LATERAL (SELECT now() - (1 - (g - 1.0) / %(all)s::int) * %(days)s * interval '1 day' AS at) t
@@ -116,8 +116,10 @@ SELECT j.number, j.number * 10 + i,
 -- Of those that are open one in ten never expires, and thirty are due.
 -- name: questions
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text, freeform_allowed,
-       digest, resolution, asked_at, expires_at, answered_at)
-SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input', 'seed',
+       on_expire, digest, resolution, asked_at, expires_at, answered_at)
+SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input',
+       CASE WHEN q.status = 'open' AND j.number %% 3 = 0 THEN 'escalate' ELSE 'expire'
+       END::draftsman.on_expire, 'seed',
        CASE q.status WHEN 'answered' THEN '{"outcome": "answered", "via": "person", "text": "red"}'
                      WHEN 'expired' THEN '{"outcome": "expired", "via": "system"}' END::jsonb,
        j.created_at,
@@ -131,6 +133,16 @@ SELECT j.number, 1, 1, 'pick', k.kind, q.status, 'Which one?', k.kind = 'input',
                                   WHEN j.status = 'expired' THEN 'expired'
                                   ELSE 'open' END)::draftsman.question_status AS status) q
  WHERE j.run_count = 2 OR j.status IN ('expired', 'waiting_for_input', 'waiting_for_approval')
+
+-- Of those that are open and expire, fifty are to be reminded of; one in three goes to others then.
+-- name: times
+INSERT INTO draftsman.question_times (job, question, since, remind_at, reminders, escalate_to)
+SELECT job, ordinal, asked_at,
+       CASE WHEN status = 'open' AND expires_at IS NOT NULL
+            THEN now() + (job - %(waiting)s - 50) * interval '1 minute' END,
+       CASE WHEN status = 'open' THEN 0 ELSE 2 END,
+       CASE WHEN on_expire = 'escalate' THEN 'leads' END
+  FROM draftsman.job_questions
 
 -- Each answered question has an accepted answer and a refused one; each expired one a late one.
 -- name: answers
@@ -180,6 +192,37 @@ SELECT id, 0, '\x01020304' FROM draftsman.artifacts
 INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
 SELECT job, ordinal, n, 'a line of the log' FROM draftsman.job_runs CROSS JOIN generate_series(1, 2) n
  WHERE job %% 2 = 0
+
+-- One in ten tells a chat, at one of fifty places.
+-- name: targets
+INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)
+SELECT number, 1, 'slack', 'C' || number / 10 %% 50,
+       'D-' || number || ' slack:C' || number / 10 %% 50
+  FROM draftsman.jobs
+ WHERE has_targets
+
+-- Who waits was told; of those that move the status waits to be sent. One of a hundred died.
+-- name: deliveries
+INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, version, status,
+       attempts, next_attempt_at, external_ref, last_error, created_at, sent_at, dedupe_key)
+SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, t.thread_key, k.kind,
+       CASE WHEN k.kind = 'status' THEN j.version END, s.status, 1,
+       CASE WHEN s.status = 'pending' THEN now() + (j.number %% 900 - 600) * interval '1 second' END,
+       CASE WHEN s.status = 'sent' THEN 'ref' || j.number END,
+       CASE WHEN s.status = 'dead' THEN 'seeded' END, j.created_at,
+       CASE WHEN s.status = 'sent' THEN j.created_at END,
+       CASE WHEN k.kind <> 'status' THEN k.kind || ':1' END
+  FROM draftsman.jobs j
+  JOIN draftsman.job_targets t ON t.job = j.number
+ CROSS JOIN unnest('{status,question,result}'::draftsman.delivery_kind[]) AS k (kind)
+ CROSS JOIN LATERAL (SELECT (CASE
+       WHEN j.status IN ('scheduled', 'retrying', 'queued', 'resumed', 'claimed', 'running')
+            THEN 'pending'
+       WHEN j.finished_at IS NOT NULL AND j.number %% 1000 = 0 THEN 'dead'
+       ELSE 'sent' END)::draftsman.delivery_status AS status) s
+ WHERE CASE k.kind WHEN 'question' THEN j.status IN ('waiting_for_input', 'waiting_for_approval')
+                   WHEN 'result' THEN j.finished_at IS NOT NULL ELSE true END
+ ORDER BY j.number, k.kind
 
 -- What they said before all that, which is no change of their status.
 -- name: archived

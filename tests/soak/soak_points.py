@@ -28,6 +28,36 @@ def server() -> Iterator[Server]:
 
 
 @pytest.mark.timeout(LONG)
+async def test_killed_at_every_query(
+    rt: Runtime,
+    make: Factory,
+    clock: Clock,
+    database_url: str,
+    empty_url: str,
+    tmp_path: Path,
+) -> None:
+    await at_queries(
+        kill, points.sql_points(), rt, make, clock, (database_url, empty_url), tmp_path
+    )
+
+
+@pytest.mark.timeout(LONG)
+async def test_cut_off_at_every_query(
+    rt: Runtime,
+    make: Factory,
+    clock: Clock,
+    server: Server,
+    database_url: str,
+    empty_url: str,
+    tmp_path: Path,
+) -> None:
+    strike = cut(server.admin)
+    await at_queries(
+        strike, points.sql_points(), rt, make, clock, (database_url, empty_url), tmp_path
+    )
+
+
+@pytest.mark.timeout(LONG)
 async def test_the_server_crashes_at_every_query(
     rt: Runtime,
     make: Factory,

@@ -29,6 +29,8 @@ IDLE_STOP = 900.0
 """Seconds after which the server of a killed session stops by itself."""
 ROOM = 2 * 1024**3
 """Bytes free in memory that a session may need: a copied database takes 8 ms there, not 400."""
+LEFT = 3
+"""Databases of tests that are over, which are dropped when others have come after them."""
 UNSAFE: tuple[LiteralString, ...] = ("fsync", "full_page_writes", "autovacuum")
 """Settings off for tests: nobody cuts their power."""
 
@@ -79,6 +81,7 @@ class Server:
         self._embedded = EmbeddedServer(home, IDLE_STOP)
         self._prefix = "test_" + home.name.rpartition("-")[2].lower()
         self._admin: psycopg.Connection[tuple[object, ...]] | None = None
+        self._left: list[str] = []
 
     @property
     def version(self) -> str:
@@ -108,6 +111,9 @@ class Server:
 
     def create(self, *, migrated: bool = True) -> str:
         """Make a database, a copy of the migrated template or an empty one; return its name."""
+        for left in self._left[:-LEFT]:
+            self.drop(left)
+        del self._left[:-LEFT]
         name = f"{self._prefix}_{uuid4().hex[:12]}"
         template = self._template() if migrated else "template0"
         self._run("CREATE DATABASE {} TEMPLATE {} STRATEGY file_copy", name, template)
@@ -121,6 +127,10 @@ class Server:
     def drop(self, name: str) -> None:
         """Remove a database, whoever is connected to it."""
         self._run("DROP DATABASE IF EXISTS {} WITH (FORCE)", name)
+
+    def leave(self, name: str) -> None:
+        """Remove a database later: its sessions take a moment to end, which a drop waits for."""
+        self._left.append(name)
 
     def crash(self) -> None:
         """Stop it at once and start it again; only for a server that a test has for itself."""

@@ -24,4 +24,4 @@ def database(server: Server, release: Release) -> Iterator[str]:
     release.load(server.url(name))
     server.set(name, "draftsman.clock_offset", "2 days")
     yield name
-    server.drop(name)
+    server.leave(name)

@@ -7,6 +7,7 @@ from typing import Any, Self
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from draftsman.domain.job import Mode, OnLost
+from draftsman.domain.limits import check_overrides
 from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
 
 LAST_YEAR = 2200
@@ -46,6 +47,8 @@ class Invocation(BaseModel):
     max_attempts: int | None = Field(None, ge=0, le=100)
     max_retries: int | None = Field(None, ge=0, le=100)
     on_lost: OnLost | None = None
+    notify: tuple[str, ...] = Field((), max_length=20)
+    """Who is told what happens: `log`, `webhook:NAME`, …; none given: the configured targets."""
 
     @model_validator(mode="before")
     @classmethod
@@ -56,6 +59,12 @@ class Invocation(BaseModel):
     @classmethod
     def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
         return dict(within(value, REQUEST_LIMIT, "the payload"))
+
+    @field_validator("overrides")
+    @classmethod
+    def _limits_can_be_meant(cls, value: dict[str, Any]) -> dict[str, Any]:
+        check_overrides(value)
+        return value
 
     @model_validator(mode="after")
     def _holds_together(self) -> Self:

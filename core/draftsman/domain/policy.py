@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.quiet import Quiet
 from draftsman.domain.text import clean
 from draftsman.errors import NotPermitted
 
@@ -25,6 +26,7 @@ class Verb(StrEnum):
     EXTEND = "extend"
     SWEEP = "sweep"
     RESTORE = "restore"
+    REDELIVER = "redeliver"
 
 
 _ROLE = {
@@ -36,6 +38,7 @@ _ROLE = {
     Verb.EXTEND: "operator",
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
+    Verb.REDELIVER: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND})
 """What the invoker of a job may do to it without the role."""
@@ -48,6 +51,8 @@ class Person:
     name: str
     roles: frozenset[str]
     ids: Mapping[Source, str] = field(default_factory=dict)
+    quiet: Quiet | None = None
+    """When no reminder should reach them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +87,25 @@ class Policy:
         for name in names:
             people.update(self.groups.get(name, (name,)))
         return frozenset(people)
+
+    def knows(self, name: str) -> bool:
+        """Return whether this is a group or a person."""
+        return name in self.groups or name in self.people
+
+    def answering(self, names: Sequence[str], invoker: str, *, gate: bool) -> list[Person]:
+        """Return the people who may answer a question, or decide a gate, of somebody's job."""
+        named = set(self.approvers(names))
+        if not gate:
+            named |= {n for n, person in self.people.items() if "responder" in person.roles}
+            named.add(invoker)
+        elif not self.self_approval:
+            named.discard(invoker)
+        return [self.people[name] for name in sorted(named) if name in self.people]
+
+    def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
+        """Raise NotPermitted unless the actor may answer a question; those it went to may, too."""
+        if actor.person is None or actor.person not in self.approvers(names):
+            self.check(actor, Verb.ANSWER, invoker=invoker)
 
     def check_vote(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless the actor may decide a gate with these approvers.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -31,11 +31,19 @@ class QuestionStatus(StrEnum):
 
 
 class OnExpire(StrEnum):
-    """What nobody answering means: the job expires, the default counts, or it goes on without."""
+    """What nobody answering means.
+
+    The job expires, the default counts, it goes on without, or others are asked as well, once.
+    """
 
     EXPIRE = "expire"
     DEFAULT = "default"
     CONTINUE = "continue"
+    ESCALATE = "escalate"
+
+
+GATE_ENDS: Final = frozenset({OnExpire.EXPIRE, OnExpire.ESCALATE})
+"""What an approval may do: nobody deciding is neither an approval nor a denial."""
 
 
 class OnDeny(StrEnum):
@@ -84,6 +92,8 @@ class Ask(BaseModel):
     never_expires: bool = False
     on_expire: OnExpire = OnExpire.EXPIRE
     default: str | None = None
+    escalate_to: str | None = Field(None, min_length=1, max_length=200)
+    """Group or person asked as well after `escalate`; None: the configured one."""
     on_deny: OnDeny = OnDeny.FAIL
     action: dict[str, Any] | None = None
     """What a gate allows: part of its digest, so that a changed action is asked again."""
@@ -95,12 +105,14 @@ class Ask(BaseModel):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Ask:
+        if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
+            raise ValueError("escalate_to goes with on_expire='escalate'")
         values = [choice.value for choice in self.choices]
         if len(values) != len({value.casefold() for value in values}):
             raise ValueError("two choices have the same value; make them differ")
         if self.kind is QuestionKind.APPROVAL:
-            if self.choices or self.freeform or self.on_expire is not OnExpire.EXPIRE:
-                raise ValueError("an approval takes approve or deny, and can only expire")
+            if self.choices or self.freeform or self.on_expire not in GATE_ENDS:
+                raise ValueError("an approval takes approve or deny, and can expire or escalate")
             return self
         if not self.choices and not self.freeform:
             raise ValueError("a question needs choices, or freeform=True, or both")
@@ -179,6 +191,9 @@ class Question:
     asked_at: datetime
     expires_at: datetime | None
     answered_at: datetime | None
+    reminders: int = 0
+    escalate_to: str | None = None
+    escalated_at: datetime | None = None
 
     @property
     def name(self) -> str:

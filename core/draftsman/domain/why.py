@@ -8,6 +8,8 @@ from uuid import UUID
 
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.retry import layer
+from draftsman.domain.text import first_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Facts:
     run_at: datetime | None
     next_retry_at: datetime | None
     last_error: str | None
+    error_class: str | None
+    run_count: int
     attempts: int
     max_attempts: int
     retry_count: int
@@ -42,25 +46,29 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Why:
-    """`reason` is a stable word, `text` the sentence, `then` what a person can do or expect."""
+    """`reason` is a stable word, `text` the sentence, `then` what a person can do or expect.
+
+    `due_in` is in seconds by the database's clock, of what waits for its time.
+    """
 
     status: Status
     reason: str
     text: str
     then: str
+    due_in: float | None = None
 
 
 def explain(facts: Facts, question: Question | None) -> Why:
     """Return the one reason that keeps the job where it is."""
     reason, text, then = _reason(facts, question)
-    return Why(facts.status, reason, text, then)
+    return Why(facts.status, reason, text, then, facts.due_in)
 
 
 def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
     if facts.status in TERMINAL:
-        error = f": {facts.last_error}" if facts.last_error else ""
+        error = None if facts.status is Status.COMPLETED else facts.last_error
         then = "nothing follows; draftsman retry runs it anew"
-        return "ended", f"it is {facts.status}{error}", then
+        return "ended", error or "it is over", then
     if question is not None:
         return _asked(question)
     if facts.claimable:
@@ -113,11 +121,15 @@ def _due(facts: Facts) -> tuple[str, str, str]:
         when += "; but no live worker serves its queue: draftsman up"
     if facts.status is Status.SCHEDULED:
         return "scheduled", "it waits for its time", f"due {when}"
-    spent = (
-        f"attempt {facts.attempts} of {facts.max_attempts},"
-        f" retry {facts.retry_count} of {facts.max_retries}"
+    spent = layer(
+        facts.error_class,
+        attempts=facts.attempts,
+        max_attempts=facts.max_attempts,
+        retry_count=facts.retry_count,
+        max_retries=facts.max_retries,
     )
-    return "backoff", f"it failed ({spent}): {facts.last_error}", f"tried again {when}"
+    error = first_line(facts.last_error or "", 300)
+    return "backoff", f"run {facts.run_count} failed: {error}", f"tried again {when} ({spent})"
 
 
 def _held(facts: Facts) -> tuple[str, str, str]:

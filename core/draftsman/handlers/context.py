@@ -9,8 +9,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, ParamSpec, Protocol, TypeVar, overload
 
-from pydantic import ValidationError
-
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import (
@@ -20,14 +18,16 @@ from draftsman.domain.question import (
     NoAnswer,
     OnDeny,
     OnExpire,
-    Question,
     QuestionKind,
-    QuestionStatus,
 )
+from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
 from draftsman.errors import UsageError
+from draftsman.handlers.asking import answer_of, build
 from draftsman.handlers.log import RunLog
 from draftsman.handlers.patience import patiently
+from draftsman.outbound.limit import limit
+from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.questions import LONGEST, Questions
 from draftsman.services.settle import Settle
@@ -57,6 +57,10 @@ class Services(Protocol):
     def settle(self) -> Settle:
         """How runs end."""
 
+    @property
+    def outbox(self) -> Notify:
+        """Messages to people."""
+
 
 class RunContext:
     """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
@@ -70,8 +74,12 @@ class RunContext:
     stopping: str | None = None
     """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
 
-    def __init__(self, job: Claimed, services: Services, deadline: float) -> None:
+    def __init__(
+        self, job: Claimed, services: Services, deadline: float, limits: RetryPolicy | None = None
+    ) -> None:
         self.job = job
+        self.limits = limits or RetryPolicy()
+        """The time-outs of this job, each cut to the one around it."""
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
         self._services = services
@@ -137,17 +145,19 @@ class RunContext:
 
         `effect`, a coroutine function or a plain one, takes the invocation id, the same in every
         run, to carry to the outside. When an earlier run died between the effect and its record,
-        `lookup` is asked first.
+        `lookup` is asked first. Both together may take the job's `step_timeout`; raises Failure
+        `step_timeout` then.
         """
         own = str(new_id())
         known = await self.note_step(key, own)
         if known.status == "done":
             return known.result
         result = None
-        if known.invocation_id != own and lookup is not None:
-            result = await _awaited(lookup(known.invocation_id))
-        if result is None:
-            result = await _awaited(effect(known.invocation_id))
+        async with limit("step", self.limits.step_timeout, f"step {key!r} went on"):
+            if known.invocation_id != own and lookup is not None:
+                result = await _awaited(lookup(known.invocation_id))
+            if result is None:
+                result = await _awaited(effect(known.invocation_id))
         await self.finish_step(key, result)
         return result
 
@@ -163,14 +173,17 @@ class RunContext:
         never_expires: bool = False,
         on_expire: OnExpire | str = OnExpire.EXPIRE,
         default: str | None = None,
+        escalate_to: str | None = None,
     ) -> Answered | NoAnswer:
         """Return the answer to this question, or park the run until there is one.
 
         Parking frees the slot and raises Parked through the handler; the job runs again from the
-        top, where this call returns. Times in seconds. Raises UsageError.
+        top, where this call returns. Times in seconds. With `on_expire="escalate"` the group or
+        person `escalate_to` (unset: as configured) is asked too, once, for as long again. Raises
+        UsageError.
         """
         return await self.put(
-            _build(
+            build(
                 key=key,
                 text=text,
                 choices=tuple(choices),
@@ -180,6 +193,7 @@ class RunContext:
                 never_expires=never_expires,
                 on_expire=on_expire,
                 default=default,
+                escalate_to=escalate_to,
             )
         )
 
@@ -193,15 +207,17 @@ class RunContext:
         quorum: int = 1,
         context: str | None = None,
         expires_in: float | None = None,
+        on_expire: OnExpire | str = OnExpire.EXPIRE,
+        escalate_to: str | None = None,
         on_deny: OnDeny | str = OnDeny.FAIL,
     ) -> Answered:
         """Return the decision of this gate, or park the run until there is one.
 
         The decision is bound to `text` and `action`: change them and people are asked again. A
-        denial fails the job, unless `on_deny` is `continue`.
+        denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
         decided = await self.put(
-            _build(
+            build(
                 key=key,
                 kind=QuestionKind.APPROVAL,
                 text=text,
@@ -210,6 +226,8 @@ class RunContext:
                 quorum=quorum,
                 context=context,
                 expires_in=expires_in,
+                on_expire=on_expire,
+                escalate_to=escalate_to,
                 on_deny=on_deny,
             )
         )
@@ -243,6 +261,10 @@ class RunContext:
     async def finish_step(self, key: str, result: Any) -> None:
         """Record the result of a noted effect."""
         await self._wait(self._services.checkpoints.finish_step, self.job.lease, key, result)
+
+    def check(self, item: Ask) -> None:
+        """Raise UsageError for a question that would be refused."""
+        self._services.questions.check(item)
 
     async def put(self, item: Ask) -> Answered | NoAnswer:
         """Return what is known for this question, or ask it and park."""
@@ -298,6 +320,16 @@ class RunContext:
         """Record what the run used so far."""
         await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
 
+    async def notify(
+        self, text: str, targets: Sequence[str] = (), *, key: str | None = None
+    ) -> list[int]:
+        """Tell these targets, or the job's own; return the numbers of the deliveries.
+
+        Once for a key, such as a step's invocation id. Raises UsageError.
+        """
+        notify, key = self._services.outbox.notify, key or str(new_id())
+        return await self._wait(notify, self.job.lease, key, targets, text)
+
     async def log_stream(self, text: str) -> None:
         """Add a piece of another program's output as it is; waits while much is on its way."""
         lines = self._lines()
@@ -343,31 +375,3 @@ def _check_time(until: datetime | timedelta | float) -> None:
     seconds = until.total_seconds() if isinstance(until, timedelta) else until
     if not (math.isfinite(seconds) and seconds <= LONGEST):
         raise UsageError("sleep takes at most 366 days")
-
-
-def answer_of(question: Question) -> Answered | NoAnswer | None:
-    """Return what a question's resolution means to the handler; None while it is open."""
-    found = question.resolution
-    if found is None or question.status is QuestionStatus.CANCELED:
-        return None
-    if question.status is QuestionStatus.EXPIRED:
-        return NoAnswer()
-    return Answered(
-        value=found.get("value"),
-        text=found.get("text"),
-        outcome=found["outcome"],
-        via=found["via"],
-        by=tuple(found.get("by", ())),
-        reason=found.get("reason"),
-        at=question.answered_at,
-    )
-
-
-def _build(**fields: Any) -> Ask:
-    try:
-        return Ask(**fields)
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
-        raise UsageError(f"question {fields.get('key')!r}: {where} {message}".strip()) from None

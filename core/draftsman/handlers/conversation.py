@@ -100,6 +100,12 @@ class Conversation:
     async def _asked(self, process: AgentProcess, message: Ask | Approve) -> None:
         """Answer what is known; else park the agent, and ask people once it is gone."""
         item = message.question()
+        try:
+            self._ctx.check(item)
+        except UsageError as error:
+            self._ctx.log(f"[refused] {message.type}: {error}")
+            await self._send(process, Refused(id=message.id, reason=str(error)))
+            return
         known = await self._ctx.answered(item)
         if known is None:
             if self.question is None:

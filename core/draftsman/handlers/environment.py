@@ -62,7 +62,7 @@ def find_program(program: str, environment: Mapping[str, str]) -> str:
     """
     found = shutil.which(program, path=environment.get("PATH", os.defpath))
     if found is None:
-        message = f"no program {program!r}; install it, or correct the agent's command"
+        message = f"no program {program!r}; install it, or correct the command"
         raise Failure(message, origin="agent", code="command_not_found")
     return str(Path(found).absolute())
 

@@ -89,10 +89,19 @@ class AgentProcess:
             self._stdin.write(line)
             await self._stdin.drain()
 
+    def close_input(self) -> None:
+        """Let the program read the end of its input."""
+        self._stdin.close()
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        """Yield the program's output as it comes, until it exits or closes it."""
+        while chunk := await self._stdout.read(CHUNK):
+            yield chunk
+
     async def lines(self) -> AsyncIterator[bytes | Malformed]:
         """Yield the agent's lines without their newlines, until it exits or closes its output."""
         splitter = LineSplitter()
-        while chunk := await self._stdout.read(CHUNK):
+        async for chunk in self.chunks():
             for line in splitter.feed(chunk):
                 yield line
         for line in splitter.end():

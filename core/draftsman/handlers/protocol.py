@@ -190,6 +190,9 @@ class Ask(Model):
     on_expire: OnExpire | None = Field(
         None, description="what then; unset: `default` with a default, else `expire` (the job ends)"
     )
+    escalate_to: Id | None = Field(
+        None, description="whom `escalate` asks as well, once; unset: as configured"
+    )
     context: str | None = Field(None, description="what one should know to answer")
 
     @model_validator(mode="after")
@@ -211,6 +214,7 @@ class Ask(Model):
                 "never_expires": self.expires_in == 0,
                 "on_expire": self.on_expire or when_over,
                 "default": self.default,
+                "escalate_to": self.escalate_to,
             }
         )
 
@@ -229,6 +233,8 @@ class Approve(Model):
         OnDeny.FAIL, description="`fail` ends the job; `continue` lets the agent hear of it"
     )
     expires_in: Seconds | None = Field(None, description="as for `ask`")
+    on_expire: Literal["expire", "escalate"] = Field("expire", description="what then")
+    escalate_to: Id | None = Field(None, description="as for `ask`")
     context: str | None = Field(None, description="what one should know to decide")
 
     @model_validator(mode="after")
@@ -245,6 +251,8 @@ class Approve(Model):
             context=self.context,
             expires_in=self.expires_in or None,
             never_expires=self.expires_in == 0,
+            on_expire=OnExpire(self.on_expire),
+            escalate_to=self.escalate_to,
             on_deny=self.on_deny,
             action=self.action,
         )

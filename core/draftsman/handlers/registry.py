@@ -13,7 +13,26 @@ from draftsman.handlers.context import RunContext
 
 Handler = Callable[[RunContext], Awaitable[Outcome]]
 
-BUILT_IN: dict[str, Handler] = {"run_agent": run_agent}
+
+def _later(name: str) -> Handler:
+    """Return a handler that is imported by its first job: it brings an HTTP client along."""
+
+    async def handle(ctx: RunContext) -> Outcome:
+        module = import_module(f"draftsman.handlers.{name}")
+        handler: Handler = getattr(module, name)
+        return await handler(ctx)
+
+    return handle
+
+
+BUILT_IN: dict[str, Handler] = {
+    "run_agent": run_agent,
+    "http_request": _later("http_request"),
+    "webhook_dispatch": _later("webhook_dispatch"),
+    "llm_generate": _later("llm_generate"),
+    "execute_tool": _later("execute_tool"),
+    "send_notification": _later("send_notification"),
+}
 
 
 def load(configured: Mapping[str, str]) -> dict[str, Handler]:

@@ -1,4 +1,4 @@
-"""What one worker process consists of: worker, heart, ear and leader."""
+"""What one worker process consists of: worker, heart, ear, leader and dispatcher."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from draftsman import host
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.leftovers import remove_leftovers
 from draftsman.handlers.registry import Handler
+from draftsman.loops.dispatcher import Dispatcher
 from draftsman.loops.ear import Ear
 from draftsman.loops.heart import Heart
 from draftsman.loops.leader import Leader
@@ -39,6 +40,7 @@ class Crew:
         queues: Sequence[str],
         slots: int,
         sweeps: Sweeps | None,
+        dispatcher: Dispatcher,
     ) -> None:
         settings = bench.settings
         self.id = id
@@ -48,7 +50,8 @@ class Crew:
             db, id, version=version, types=self.worker.types, queues=queues, slots=slots
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
-        self.ear = Ear(self.worker, db, listen, self._presence.hold)
+        self.dispatcher = dispatcher
+        self.ear = Ear(self.worker, db, listen, self._presence.hold, dispatcher.wake)
         self.heart = Heart(
             self.worker, settings.worker, self._presence.register, lambda: self.ear.holding
         )
@@ -63,7 +66,8 @@ class Crew:
         _log.info(
             "worker %s on %s: %s slots, types %s", self.id, host.name(), self.worker.slots, types
         )
-        others = [part for part in (self.heart, self.ear, self.leader) if part is not None]
+        parts = (self.heart, self.ear, self.leader, self.dispatcher)
+        others = [part for part in parts if part is not None]
         tasks = [asyncio.create_task(part.run(), name=type(part).__name__) for part in others]
         for task in tasks:
             task.add_done_callback(self._part_ended)

@@ -26,6 +26,7 @@ class Ear:
         db: Database,
         url: str | None,
         hold: Callable[[Connection], Awaitable[None]],
+        deliver: Callable[[str], None],
     ) -> None:
         self.stop = Stop()
         self.holding = False
@@ -34,6 +35,7 @@ class Ear:
         self._db = db
         self._url = url
         self._hold = hold
+        self._deliver = deliver
 
     async def run(self) -> None:
         """Listen until stopped; connect again when the connection goes."""
@@ -57,6 +59,7 @@ class Ear:
                 self.holding = True
                 await listen(connection)
                 self._worker.wake()
+                self._deliver("")
                 async for channel, payload in notifications(connection):
                     self._hear(channel, payload)
         finally:
@@ -65,5 +68,7 @@ class Ear:
     def _hear(self, channel: str, payload: str) -> None:
         if channel == "draftsman_jobs":
             self._worker.tell()
+        elif channel == "draftsman_deliveries":
+            self._deliver(payload)
         elif payload.isdigit():
             self._worker.cancel(int(payload))

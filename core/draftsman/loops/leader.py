@@ -106,7 +106,7 @@ class Leader:
         await self.stop.wait(math.inf)
 
     async def _watch(self, term: Term) -> None:
-        """Promote to the second, and take over from local workers as soon as they die."""
+        """Promote, expire and remind to the second; take over from local workers when they die."""
         while not _cancelled():
             due = None
             try:
@@ -117,6 +117,7 @@ class Leader:
                 if due is not None and due <= 0:
                     await self._sweep("promote", term)
                     await self._sweep("expire", term)
+                    await self._sweep("remind", term)
             except DraftsmanError as error:
                 _log.debug("the timer waits for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from draftsman.domain.classify import as_failure
+from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
-from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
 from draftsman.domain.text import REQUEST_LIMIT, bounded
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
@@ -19,13 +19,16 @@ from draftsman.handlers.context import RunContext
 from draftsman.handlers.patience import patiently
 from draftsman.handlers.registry import Handler
 from draftsman.log import redact
+from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.questions import Questions
-from draftsman.services.settle import Settle
+from draftsman.services.settle import ERROR_LIMIT, Settle, kept
 from draftsman.settings import Settings
 
 T = TypeVar("T")
+INVALID_KEPT: Final = 64 * 1024
+"""Characters of an outcome that cannot be used, kept in the run's log."""
 _log = logging.getLogger(__name__)
 
 
@@ -34,11 +37,12 @@ class Bench:
     """What every run of a worker shares."""
 
     settings: Settings
-    types: Mapping[str, RetryPolicy]
+    limits: Limits
     claim: Claim
     checkpoints: Checkpoints
     questions: Questions
     settle: Settle
+    outbox: Notify
     revive: Callable[[], Awaitable[None]] | None = None
     """Brings the database back where this process may: the embedded one after it was killed."""
 
@@ -52,7 +56,7 @@ class Execution:
         self.task: asyncio.Task[None] | None = None
         self._bench = bench
         self._handler = handler
-        self._limits = bench.types.get(job.type, RetryPolicy())
+        self._limits = bench.limits.of_job(job)
         self._context: RunContext | None = None
         self._why: str | None = None
         self._begun = False
@@ -115,10 +119,10 @@ class Execution:
         except BaseException as error:  # a handler's sys.exit() must not end the worker
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
-            failure = as_failure(error)
-            _log.warning("%s failed: %s", self.job.name, failure)
-            if failure is not error and self._context is not None:
-                self._context.log(redact("".join(traceback.format_exception(error))))
+            failure = _failure(error)
+            _log.warning("%s failed: %s", self.job.name, kept(str(failure)))
+            if self._context is not None and (text := _more_of(error, failure)):
+                self._context.log(redact(text))
             if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
                 await self._end(lambda: self._bench.settle.failure(self.job, failure))
             else:  # it broke because it was stopped, or its cancellation came to nothing
@@ -128,14 +132,18 @@ class Execution:
         left = self._limits.timeout
         if self.job.run > 1:
             left -= await self._spent()
-        self._context = context = RunContext(self.job, self._bench, left)
+        self._context = context = RunContext(self.job, self._bench, left, self._limits)
         timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
             outcome = await self._handler(context)
         finally:
             timer.cancel()
         self._settling = True
-        result = _result(outcome)
+        try:
+            result = _result(outcome)
+        except Failure:  # what nobody can use is kept for who wants to see it
+            context.log(redact(repr(outcome)[:INVALID_KEPT]))
+            raise
         if result is None:
             await self._end(lambda: self._bench.settle.outcome(self.job, outcome))
             return
@@ -148,7 +156,7 @@ class Execution:
         claim, lease = self._bench.claim, self.job.lease
         spent = await self._wait(lambda: claim.ran_before(lease), lambda: self._why is not None)
         if spent >= self._limits.timeout:
-            text = f"it ran {spent:.0f} s in all; its limit is {self._limits.timeout:.0f} s"
+            text = f"it ran {spent:.0f} s in all, over {self._limits.timeout:g} s (job limit)"
             raise Failure(text, code="timeout")
         return spent
 
@@ -160,7 +168,7 @@ class Execution:
             case "canceled":
                 await self._end(lambda: settle.canceled(self.job))
             case "timeout":
-                text = f"it ran for {self._limits.timeout:.0f} s, its limit; waiting is excluded"
+                text = f"it ran for {self._limits.timeout:g} s (job limit); waiting is excluded"
                 failure = Failure(text, code="timeout")
                 await self._end(lambda: settle.failure(self.job, failure))
             case "lost":
@@ -186,6 +194,22 @@ class Execution:
 
     async def _wait(self, call: Callable[[], Awaitable[T]], stopping: Callable[[], bool]) -> T:
         return await patiently(self.job.name, call, self._bench.settings.worker, stopping)
+
+
+def _failure(error: BaseException) -> Failure:
+    """Translate what a handler raised, also when that cannot even be printed."""
+    try:
+        return as_failure(error)
+    except Exception as broken:
+        return Failure(f"{type(error).__name__}, whose text cannot be had: {type(broken).__name__}")
+
+
+def _more_of(error: BaseException, failure: Failure) -> str | None:
+    """Return what job and run do not keep of an error: where it came from, and a long text."""
+    if failure is error:
+        text = str(failure)
+        return text if len(text) > ERROR_LIMIT else None
+    return "".join(traceback.format_exception(error))
 
 
 def _result(outcome: object) -> dict[str, Any] | None:

@@ -11,13 +11,14 @@ from typing import Any, Final
 
 from draftsman.domain.event import Event
 from draftsman.domain.ids import JobRef
-from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.run import Run
 from draftsman.domain.why import Why, explain
 from draftsman.errors import NotFound, UsageError
 from draftsman.store import inspect as store
 from draftsman.store import questions, workers
 from draftsman.store.db import Database, translated
+from draftsman.store.inspect import Link as Link  # of `chain`, for those who show it
 from draftsman.store.notify import hears
 
 FOLLOW: Final = 0.2
@@ -160,17 +161,28 @@ class Inspect:
 
     async def wait(self, number: int, *, questions_too: bool = False) -> Status:
         """Return the status once the job ended, or, if wanted, waits for a person."""
-        stops = TERMINAL | (
-            {Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL} if questions_too else set()
-        )
-        while True:
-            async with self._db.connection() as conn:
-                status = await store.status(conn, number)
-            if status is None:
-                raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+        stops = TERMINAL | (WAITING if questions_too else frozenset())
+        async for status in self.statuses(number):
             if status in stops:
                 return status
-            await asyncio.sleep(FOLLOW)
+        raise AssertionError("a job's statuses have no end before its own")
+
+    async def statuses(self, number: int) -> AsyncIterator[Status]:
+        """Yield a job's status, and again when it has moved, until it ended; raises NotFound.
+
+        Statuses that it only passes between two looks are left out.
+        """
+        seen: tuple[Status, int] | None = None
+        while seen is None or seen[0] not in TERMINAL:
+            async with self._db.connection() as conn:
+                stand = await store.stand(conn, number)
+            if stand is None:
+                raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+            if stand == seen:
+                await asyncio.sleep(FOLLOW)
+                continue
+            seen = stand
+            yield stand[0]
 
     async def workers(self) -> list[workers.Worker]:
         """Return every registered worker."""
@@ -185,6 +197,11 @@ class Inspect:
         if facts is None:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
         return explain(facts, asked[0] if asked else None)
+
+    async def chain(self, number: int) -> list[Link]:
+        """Return the chain of retries that a job is in, the request first; itself alone, too."""
+        async with self._db.connection() as conn:
+            return await store.chain(conn, number)
 
     async def stats(self) -> Stats:
         """Return counts of everything."""

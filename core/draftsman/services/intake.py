@@ -4,23 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 from uuid import UUID
 
 from pydantic import ValidationError
 
+from draftsman.domain import payload
 from draftsman.domain.actor import Actor
+from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.retry import RetryPolicy
+from draftsman.domain.target import Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.store import deliveries
 from draftsman.store import intake as store
 from draftsman.store.db import Database, again
 
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
+_TELLS = "send_notification"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +47,17 @@ class Submitted:
 class Intake:
     """Takes requests in."""
 
-    def __init__(self, db: Database, policy: Policy, types: dict[str, RetryPolicy]) -> None:
+    def __init__(self, db: Database, policy: Policy, limits: Limits, targets: Targets) -> None:
         self._db = db
         self._policy = policy
-        self._types = types
+        self._limits = limits
+        self._targets = targets
 
     async def submit(self, invocation: Invocation, actor: Actor) -> Submitted:
         """Make the job of this invocation, or find the one it made before.
 
-        Raises NotPermitted, and IdempotencyConflict when the key was used for another request.
+        Raises NotPermitted, IdempotencyConflict when the key was used for another request, and
+        UsageError when the payload is not what a built-in type takes.
         """
         return (await self.submit_many([invocation], actor))[0]
 
@@ -61,14 +69,19 @@ class Intake:
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
-        rows = [row(item, actor, self._types) for item in invocations]
+        rows = [row(item, actor, self._limits) for item in invocations]
+        told = [self._told(item) for item in invocations]
+        for one, targets in zip(rows, told, strict=True):
+            one["has_targets"] = bool(targets)
         taken: dict[int, store.Taken] = {}
         for _ in range(ROUNDS):
             missing = [place for place in range(len(rows)) if place not in taken]
             if not missing:
                 break
             batch = [rows[place] for place in missing]
-            for item in await again(lambda batch=batch: self._send(batch, actor.name)):  # type: ignore[misc]
+            wanted = [told[place] for place in missing]
+            send = partial(self._send, batch, wanted, actor.name)
+            for item in await again(send):
                 taken[missing[item.place]] = item
         if len(taken) < len(rows):
             raise LostRace("another request with the same key or subject is still being committed")
@@ -80,9 +93,34 @@ class Intake:
             for _, item in sorted(taken.items())
         ]
 
-    async def _send(self, rows: list[dict[str, Any]], actor: str) -> list[store.Taken]:
-        async with self._db.connection() as conn:
-            return await store.submit(conn, rows, actor)
+    def _told(self, item: Invocation) -> list[Target]:
+        """Return who is told of a request; raises UsageError also for whom it is itself to tell."""
+        told = self._targets.of(item)
+        if item.type == _TELLS and item.type not in self._limits.replaced:
+            named = [parse(text) for text in payload.places(item.payload)]
+            for target in named:
+                self._targets.check(target)
+            if not named and not any(DeliveryKind.NOTICE in target.kinds for target in told):
+                raise UsageError("nobody would hear it: name targets in its payload, or --notify")
+        return told
+
+    async def _send(
+        self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
+    ) -> list[store.Taken]:
+        """Insert a batch: in one statement, and with its targets, if any, in one transaction."""
+        if not any(told):
+            async with self._db.connection() as conn:
+                return await store.submit(conn, rows, actor)
+        async with self._db.transaction() as conn:
+            taken = await store.submit(conn, rows, actor)
+            new = [
+                (item.number, told[item.place])
+                for item in taken
+                if item.how != "deduplicated" and told[item.place]
+            ]
+            if new:
+                await deliveries.add_targets(conn, new)
+            return taken
 
 
 def invocation(**fields: Any) -> Invocation:
@@ -98,10 +136,12 @@ def invocation(**fields: Any) -> Invocation:
         raise UsageError(f"{key}{shown}: {message}") from None
 
 
-def row(item: Invocation, actor: Actor, types: dict[str, RetryPolicy]) -> dict[str, Any]:
-    """Return the columns of the job that an invocation makes."""
+def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
+    """Return the columns of the job that an invocation makes; raises UsageError."""
+    if item.type in payload.MODELS and item.type not in configured.replaced:
+        payload.parse(item.type, item.payload)
     job_id = new_id()
-    limits = types.get(item.type, RetryPolicy())
+    limits = configured.of(item.type, item.agent, item.payload, item.overrides)
     owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
         "id": job_id,

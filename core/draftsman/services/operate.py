@@ -10,17 +10,17 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.retry import CHAIN_LIMIT
 from draftsman.domain.text import clean
 from draftsman.errors import LostRace, NotFound, Refused
 from draftsman.services.intake import ROUNDS, Submitted
+from draftsman.store import deliveries
 from draftsman.store import intake as requests
 from draftsman.store import operate as store
 from draftsman.store.db import Connection, Database
 
 REASON_LIMIT = 2000
 """Characters of a reason that are kept."""
-CHAIN_LIMIT = 100
-"""Retries of retries that one request may have."""
 _INHERITED = (
     "type",
     "queue",
@@ -151,6 +151,7 @@ async def next_in_chain(
         "invoker_display_name": actor.display_name,
         "retry_of": job,
         "chain_length": length,
+        "has_targets": old["has_targets"],
     }
     if answers:
         asked = old["overrides"].get("answers")
@@ -161,6 +162,8 @@ async def next_in_chain(
         raise Refused(f"D-{taken.number} has the key of this retry; it was not made by one")
     if taken.how == "joined":
         raise Refused(f"D-{taken.number} is live for the same subject; it goes on instead")
+    if taken.how == "created" and old["has_targets"]:
+        await deliveries.inherit_targets(conn, job, taken.number)
     return Submitted(taken.number, taken.id, taken.status, taken.how)
 
 

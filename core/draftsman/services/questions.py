@@ -19,6 +19,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.question import (
     Ask,
+    OnExpire,
     Question,
     QuestionKind,
     QuestionStatus,
@@ -36,10 +37,38 @@ LONGEST = 86_400.0 * 366
 class Questions:
     """Asks, takes answers, and lengthens the time for them."""
 
-    def __init__(self, db: Database, policy: Policy, expires_in: float | None) -> None:
+    def __init__(
+        self,
+        db: Database,
+        policy: Policy,
+        expires_in: float | None,
+        escalate_to: str | None = None,
+    ) -> None:
         self._db = db
         self._policy = policy
         self._expires_in = expires_in
+        self._escalate_to = escalate_to
+
+    def check(self, item: Ask) -> str | None:
+        """Return whom a question escalates to, None for one that does not.
+
+        Raises UsageError where there is nobody of that name, or none is named.
+        """
+        if item.on_expire is not OnExpire.ESCALATE:
+            return None
+        wanted = item.escalate_to or self._escalate_to
+        if wanted is None:
+            raise UsageError(
+                f"question {item.key!r} escalates to nobody: give escalate_to, or configure"
+                " [questions] escalate_to"
+            )
+        if self._policy.people and not self._policy.knows(wanted):
+            known = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
+            raise UsageError(
+                f"question {item.key!r}: escalate_to {wanted!r} is no group or person;"
+                f" known: {known}"
+            )
+        return wanted
 
     async def ask(
         self, lease: Lease, item: Ask, *, given: str | None = None, invoker: str = ""
@@ -48,14 +77,20 @@ class Questions:
 
         The clock starts with this transaction. An answer that came with the request is `given`
         with it, in the invoker's name: no kill comes between them. Never to a gate; one that does
-        not fit is left out, and the question waits for people. Raises LeaseLost.
+        not fit is left out, and the question waits for people. Raises LeaseLost, UsageError.
         """
+        escalate_to = self.check(item)
         approvers = self._approvers(item)
         expires_in = None if item.never_expires else item.expires_in or self._expires_in
 
         async def work(conn: Connection) -> tuple[bool, int | None]:
             owned, made = await store.ask(
-                conn, lease, item, approvers=approvers, expires_in=expires_in
+                conn,
+                lease,
+                item,
+                approvers=approvers,
+                expires_in=expires_in,
+                escalate_to=escalate_to,
             )
             if made is not None and given is not None:
                 await self._give(conn, lease.job, made, given, invoker)
@@ -235,7 +270,7 @@ class Questions:
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
-                self._policy.check(actor, Verb.ANSWER, invoker=locked.invoker)
+                self._policy.check_answer(actor, question.approvers, invoker=locked.invoker)
         except NotPermitted as error:
             return str(error), voter
         return None, voter

@@ -7,24 +7,30 @@ from datetime import datetime
 
 from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-from draftsman.domain.retry import RetryPolicy, after_failure
+from draftsman.domain.retry import after_failure
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.domain.text import REQUEST_LIMIT, bounded, clean
 from draftsman.errors import Failure
+from draftsman.log import redact
 from draftsman.store import settle as store
 from draftsman.store.db import Database
 
 LONGEST = 86_400.0 * 366
 """Seconds that a job may be put off."""
+ERROR_LIMIT = 4000
+"""Characters of an error that job and run keep; a longer one is whole in the run's log."""
+READ = 10 * ERROR_LIMIT
+"""Characters of an error that are looked through for secrets: more than can be kept."""
 
 
 class Settle:
     """Ends runs."""
 
-    def __init__(self, db: Database, types: dict[str, RetryPolicy]) -> None:
+    def __init__(self, db: Database, limits: Limits) -> None:
         self._db = db
-        self._types = types
+        self._limits = limits
 
     async def outcome(self, work: Claimed, outcome: Outcome) -> Status | None:
         """Write what the handler returned; return the job's status, None for a lost run."""
@@ -46,7 +52,7 @@ class Settle:
         kind = classify(failure)
         after = after_failure(
             kind,
-            self._types.get(work.type, RetryPolicy()),
+            self._limits.of_job(work),
             attempts=work.attempts,
             max_attempts=work.max_attempts,
             retry_count=work.retry_count,
@@ -56,7 +62,7 @@ class Settle:
         ending = store.Ending(
             after.status,
             RunStatus.FAILED,
-            error=clean(str(failure))[:4000],
+            error=kept(str(failure)),
             error_class=ErrorClass.PERMANENT if kind is ErrorClass.VALID else kind,
             attempt=int(after.spend_attempt),
             retry=int(after.spend_retry),
@@ -80,10 +86,19 @@ class Settle:
         return await self._db.arrow(lambda conn: store.settle(conn, work.lease, ending))
 
 
+def kept(error: str) -> str:
+    """Return what job, run and event keep of an error: no secret, and as much as people read."""
+    text: str = clean(redact(error[:READ]))
+    return text if len(text) <= ERROR_LIMIT else text[: ERROR_LIMIT - 1] + "…"
+
+
 def _origin(failure: Failure) -> dict[str, str] | None:
     if failure.code is None:
         return None
-    return {"origin": clean(failure.origin)[:200], "code": clean(failure.code)[:200]}
+    return {
+        "origin": clean(redact(failure.origin[:READ]))[:200],
+        "code": clean(redact(failure.code[:READ]))[:200],
+    }
 
 
 def _snoozed(until: datetime | float) -> store.Ending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from uuid import UUID
@@ -9,10 +10,11 @@ from uuid import UUID
 from draftsman.domain.actor import SYSTEM, Actor
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.policy import Policy, Verb
-from draftsman.errors import DraftsmanError, UsageError
+from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_here
 from draftsman.services.archives import Archives
 from draftsman.services.operate import next_in_chain
+from draftsman.services.remind import Reminders
 from draftsman.settings import SweepSettings
 from draftsman.store import sweeps as store
 from draftsman.store import workers
@@ -24,6 +26,7 @@ SELDOM: Final = {"prune": 3600.0}
 """Seconds between two rounds, at least, of what looks at whole months."""
 UNLOCKED: Final = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
+_log = logging.getLogger(__name__)
 
 
 class Sweeps:
@@ -36,6 +39,7 @@ class Sweeps:
         settings: SweepSettings,
         lease: float,
         archives: Archives,
+        reminders: Reminders,
     ) -> None:
         self._db = db
         self._policy = policy
@@ -43,6 +47,7 @@ class Sweeps:
         self._lease = lease
         self.names: Final[dict[str, Callable[[store.Term], Awaitable[int]]]] = {
             "expire": self.expire,
+            "remind": reminders.remind,
             "promote": self.promote,
             "rescue": self.rescue,
             "reap": self.reap,
@@ -58,8 +63,14 @@ class Sweeps:
         return await self.names[name](store.Term())
 
     async def expire(self, term: store.Term) -> int:
-        """Close questions whose time is over: expire, default or continue."""
-        return await self._bounded(lambda conn: store.expire(conn, term, self._settings.limit))
+        """Escalate or close questions whose time is over: expire, default or continue."""
+        limit = self._settings.limit
+
+        async def work(conn: Connection) -> int:
+            escalated = await store.escalate(conn, term, limit)
+            return escalated + await store.expire(conn, term, limit)
+
+        return await self._bounded(work)
 
     async def promote(self, term: store.Term) -> int:
         """Queue scheduled and retrying jobs that are due."""
@@ -72,17 +83,18 @@ class Sweeps:
         for 15 s while it was silent; else after the lease.
         """
         dead = [*await self._dead(), *gone]
+        return await self._bounded(lambda conn: self.take_back(conn, term, dead))
 
-        async def work(conn: Connection) -> int:
-            found = await store.rescue(
-                conn, term, self._settings.limit, dead=dead, lease=self._lease
-            )
-            for job in found:
-                if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
-                    await self._successor(conn, job.number)
-            return len(found)
+    async def take_back(self, conn: Connection, term: store.Term, dead: Sequence[UUID]) -> int:
+        """Take back what these workers held and what was silent for too long; return how much.
 
-        return await self._bounded(work)
+        One transaction: a job that ends with `on_lost = new_job` has its new one when it commits.
+        """
+        found = await store.rescue(conn, term, self._settings.limit, dead=dead, lease=self._lease)
+        for job in found:
+            if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
+                await _successor(conn, job.number)
+        return len(found)
 
     async def reap(self, term: store.Term) -> int:
         """Forget dead workers that hold nothing any more."""
@@ -132,13 +144,18 @@ class Sweeps:
             if (is_dead(place, pid, began) if is_here(place) else id in unlocked)
         ]
 
-    async def _successor(self, conn: Connection, number: int) -> None:
-        """Make the next job of the chain; a chain that is over, or a busy subject, ends here."""
-        try:
-            async with conn.transaction():
-                await next_in_chain(conn, number, SYSTEM)
-        except DraftsmanError:
-            return
-
     async def _bounded(self, work: Callable[[Connection], Awaitable[int]]) -> int:
         return await self._db.arrow(work)
+
+
+async def _successor(conn: Connection, number: int) -> None:
+    """Make the next job of the chain; one that cannot be made harms no other rescue, and is told.
+
+    Raises LostRace when somebody else is in between: then all of the rescue is for the next round.
+    """
+    try:
+        async with conn.transaction():
+            await next_in_chain(conn, number, SYSTEM)
+    except Refused as error:
+        _log.error("D-%s was lost and no new job took its place: %s", number, error)
+        await store.not_followed(conn, number, str(error))

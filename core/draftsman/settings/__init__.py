@@ -25,14 +25,24 @@ from pydantic_settings import (
 
 from draftsman.errors import ConfigError
 from draftsman.settings.explain import explain, unparsable
+from draftsman.settings.outbound import (
+    CredentialSettings,
+    HttpSettings,
+    LlmSettings,
+    SecretSettings,
+    ToolSettings,
+    WebhookSettings,
+)
 from draftsman.settings.tables import (
     AgentSettings,
     CommandSettings,
     DatabaseSettings,
     EmbeddedSettings,
     FixSettings,
+    LimitSettings,
     LogSettings,
     Months,
+    NotificationSettings,
     PersonSettings,
     ProfileSettings,
     QuestionSettings,
@@ -48,20 +58,28 @@ from draftsman.settings.tables import (
 __all__ = [
     "AgentSettings",
     "CommandSettings",
+    "CredentialSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
     "FixSettings",
+    "HttpSettings",
+    "LimitSettings",
+    "LlmSettings",
     "LogSettings",
     "Months",
+    "NotificationSettings",
     "PersonSettings",
     "ProfileSettings",
     "QuestionSettings",
     "RetentionSettings",
     "Role",
+    "SecretSettings",
     "Section",
     "Settings",
     "SweepSettings",
+    "ToolSettings",
     "TypeSettings",
+    "WebhookSettings",
     "WorkerSettings",
     "config_path",
     "load",
@@ -97,10 +115,15 @@ class Settings(BaseSettings):
     sweeps: SweepSettings = SweepSettings()
     retention: RetentionSettings = RetentionSettings()
     questions: QuestionSettings = QuestionSettings()
+    notifications: NotificationSettings = NotificationSettings()
+    webhooks: dict[str, WebhookSettings] = {}
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
+    tools: dict[str, ToolSettings] = {}
+    llm: dict[str, LlmSettings] = {}
+    http: HttpSettings = HttpSettings()
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}
@@ -119,6 +142,9 @@ class Settings(BaseSettings):
         for group, members in self.groups.items():
             if unknown := [name for name in members if name not in self.people]:
                 raise ValueError(f"groups.{group} names {unknown[0]!r}, who is not in people")
+        wanted = self.questions.escalate_to
+        if wanted is not None and wanted not in self.groups and wanted not in self.people:
+            raise ValueError(f"questions.escalate_to names {wanted!r}: no group, and no person")
         for channel in ("login", "slack", "trello"):
             owners: dict[str, str] = {}
             for name, person in self.people.items():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
+from zoneinfo import ZoneInfo
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -17,8 +18,32 @@ def _expanded(value: object) -> object:
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]
 """A path in which `~` is the user's home."""
+_WEEK = 86_400.0 * 7
 _Count = Annotated[int, Field(ge=1, le=1200)]
 Months = Annotated[_Count | None, BeforeValidator(lambda v: None if v == "never" else v)]
+
+
+def _is_a_zone(value: str) -> str:
+    try:
+        ZoneInfo(value)
+    except (KeyError, ValueError, OSError):
+        raise ValueError("no time zone that is known here; give one like Europe/Berlin") from None
+    return value
+
+
+def _leaves_time(value: str) -> str:
+    if value[:5] == value[6:]:
+        raise ValueError("quiet hours that never end; give two different times, or none")
+    return value
+
+
+_Hours = Annotated[
+    str, Field(pattern=r"\A(none|([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)\z")
+]
+Hours = Annotated[_Hours, AfterValidator(_leaves_time)]
+"""Of every day, like `22:00-07:00`; `none`: none."""
+Zone = Annotated[str, AfterValidator(_is_a_zone)]
+"""A name of the IANA time zone database."""
 
 
 class Section(BaseModel):
@@ -103,6 +128,12 @@ class QuestionSettings(Section):
     """Seconds until a question expires (24 h, seed 003); `never` in TOML is written as 0."""
     self_approval: bool = False
     """Whether the requester of a job may approve its gates."""
+    escalate_to: str | None = Field(None, min_length=1)
+    """Group or person whom questions escalate to that name nobody."""
+    quiet: Hours | None = None
+    """Quiet hours of whoever has none of their own: no reminders; None: at any time."""
+    timezone: Zone = "UTC"
+    """Time zone of whoever has none of their own."""
 
     @model_validator(mode="before")
     @classmethod
@@ -112,27 +143,49 @@ class QuestionSettings(Section):
         return data
 
 
-class TypeSettings(Section):
-    """Limits of one job type; unset keys keep the built-in ones."""
+class LimitSettings(Section):
+    """Limits of a job type, an agent or a tool; unset keys keep those that are there without it."""
 
     max_attempts: int | None = Field(None, ge=0, le=100)
     """Infrastructure failures and lost runs that a job may survive."""
     max_retries: int | None = Field(None, ge=0, le=100)
     """Application failures that a job may survive."""
-    base_delay: float | None = Field(None, gt=0)
+    base_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds before the first application retry, before jitter."""
-    max_delay: float | None = Field(None, gt=0)
+    max_delay: float | None = Field(None, gt=0, le=_WEEK)
     """Seconds at most between two application retries."""
     multiplier: float | None = Field(None, ge=1, le=10)
     """Growth of the delay from one retry to the next."""
     timeout: float | None = Field(None, gt=0)
     """Seconds of running time, summed over runs, waiting for people excluded."""
+    step_timeout: float | None = Field(None, gt=0)
+    """Seconds of one step."""
+    call_timeout: float | None = Field(None, gt=0)
+    """Seconds of one call to the outside."""
+    connect_timeout: float | None = Field(None, gt=0)
+    """Seconds until a connection is there, or a tool has started."""
+    idle_timeout: float | None = Field(None, gt=0)
+    """Seconds between two pieces of an answer."""
     on_lost: Literal["retry", "resume", "fail", "new_job"] | None = None
-    """What follows when a worker dies with a run of this type."""
+    """What follows when a worker dies with a run."""
+
+    @model_validator(mode="after")
+    def _delays_fit(self) -> Self:
+        if self.base_delay and self.max_delay and self.base_delay > self.max_delay:
+            raise ValueError(f"base_delay is over max_delay {self.max_delay:g}; give a smaller one")
+        return self
+
+    def limits(self) -> dict[str, Any]:
+        """Return the limits that are set."""
+        return self.model_dump(include=set(LimitSettings.model_fields), exclude_none=True)
 
 
-class AgentSettings(Section):
-    """A program that `run_agent` can drive."""
+class TypeSettings(LimitSettings):
+    """Limits of one job type; unset keys keep the built-in ones."""
+
+
+class AgentSettings(LimitSettings):
+    """A program that `run_agent` can drive, and the limits of its jobs."""
 
     command: tuple[str, ...] = Field(min_length=1)
     """Program and arguments; `{python}` is this interpreter."""
@@ -196,6 +249,43 @@ class PersonSettings(Section):
     slack: str | None = None
     trello: str | None = None
     roles: tuple[Role, ...] = ()
+    timezone: Zone | None = None
+    """Where they live; None: as questions have it."""
+    quiet: Hours | None = None
+    """When they are not reminded, by their own clock; None: as questions have it."""
+
+
+class NotificationSettings(Section):
+    """Who is told what happens to jobs, and how hard it is tried."""
+
+    targets: tuple[str, ...] = ()
+    """Targets of every request that names none: `log`, `webhook:NAME`, …"""
+    fallback: str = "log"
+    """Where a message goes that could not be delivered; `none`: to the process's log alone."""
+    log_file: UserPath | None = None
+    """File of the channel `log`; None: `notifications.jsonl` in the data directory."""
+    max_attempts: int = Field(10, ge=1, le=100)
+    """Tries until a delivery is dead."""
+    base_delay: float = Field(1, gt=0, le=3600)
+    """Seconds before the second try, before jitter; doubled with each."""
+    max_delay: float = Field(600, gt=0, le=86_400)
+    """Seconds at most between two tries."""
+    timeout: float = Field(10, gt=0, le=300)
+    """Seconds that one call to a channel may take."""
+    lease: float = Field(60, gt=0, le=3600)
+    """Seconds after which a delivery that nobody finished is taken up by another process."""
+    in_flight: int = Field(16, ge=1, le=200)
+    """Deliveries of one channel that a process sends at the same time."""
+    per_target: int = Field(4, ge=1, le=100)
+    """Of these, those to one target."""
+    poll: float = Field(5, gt=0, le=60)
+    """Seconds between looks when no notification comes."""
+
+    @model_validator(mode="after")
+    def _calls_fit_the_lease(self) -> Self:
+        if self.timeout * 4 > self.lease:  # looking twice, sending, and time to spare
+            raise ValueError("lease must be at least four times timeout")
+        return self
 
 
 class LogSettings(Section):

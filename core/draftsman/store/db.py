@@ -12,12 +12,14 @@ from typing import Any, Final, LiteralString, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, errors
+from psycopg.adapt import AdaptersMap
 from psycopg.pq import ConnStatus
 from psycopg.rows import class_row, dict_row, scalar_row, tuple_row
 from psycopg.types.enum import EnumInfo, register_enum
 from psycopg_pool import AsyncConnectionPool, PoolClosed, PoolTimeout
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.delivery import ChannelName, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.run import RunStatus
@@ -52,6 +54,9 @@ _ENUMS: Final[dict[str, type[StrEnum]]] = {
     "question_status": QuestionStatus,
     "on_expire": OnExpire,
     "on_deny": OnDeny,
+    "delivery_channel": ChannelName,
+    "delivery_kind": DeliveryKind,
+    "delivery_status": DeliveryStatus,
 }
 _BEHIND = (
     errors.UndefinedTable,
@@ -70,8 +75,13 @@ class Database:
         self.url = url
         self._settings = settings
         self._read_only = read_only
-        self._enums: list[tuple[EnumInfo, type[StrEnum]]] = []
+        self._adapters = AdaptersMap(psycopg.adapters)
         self._pool: AsyncConnectionPool[Connection] | None = None
+        self._how: dict[str, Any] = {
+            "autocommit": True,
+            "application_name": "draftsman",
+            "context": self._adapters,
+        }
         self._lines: list[Line] = []
 
     async def open(self) -> None:
@@ -84,7 +94,7 @@ class Database:
             min_size=1,
             max_size=self._settings.pool_size,
             timeout=self._settings.connect_timeout,
-            kwargs={"autocommit": True, "application_name": "draftsman"},
+            kwargs=self._how,
             configure=self._configure,
             reconnect_timeout=RECONNECT,
             open=False,
@@ -154,24 +164,25 @@ class Database:
     async def _connect(self, url: str) -> Connection:
         return await AsyncConnection.connect(
             url,
-            autocommit=True,
             connect_timeout=max(2, round(self._settings.connect_timeout)),
-            application_name="draftsman",
+            **self._how,
         )
 
     async def _learn_enums(self, conn: Connection) -> None:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
             known = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
-        if not _ENUMS.keys() <= known.keys():
+        found = known.keys() & _ENUMS.keys()
+        if not found:
             raise SchemaOutdated(
                 "the database has no draftsman schema, or an old one; run: draftsman migrate"
             )
-        self._enums = [(known[name], kind) for name, kind in _ENUMS.items()]
+        for name in found:
+            kind = _ENUMS[name]
+            texts = {member: member.value for member in kind if member != "VALID"}
+            register_enum(known[name], self._adapters, kind, mapping=texts)
 
     async def _configure(self, conn: Connection) -> None:
-        for info, kind in self._enums:
-            register_enum(info, conn, kind, mapping={m: m.value for m in kind if m != "VALID"})
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
         await conn.execute(_Q["statement_timeout"], {"timeout": timeout})
         if self._read_only:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -37,14 +37,35 @@ class Line:
     invoker_id: str
     tags: list[str]
     attempts: int
+    max_attempts: int
     retry_count: int
+    max_retries: int
     run_count: int
     next_retry_at: datetime | None
     run_at: datetime | None
     last_error: str | None
+    error_class: str | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+    due_in: float | None = field(compare=False)
+    """Seconds until its time comes, by the database's clock; None: it waits for no time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A job of a chain: the request, a retry of it, a retry of that one."""
+
+    number: int
+    status: Status
+    retry_of: int | None
+    chain_length: int
+    last_error: str | None
+
+    @property
+    def name(self) -> str:
+        """What people call it: `D-142`."""
+        return f"D-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +133,17 @@ async def feed_end(conn: Connection) -> tuple[int, int, int]:
 async def status(conn: Connection, job: int) -> Status | None:
     """Return a job's status."""
     return await scalar(conn, _Q["status"], {"job": job})  # type: ignore[no-any-return]
+
+
+async def stand(conn: Connection, job: int) -> tuple[Status, int] | None:
+    """Return a job's status and version, which grows with each step."""
+    found = await rows(conn, _Q["stand"], {"job": job})
+    return (found[0][0], found[0][1]) if found else None
+
+
+async def chain(conn: Connection, job: int) -> list[Link]:
+    """Return all jobs of the chain that a job is in, the request first."""
+    return await fetch_all(conn, _Q["chain"], {"job": job}, Link)
 
 
 async def why(conn: Connection, job: int, lease: float) -> Facts | None:

@@ -11,7 +11,10 @@ _Q = load("schema")
 
 
 async def listen(conn: Connection) -> None:
-    """Hear of claimable jobs (`draftsman_jobs`) and of runs to stop (`draftsman_runs`)."""
+    """Hear of claimable jobs (`draftsman_jobs`) and of runs to stop (`draftsman_runs`).
+
+    And of what is due to be sent: `draftsman_deliveries`, with the channel.
+    """
     await conn.execute(_Q["listen"])
 
 

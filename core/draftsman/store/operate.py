@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
-from draftsman.store.db import Connection, execute, fetch_one, rows
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows
 from draftsman.store.queries import load
 
 _Q = load("operate")
@@ -31,6 +32,30 @@ class LockedJob:
 async def lock(conn: Connection, job: int) -> LockedJob | None:
     """Lock one job."""
     return await fetch_one(conn, _Q["lock"], {"job": job}, LockedJob)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A job that ended; `wanted` says whether it is like what was asked for."""
+
+    number: int
+    status: Status
+    type: str
+    agent: str | None
+    ticket_title: str | None
+    last_error: str | None
+    finished_at: datetime
+    wanted: bool
+    followed_by: int | None
+    """Its retry, if it has one."""
+
+
+async def ended(
+    conn: Connection, status: Status, filters: dict[str, Any], after: int, limit: int
+) -> list[Ended]:
+    """Return the jobs that ended so, with numbers over `after`, in their order."""
+    params = filters | {"status": status, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["ended"], params, Ended)
 
 
 async def request_cancel(conn: Connection, job: int, by: str, reason: str | None) -> bool:

@@ -39,6 +39,7 @@ async def ask(
     *,
     approvers: Sequence[str],
     expires_in: float | None,
+    escalate_to: str | None = None,
 ) -> tuple[bool, int | None]:
     """Write the question and park the run.
 
@@ -63,6 +64,7 @@ async def ask(
         "digest": item.digest,
         "action": None if item.action is None else Jsonb(item.action),
         "expires_in": expires_in,
+        "escalate_to": escalate_to,
         "detail": json.dumps(detail),
     }
     found = await rows(conn, _Q["ask"], params)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.domain.job import OnLost, Status
+from draftsman.domain.retry import CHAIN_LIMIT
 from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -43,6 +44,11 @@ async def expire(conn: Connection, term: Term, limit: int) -> int:
     return len(await rows(conn, _Q["expire"], term.params(limit)))
 
 
+async def escalate(conn: Connection, term: Term, limit: int) -> int:
+    """Put questions whose time is over to others as well, once; return how many."""
+    return len(await rows(conn, _Q["escalate"], term.params(limit)))
+
+
 async def promote(conn: Connection, term: Term, limit: int) -> int:
     """Queue what is due; return how many."""
     return len(await rows(conn, _Q["promote"], term.params(limit)))
@@ -57,8 +63,13 @@ async def rescue(
     conn: Connection, term: Term, limit: int, *, dead: Sequence[UUID], lease: float
 ) -> list[Rescued]:
     """Take jobs back from dead workers and runs silent for longer than `lease` seconds."""
-    params = {**term.params(limit), "dead": list(dead), "lease": lease}
+    params = {**term.params(limit), "dead": list(dead), "lease": lease, "longest": CHAIN_LIMIT}
     return await fetch_all(conn, _Q["rescue"], params, Rescued)
+
+
+async def not_followed(conn: Connection, job: int, reason: str) -> None:
+    """Note in the trail of a lost job why no new one took its place."""
+    await execute(conn, _Q["not_followed"], {"job": job, "reason": reason})
 
 
 async def watch_locks(conn: Connection) -> None:

@@ -23,6 +23,7 @@ ROLE_OF = {
     Verb.EXTEND: "operator",
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
+    Verb.REDELIVER: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND}
 POLICY = Policy(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 
 import pytest
 from hypothesis import given
@@ -118,4 +119,96 @@ def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
 
 def test_the_limits_of_the_types_that_are_built_in() -> None:
     assert RetryPolicy() == RetryPolicy(3, 3, 2.0, 120.0, 2.0, 3600.0, OnLost.RETRY)
-    assert BUILT_IN["run_agent"] == RetryPolicy(3, 5, 5.0, 300.0, 3.0, 3600.0, OnLost.RESUME)
+    table = {
+        "run_agent": (3, 5, 5, 300, 3, 3600, OnLost.RESUME, 600, 300, 30, None),
+        "http_request": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "webhook_dispatch": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "llm_generate": (3, 5, 5, 300, 3, 3600, OnLost.RETRY, 600, 300, 30, 60),
+        "execute_tool": (3, 3, 2, 120, 2, 1200, OnLost.RETRY, 600, 120, 10, None),
+        "send_notification": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
+    }
+    assert {name: astuple(limits) for name, limits in BUILT_IN.items()} == table
+
+
+@given(SECONDS, SECONDS, SECONDS, SECONDS, SECONDS)
+def test_every_time_out_fits_the_one_around_it(
+    job: float, step: float, call: float, connect: float, idle: float
+) -> None:
+    policy = RetryPolicy(
+        timeout=job,
+        step_timeout=step,
+        call_timeout=call,
+        connect_timeout=connect,
+        idle_timeout=idle,
+    )
+    cut = policy.nested()
+    assert cut.idle_timeout is not None
+    assert cut.timeout == job
+    assert cut.step_timeout == min(job, step)
+    assert cut.call_timeout == min(job, step, call)
+    assert cut.connect_timeout == min(job, step, call, connect)
+    assert cut.idle_timeout == min(job, step, call, idle)
+    assert cut.nested() == cut
+
+
+HUGE = st.integers(10**9, 10**400)
+
+
+@given(POLICIES, HUGE, UNIT)
+def test_no_count_overflows(policy: RetryPolicy, failures: int, jitter: float) -> None:
+    assert 0 <= app_delay(policy, failures, lambda: jitter) <= policy.max_delay
+    assert infra_delay(failures) == math.exp(MAX_EXPONENT)
+
+
+@given(POLICIES, st.integers(1, 10**6), UNIT, UNIT)
+def test_jitter_draws_evenly_from_the_whole_of_a_delay(
+    policy: RetryPolicy, failures: int, one: float, other: float
+) -> None:
+    """Full jitter: any part of the ceiling down to nothing, and as much of it as was drawn."""
+    ceiling = app_delay(policy, failures, lambda: 1.0)
+    assert app_delay(policy, failures, lambda: one) == pytest.approx(ceiling * one)
+    if one <= other:
+        assert app_delay(policy, failures, lambda: one) <= app_delay(
+            policy, failures, lambda: other
+        )
+
+
+@given(
+    st.sampled_from([E.TRANSIENT_APP, E.TRANSIENT_INFRA]),
+    st.floats(0.001, 1e12),
+    st.integers(0, 99),
+    UNIT,
+)
+def test_what_the_other_side_wants_is_never_shortened_and_ends_at_a_day(
+    error: ErrorClass, wanted: float, spent: int, jitter: float
+) -> None:
+    after = after_failure(
+        error,
+        RetryPolicy(),
+        attempts=spent,
+        retry_count=spent,
+        max_attempts=100,
+        max_retries=100,
+        retry_after=wanted,
+        jitter=lambda: jitter,
+    )
+    assert after.delay is not None
+    assert after.delay >= min(wanted, 86_400)
+    own = infra_delay(spent + 1) if error is E.TRANSIENT_INFRA else 120 * jitter
+    assert after.delay <= max(min(wanted, 86_400), own)
+
+
+@given(st.booleans(), st.integers(0, 100), st.integers(0, 100))
+def test_a_layer_spends_its_own_budget_and_is_dead_when_that_is_gone(
+    app: bool, most: int, others: int
+) -> None:
+    """However much is left of the other one."""
+    error, budgets = E.TRANSIENT_INFRA, (("attempts", most), ("retries", others))
+    if app:
+        error, budgets = E.TRANSIENT_APP, (("retries", most), ("attempts", others))
+    limits: dict[str, float] = {f"max_{name}": limit for name, limit in budgets}
+    own = "retry_count" if app else "attempts"
+    for spent in range(most):
+        after = _after(error, **{own: spent}, **limits)
+        assert (after.spend_retry, after.spend_attempt) == (app, not app)
+    assert _after(error, **{own: most}, **limits) == Next(Status.DEAD_LETTER)

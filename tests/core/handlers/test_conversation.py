@@ -320,6 +320,23 @@ say("result", summary="", data=parked(ask("color", **options)))
     assert (reply["outcome"], reply["value"], reply["by"]) == (outcome, value, [])
 
 
+async def test_what_escalates_to_nobody_is_refused_and_to_a_group_is_asked(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await wanted(make, repo)
+    code = """
+late = {"choices": ["a"], "on_expire": "escalate", "expires_in": 60}
+refused = ask("color", **late)
+assert refused["type"] == "refused", refused
+assert "escalates to nobody" in refused["reason"], refused
+parked(ask("color", escalate_to="leads", **late))
+"""
+    async with driving(rt, repo.parent / "data", code):
+        await asked(rt, number)
+    [question] = await rt.questions.open(number)
+    assert (str(question.on_expire), question.escalate_to) == ("escalate", "leads")
+
+
 async def test_a_question_that_never_expires_has_no_end(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:

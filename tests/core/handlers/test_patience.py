@@ -24,7 +24,7 @@ from tests.core.loops.wire import Wire, wired
 from tests.factories import Factory
 from tests.support.people import People
 from tests.support.server import Server, make_home
-from tests.support.waits import background
+from tests.support.waits import background, until
 
 S = Status
 COMMIT = b"COMMIT\0"
@@ -228,12 +228,17 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
         wired(database_url) as (wire, db),
         working(tuned(rt, db), {"noop": handler}) as crew,
     ):
-        await held.next()
+        ctx = await held.next()
         await _cut_and_wait(wire, held, said, f"D-{number} waits for the database")
         crew.shut_down("test")
+        await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
         wire.mend()
         job = await reaches(rt, number, S.RESUMED)
     assert (job.attempts, job.last_error) == (0, None)
+
+
+async def _is_told(ctx: RunContext) -> bool:
+    return ctx.stopping is not None
 
 
 async def _cut_and_wait(wire: Wire, held: Held, said: Said, line: str) -> None:

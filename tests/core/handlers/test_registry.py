@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.retry import BUILT_IN
 from draftsman.errors import ConfigError
 from draftsman.handlers import registry
 from draftsman.handlers.agent import run_agent
@@ -36,12 +37,13 @@ def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_built_in_is_there_without_configuration() -> None:
-    assert registry.load({}) == {"run_agent": run_agent}
+    assert registry.load({}).keys() == BUILT_IN.keys()
+    assert registry.load({})["run_agent"] is run_agent
 
 
 async def test_a_handler_of_the_configuration_runs_its_type(rt: Runtime, make: Factory) -> None:
     handlers = registry.load({"greet:daily": "my_handlers:greet"})
-    assert handlers.keys() == {"run_agent", "greet:daily"}
+    assert handlers.keys() == registry.BUILT_IN.keys() | {"greet:daily"}
     number = await make.queued(type="greet:daily", queue="default", payload={"name": "Anna"})
     async with working(tuned(rt), handlers):
         assert (await ends(rt, number)).result == {"hello": "Anna"}

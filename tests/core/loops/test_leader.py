@@ -20,6 +20,7 @@ from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
 from draftsman.loops.leader import Leader
 from draftsman.runtime import Runtime
+from draftsman.services.remind import Reminders
 from draftsman.services.sweep import Sweeps
 from draftsman.store.db import Connection
 from tests.core.loops.crews import (
@@ -384,7 +385,8 @@ class CutSweeps(Sweeps):
 async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_the_leader(
     rt: Runtime,
 ) -> None:
-    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives)
+    reminders = Reminders(rt.db, rt.policy, None, 100)
+    sweeps = CutSweeps(rt.db, rt.policy, rt.settings.sweeps, 300, rt.archives, reminders)
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())
     async with background(leader.run()) as running:

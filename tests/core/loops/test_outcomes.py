@@ -180,7 +180,18 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
     async with working(tuned(rt, types={"it": {"timeout": 0.05}}), {"it": Held()}):
         job = await ends(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert job.last_error == "it ran for 0 s, its limit; waiting is excluded"
+    assert job.last_error == "it ran for 0.05 s (job limit); waiting is excluded"
+
+
+@pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
+async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
+    rt: Runtime, make: Factory, fields: dict[str, Any]
+) -> None:
+    number = await make.queued(type="it", queue="default", **fields)
+    agents = {"quick": {"command": ["x"], "timeout": 0.05}}
+    async with working(tuned(rt, agents=agents), {"it": Held()}):
+        job = await ends(rt, number)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
 async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
@@ -205,7 +216,7 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         job = await ends(rt, number)
     assert left == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "it ran 110 s in all; its limit is 100 s"
+    assert job.last_error == "it ran 110 s in all, over 100 s (job limit)"
 
 
 async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:
@@ -248,3 +259,69 @@ async def test_a_run_that_lost_its_job_writes_nothing(
         assert not crew.worker.leases()
     assert (await rt.inspect.job(number), await rt.inspect.trail(number)) == before
     assert before[0].status is S.FAILED
+
+
+SECRET = "postgresql://anna:hunter2hunter2@db/x token=abcdef123456"
+
+
+async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[Job, str]:
+    """Let a handler raise this; return its job, and the run's log, once job and run agree."""
+
+    async def handler(ctx: RunContext) -> Outcome:
+        raise error
+
+    number = await make.queued(type="it", queue="default", max_attempts=0, max_retries=0)
+    async with working(tuned(rt), {"it": handler}):
+        job = await ends(rt, number)
+    run = await run_of(rt, number)
+    event = (await rt.inspect.trail(number))[-1]
+    assert run.error == job.last_error
+    assert event.payload["error"] == str(job.last_error)[:2000]
+    return job, "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("one\n\ttwo\nthree", "one\n\ttwo\nthree"),
+        ("caf\udce9 a\x00b", "caf? a\ufffdb"),
+        (f"cannot reach {SECRET}", "cannot reach postgresql://anna:***@db/x token=***"),
+        ("", ""),
+    ],
+    ids=["lines", "dirty", "secret", "empty"],
+)
+async def test_the_text_of_an_error_is_kept_in_job_run_and_event(
+    rt: Runtime, make: Factory, text: str, shown: str, own: bool
+) -> None:
+    job, log = await _error_of(rt, make, Failure(text) if own else ValueError(text))
+    prefix = "" if own else "ValueError: " if text else "ValueError"
+    expected = prefix + shown
+    if own and not text:
+        expected = "Work failed."
+    assert str(job.last_error).startswith(expected)
+    assert ("Traceback" in log) is not own
+    assert "hunter2" not in f"{log}{job.last_error}"
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["failure", "exception"])
+async def test_a_huge_error_is_cut_where_people_look_and_whole_in_the_log(
+    rt: Runtime, make: Factory, own: bool
+) -> None:
+    text = "begin " + "x" * 100_000 + " password=hunter2hunter2 end"
+    job, log = await _error_of(rt, make, Failure(text) if own else ValueError(text))
+    assert len(str(job.last_error)) == 4000
+    assert str(job.last_error).endswith("x…")
+    assert "x" * 100_000 + " password=*** end" in log
+
+
+async def test_an_error_that_cannot_be_printed_ends_its_job_all_the_same(
+    rt: Runtime, make: Factory
+) -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no words")
+
+    job, log = await _error_of(rt, make, Mute())
+    assert job.last_error == "Mute, whose text cannot be had: RuntimeError"
+    assert "Traceback" in log

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from draftsman.domain.job import Status
+from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
@@ -285,7 +286,8 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
         await rt.operate.cancel(work.number, make.owner)
     quick = tuned(rt)
     claim = quick.claim(make.worker, ("default",))
-    bench = Bench(quick.settings, {}, claim, rt.checkpoints, rt.questions, rt.settle)
+    services = (rt.checkpoints, rt.questions, rt.settle, rt.outbox)
+    bench = Bench(quick.settings, Limits({}), claim, *services)
     ended = asyncio.Event()
     execution = Execution(bench, work, Held())
     execution.start(lambda _: ended.set())

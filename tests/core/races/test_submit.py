@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Awaitable
 
 import pytest
 
@@ -15,6 +16,7 @@ from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation, row
 from draftsman.store import intake
 from draftsman.store.db import Connection, Database
+from draftsman.store.sweeps import Term
 from tests.factories import Factory
 from tests.support.races import First
 from tests.support.waits import background, wait_blocked
@@ -53,7 +55,7 @@ async def test_another_request_with_the_key_waits_and_is_refused(
 async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
     rt: Runtime, db: Database, owner: Actor, conn: Connection
 ) -> None:
-    doomed = row(_request(), owner, rt.types)
+    doomed = row(_request(), owner, rt.limits)
     async with db.connection() as other:
         await other.execute("BEGIN")
         assert len(await intake.submit(other, [doomed], "nobody")) == 1
@@ -135,3 +137,22 @@ async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) ->
     made = await asyncio.gather(*(rt.operate.retry(number, make.owner) for _ in range(50)))
     assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 49}
     assert len(await rt.inspect.jobs()) == 2
+
+
+def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
+    """Take back what the factory's worker held, in the transaction of the sweep."""
+    return rt.db.arrow(lambda conn: rt.sweeps.take_back(conn, Term(), [make.worker]))
+
+
+async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_it(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.running(on_lost="new_job")
+    async with first.doing(_rescue(first.rt, make)) as rescued:
+        assert await _rescue(rt, make) == 0  # passes by what another rescue holds
+        by_hand = await first.then(rt.operate.retry(work.number, make.owner), conn)
+    assert rescued.result() == 1
+    [new, old] = await rt.inspect.jobs()
+    assert (old.number, new.number, by_hand.how) == (work.number, by_hand.number, "deduplicated")
+    assert (await rt.inspect.job(new.number)).chain_length == 1
+    assert await _rescue(rt, make) == 0

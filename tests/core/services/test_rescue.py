@@ -9,7 +9,9 @@ import pytest
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.run import RunStatus
 from draftsman.runtime import Runtime
-from draftsman.services import operate
+from draftsman.services.intake import invocation, row
+from draftsman.store import intake, sweeps
+from draftsman.store.db import Connection
 from draftsman.store.sweeps import Term
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -85,19 +87,86 @@ async def test_a_new_job_is_made_once_and_starts_fresh(make: Factory, rt: Runtim
     assert (by_hand.number, by_hand.how) == (new.number, "deduplicated")
 
 
-async def test_a_chain_of_new_jobs_ends_and_harms_no_other_rescue(
+async def _lose_all(make: Factory, rt: Runtime, number: int) -> list[int]:
+    """Let the worker of a job die, and those of the jobs in its place; return them all."""
+    numbers = [number]
+    while (await rt.inspect.job(number)).status is Status.QUEUED:
+        await make.running(number)
+        assert await rt.sweeps.rescue(Term(), [make.worker]) == 1
+        newest = (await rt.inspect.jobs())[0].number
+        numbers += [newest] if newest != number else []
+        number = newest
+    return numbers
+
+
+async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
+    make: Factory, rt: Runtime
+) -> None:
+    """Each has counters of its own: a job that kills its workers would have gone on for ever."""
+    number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=3)
+    jobs = [await rt.inspect.job(one) for one in await _lose_all(make, rt, number)]
+    assert [(job.chain_length, job.attempts, job.status) for job in jobs] == [
+        (0, 1, Status.FAILED),
+        (1, 1, Status.FAILED),
+        (2, 1, Status.FAILED),
+        (3, 1, Status.DEAD_LETTER),
+    ]
+    assert [job.retry_of for job in jobs] == [None, *(job.number for job in jobs[:-1])]
+    assert jobs[2].last_error == "the worker was lost"
+    reason = "the worker was lost; 3 of 3 new jobs in its place are spent"
+    assert jobs[3].last_error == reason
+    event = (await rt.inspect.trail(jobs[3].number))[-1]
+    assert (event.kind, event.payload) == (
+        "queue_job_dead",
+        {
+            "error": reason,
+            "error_class": "TRANSIENT_INFRA",
+            "attempts": 1,
+            "retries": 0,
+            "lost": True,
+        },
+    )
+
+
+async def test_a_person_who_retries_the_end_of_a_chain_gives_it_its_attempts_again(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=1)
+    chain = await _lose_all(make, rt, number)
+    made = await rt.operate.retry(chain[-1], make.owner)
+    more = await _lose_all(make, rt, made.number)
+    assert (len(chain), len(more)) == (2, 2)
+    last = await rt.inspect.job(more[-1])
+    assert (last.status, last.chain_length) == (Status.DEAD_LETTER, 3)
+    assert last.last_error == "the worker was lost; 1 of 1 new jobs in its place are spent"
+
+
+async def test_no_chain_is_longer_than_any_person_can_make_it(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(operate, "CHAIN_LIMIT", 1)
-    number = await _lose(make, rt, on_lost=OnLost.NEW_JOB)
-    ((second, _),) = [
-        (job.number, job.status) for job in await rt.inspect.jobs() if job.number != number
-    ]
-    chained, other = await make.running(second), await make.running(on_lost=OnLost.RESUME)
+    monkeypatch.setattr(sweeps, "CHAIN_LIMIT", 1)
+    chain = await _lose_all(make, rt, await make.queued(on_lost=OnLost.NEW_JOB, max_attempts=9))
+    last = await rt.inspect.job(chain[-1])
+    assert (len(chain), last.status) == (2, Status.DEAD_LETTER)
+    assert last.last_error == "the worker was lost; it was retried 1 times"
+
+
+async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
+    make: Factory, rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A row of an older version may have the key that draftsman makes."""
+    work, other = await make.running(on_lost="new_job"), await make.running(on_lost="new_job")
+    taken = row(invocation(type="noop"), make.owner, rt.limits)
+    taken["idempotency_key"] = f"retry:{work.number}:1"
+    taken["request_digest"] = "another"
+    await intake.submit(conn, [taken], "old")
     assert await rt.sweeps.rescue(Term(), [make.worker]) == 2
-    assert (await rt.inspect.job(chained.number)).status is Status.FAILED
-    assert (await rt.inspect.job(other.number)).status is Status.RESUMED
-    assert len(await rt.inspect.jobs()) == 3
+    why = f"D-{other.number + 1} has the key of this retry; it was not made by one"
+    event = (await rt.inspect.trail(work.number))[-1]
+    assert (event.kind, event.actor, event.payload) == ("not_followed", "system", {"reason": why})
+    assert why in caplog.text
+    assert (await rt.inspect.jobs())[0].status is Status.QUEUED
+    assert [(await rt.inspect.job(one.number)).status for one in (work, other)] == ["failed"] * 2
 
 
 async def test_a_new_job_takes_over_the_subject(make: Factory, rt: Runtime) -> None:

@@ -98,7 +98,7 @@ async def test_the_next_due_time_is_the_earliest_of_all(
         await make.scheduled(delay=seconds)
     assert await rt.sweeps.next_due() == pytest.approx(500, abs=5)
     await make.asked(QUESTION.model_copy(update={"expires_in": 50.0}))
-    assert await rt.sweeps.next_due() == pytest.approx(50, abs=5)
+    assert await rt.sweeps.next_due() == pytest.approx(25, abs=5), "a reminder at half of its time"
     await make.retrying()
     assert (await rt.sweeps.next_due() or 99) < 5
     await clock.forward(100)
@@ -119,7 +119,7 @@ async def test_claimable_jobs_are_announced_once_a_queue(
     assert sorted(told) == ["a", "b"]
 
 
-@pytest.mark.parametrize("name", ["expire", "promote", "rescue", "reap", "partitions"])
+@pytest.mark.parametrize("name", ["expire", "remind", "promote", "rescue", "reap", "partitions"])
 async def test_an_operator_may_run_a_sweep_by_hand(rt: Runtime, people: People, name: str) -> None:
     assert await rt.sweeps.by_hand(name, people.olga) == 0
     for actor in (people.anna, people.ben, people.carol):
@@ -128,7 +128,9 @@ async def test_an_operator_may_run_a_sweep_by_hand(rt: Runtime, people: People, 
 
 
 async def test_an_unknown_sweep_is_told_with_those_there_are(rt: Runtime, people: People) -> None:
-    with pytest.raises(UsageError, match="choose: expire, promote, rescue, reap, partitions"):
+    with pytest.raises(
+        UsageError, match="choose: expire, remind, promote, rescue, reap, partitions"
+    ):
         await rt.sweeps.by_hand("broom", people.olga)
 
 

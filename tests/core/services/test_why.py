@@ -7,8 +7,10 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 
@@ -127,8 +129,38 @@ async def test_a_time_to_come_is_told_and_one_that_is_over(
 
 
 async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
-    why = await rt.inspect.why(await make.retrying())
-    assert why.text == "it failed (attempt 0 of 3, retry 1 of 3): busy"
+    await make.worker_row()
+    busy = await make.retrying(queue="default", overrides={"base_delay": 1000, "max_delay": 1000})
+    await make.set_due(busy, 90)
+    why = await rt.inspect.why(busy)
+    assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
+    assert why.then == "tried again in 90 s (retry 1 of 3)"
+    assert why.due_in == pytest.approx(90, abs=5)
+    lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
+    await rt.sweeps.rescue(Term(), [lost_hands])
+    await make.set_due(lost.number, 7200)
+    why = await rt.inspect.why(lost.number)
+    assert why.text == "run 1 failed: the worker was lost"
+    assert why.then == "tried again in 2.0 h (attempt 1 of 3)"
+
+
+async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.retrying(queue="default")
+    await make.set_due(number, 600)
+    await clock.forward(540)
+    await make.worker_row()
+    why, [line] = await rt.inspect.why(number), await rt.inspect.jobs()
+    assert why.then in ("tried again in 60 s (retry 1 of 3)", "tried again in 59 s (retry 1 of 3)")
+    assert line.due_in == pytest.approx(why.due_in, abs=5)
+    await clock.forward(61)
+    await make.worker_row()
+    then = (await rt.inspect.why(number)).then
+    assert then == "tried again now; the leader promotes it (retry 1 of 3)"
+    assert await rt.sweeps.promote(Term()) == 1
+    why, [line] = await rt.inspect.why(number), await rt.inspect.jobs()
+    assert (why.status, why.due_in, line.due_in) == (Status.QUEUED, None, None)
 
 
 async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
@@ -152,5 +184,15 @@ async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) ->
 
 async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
     why = await rt.inspect.why(await make.failed())
-    assert why.text == "it is failed: no such thing"
+    assert why.text == "no such thing"
     assert "draftsman retry" in why.then
+
+
+async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime) -> None:
+    number = await make.retrying()
+    await make.set_due(number, 0)
+    await rt.sweeps.promote(Term())
+    work = await make.running(number)
+    await rt.settle.outcome(work, Done({}))
+    why = await rt.inspect.why(number)
+    assert (why.status, why.text) == (Status.COMPLETED, "it is over")

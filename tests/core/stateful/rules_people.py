@@ -23,7 +23,7 @@ inputs = st.builds(
     key=st.sampled_from(["pick", "pick", "name"]),
     kind=st.just("input"),
     freeform=st.booleans(),
-    on_expire=st.sampled_from(["expire", "default", "continue"]),
+    on_expire=st.sampled_from(["expire", "default", "continue", "escalate"]),
     text=st.sampled_from(["Which?", "Which one?"]),
 )
 gates = st.builds(
@@ -32,6 +32,7 @@ gates = st.builds(
     kind=st.just("approval"),
     approvers=st.sampled_from([("carol", "dave"), ("leads",), ("erin", "leads"), ("carol",), ()]),
     quorum=st.sampled_from([1, 1, 2, 2, 3]),
+    on_expire=st.sampled_from(["expire", "escalate"]),
     on_deny=st.sampled_from(["fail", "continue"]),
     text=st.sampled_from(["Deploy?", "Deploy now?"]),
 )
@@ -191,8 +192,10 @@ class PeopleRules(Driver):
 async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None) -> str | None:
     fields: dict[str, Any] = {"key": item.key, "kind": item.kind, "text": item.text}
     fields |= {"expires_in": expires_in, "never_expires": expires_in is None}
+    fields["on_expire"] = item.on_expire
+    fields["escalate_to"] = "leads" if item.on_expire == "escalate" else None
     if item.kind == "input":
-        fields |= {"choices": CHOICES, "freeform": item.freeform, "on_expire": item.on_expire}
+        fields |= {"choices": CHOICES, "freeform": item.freeform}
         fields["default"] = "blue" if item.on_expire == "default" else None
     else:
         fields |= {"approvers": item.approvers, "quorum": item.quorum, "on_deny": item.on_deny}

@@ -15,7 +15,7 @@ from tests.core.stateful.world import CUTS, worker_id
 REIGN = 20.0
 """Seconds of a leader's lease."""
 STEPS = (1.0, 10.0, 10.0, 20.0, 30.0, 31.0, 60.0, 600.0, -1.0, -10.0, -60.0)
-names = st.sampled_from(["expire", "expire", "promote", "promote", "rescue", "reap"])
+names = st.sampled_from(["expire", "expire", "promote", "promote", "remind", "rescue", "reap"])
 overlapping = st.sampled_from(["expire", "promote"])
 terms = st.sampled_from([0, 0, 0, 1, 1, 2, 3])
 """Of a sweep: by hand, of the leader, of its term before, of somebody else."""
@@ -54,7 +54,7 @@ class SweepRules(Driver):
             lambda: self._swept(name, term, dead),
             lambda rt: _sweep(rt, name, term, dead),
             session=session,
-            cuttable=name in ("expire", "promote"),
+            cuttable=name in ("expire", "promote", "remind"),
         )
 
     @rule(
@@ -110,6 +110,8 @@ class SweepRules(Driver):
                 return self.model.expire(term)
             case "promote":
                 return self.model.promote(term)
+            case "remind":
+                return self.model.remind(term)
             case "rescue":
                 return self.model.rescue(term, dead)
         return self.model.reap(term)

@@ -58,8 +58,12 @@ SELECT j.number, j.lease_token, jsonb_build_object(
                FROM draftsman.job_runs r WHERE r.job = j.number AND r.status = 'running'),
     'questions', (SELECT coalesce(jsonb_agg(jsonb_build_array(
                          q.key, q.status, q.resolution -> 'outcome',
-                         extract(epoch FROM q.expires_at - %(begin)s)) ORDER BY q.ordinal), '[]')
-                    FROM draftsman.job_questions q WHERE q.job = j.number),
+                         extract(epoch FROM q.expires_at - %(begin)s),
+                         extract(epoch FROM t.remind_at - %(begin)s),
+                         t.escalated_at IS NOT NULL) ORDER BY q.ordinal), '[]')
+                    FROM draftsman.job_questions q
+                    JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+                   WHERE q.job = j.number),
     'said', (SELECT coalesce(jsonb_agg(jsonb_build_array(a.question, a.voter, a.accepted)
                              ORDER BY a.id), '[]')
                FROM draftsman.job_answers a WHERE a.job = j.number),
@@ -141,7 +145,7 @@ class World:
             self.run(db.close())
         self._reader.close()
         self._loop.close()
-        self._server.drop(self._name)
+        self._server.leave(self._name)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run one thing to its end."""

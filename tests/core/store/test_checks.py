@@ -64,6 +64,13 @@ QUESTIONS = [
     ("key = ''", "job_questions_key_check"),
     ("ordinal = 0", "job_questions_ordinal_check"),
 ]
+TIMES = [
+    ("reminders = 4, remind_at = NULL", "question_times_few"),
+    ("reminders = 3, remind_at = now()", "question_times_few"),
+    ("reminders = -1", "question_times_few"),
+    ("escalated_at = now()", "question_times_escalated"),
+    ("escalate_to = ''", "question_times_escalate_to_check"),
+]
 GATES = ["choices = '[{}]'", "freeform_allowed = true", "on_expire = 'continue'"]
 ROWS = [
     (
@@ -123,6 +130,31 @@ ROWS = [
 ]
 
 
+TARGETS = [
+    ({"ordinal": "0"}, "job_targets_ordinal_check"),
+    ({"target": "''"}, "job_targets_target_check"),
+    ({"thread": "''"}, "job_targets_thread_check"),
+    ({"thread_key": "''"}, "job_targets_thread_key_check"),
+]
+DELIVERIES = [
+    ({"payload": "to_jsonb(repeat('x', 1048577))"}, "deliveries_payload_check"),
+    ({"attempts": "-1"}, "deliveries_attempts_check"),
+    ({"status": "'sending'", "next_attempt_at": "now()"}, "deliveries_lease"),
+    ({"status": "'sending'", "lease_token": "1"}, "deliveries_lease"),
+    ({"lease_token": "1"}, "deliveries_lease"),
+    ({"status": "'superseded'", "next_attempt_at": "now()"}, "deliveries_over"),
+    ({"status": "'sent'", "external_ref": "'r'"}, "deliveries_sent"),
+    ({"status": "'sent'", "sent_at": "now()"}, "deliveries_sent"),
+    ({"sent_at": "now()"}, "deliveries_sent"),
+    ({"status": "'unknown'"}, "deliveries_doubt"),
+    ({"status": "'dead'"}, "deliveries_dead"),
+    ({"kind": "'question'"}, "deliveries_question"),
+    ({"kind": "'settle'", "question": "1"}, "deliveries_settle"),
+    ({"kind": "'status'"}, "deliveries_version"),
+    ({"version": "1"}, "deliveries_version"),
+]
+
+
 @pytest.mark.parametrize(("status", "change", "constraint"), JOBS)
 async def test_a_job_has_the_columns_of_its_status(
     make: Factory, conn: Connection, status: Status, change: str, constraint: str
@@ -153,12 +185,47 @@ async def test_a_job_is_inserted_within_the_limits(
         "source": "'cli'",
         "invoker_id": "'ben'",
     } | {column: wrong}
+    await _insert_refused(conn, "jobs", columns, constraint)
+
+
+async def _insert_refused(
+    conn: Connection, table: str, columns: dict[str, str], constraint: str
+) -> None:
+    names, values = ", ".join(columns), ", ".join(columns.values())
     async with refused(CHECK, f'"{constraint}"'):
-        await run(
-            conn,
-            f"INSERT INTO draftsman.jobs ({', '.join(columns)})"
-            f" VALUES ({', '.join(columns.values())})",
-        )
+        await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), TARGETS)
+async def test_a_target_is_somewhere(
+    make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    columns = {
+        "job": str(await make.queued()),
+        "ordinal": "1",
+        "channel": "'slack'",
+        "target": "'C1'",
+        "thread_key": "'k'",
+    }
+    await _insert_refused(conn, "job_targets", columns | wrong, constraint)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), DELIVERIES)
+async def test_a_delivery_has_the_columns_of_its_status_and_kind(
+    make: Factory, conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    columns = {
+        "job": str((await make.asked()).number),
+        "channel": "'slack'",
+        "target": "'C1'",
+        "thread_key": "'k'",
+        "kind": "'notice'",
+    }
+    await _insert_refused(conn, "deliveries", columns | wrong, constraint)
+
+
+async def test_a_bucket_has_a_name(conn: Connection) -> None:
+    await _insert_refused(conn, "channel_limits", {"bucket": "''"}, "channel_limits_bucket_check")
 
 
 @pytest.mark.parametrize(("change", "constraint"), RUNS)
@@ -179,8 +246,17 @@ async def test_a_question_has_the_columns_of_its_status(
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
+@pytest.mark.parametrize(("change", "constraint"), TIMES)
+async def test_a_question_is_reminded_of_three_times_at_most_and_escalates_to_somebody(
+    make: Factory, conn: Connection, change: str, constraint: str
+) -> None:
+    await make.asked()
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"UPDATE draftsman.question_times SET {change}")
+
+
 @pytest.mark.parametrize("change", GATES)
-async def test_a_gate_takes_a_decision_and_can_only_expire(
+async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
     await make.asked(GATE)
@@ -238,8 +314,10 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         "SELECT DISTINCT conname FROM pg_constraint"
         " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
     )
-    tried = {entry[-1] for table in (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, ROWS) for entry in table}
+    tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, DELIVERIES)
+    tried = {entry[-1] for table in tables for entry in table}
     tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
+    tried |= {"channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
 
 

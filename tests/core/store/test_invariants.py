@@ -52,6 +52,32 @@ BREAK = {
         " INSERT INTO draftsman.archived_jobs SELECT %(run)s, month, 1, 1 FROM m"
     ),
     "retries_have_one_successor": "UPDATE draftsman.jobs SET retry_of = %(run)s",
+    "targets_are_heeded": "UPDATE draftsman.jobs SET has_targets = false",
+    "newest_status_is_told": "UPDATE draftsman.deliveries SET version = 1 WHERE kind = 'status'",
+    "open_question_is_told": "DELETE FROM draftsman.deliveries WHERE kind = 'question'",
+    "closed_question_is_not_posted": (
+        "UPDATE draftsman.deliveries SET status = 'pending' WHERE status = 'superseded'"
+    ),
+    "copies_of_a_closed_question_are_settled": (
+        "UPDATE draftsman.deliveries SET status = 'sent', external_ref = 'r', sent_at = now()"
+        " WHERE status = 'superseded'"
+    ),
+    "one_of_a_thread_has_its_turn": "UPDATE draftsman.deliveries SET next_attempt_at = NULL",
+    "question_is_escalated_once": (
+        "INSERT INTO draftsman.job_events (job, kind, actor, payload)"
+        " VALUES (%(ask)s, 'question_escalated', 'a', '{\"question\": 1}')"
+    ),
+    "escalating_question_names_others": (
+        "UPDATE draftsman.job_questions SET on_expire = 'escalate' WHERE job = %(ask)s"
+    ),
+    "reminders_are_few": "UPDATE draftsman.question_times SET reminders = 4, remind_at = NULL",
+    "reminders_are_counted": (
+        "UPDATE draftsman.deliveries SET kind = 'reminder' WHERE kind = 'question'"
+    ),
+    "closed_question_is_not_reminded_of": (
+        "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
+    ),
+    "sent_has_a_reference": "UPDATE draftsman.deliveries SET status = 'sent'",
 }
 
 
@@ -69,6 +95,9 @@ async def test_a_violation_is_found_and_names_its_job(
     await make.answer(answered.number, "red")
     gate = await make.asked(GATE)
     await make.decide(gate.number, True, people.carol)
+    closed = await make.asked(notify=("log",))
+    await make.answer(closed.number, "red")
+    await make.asked(notify=("log",))
     await _without_guards(conn)
     await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
     found = (await rt.inspect.invariants())[name]
@@ -79,7 +108,7 @@ async def test_a_violation_is_found_and_names_its_job(
 async def _without_guards(conn: Connection) -> None:
     """Take away what keeps the data sound, as a hand with psql, or a bug, might."""
     await conn.execute("SET session_replication_role = replica")
-    for table in ("jobs", "job_questions"):
+    for table in ("jobs", "job_questions", "question_times", "deliveries"):
         checks = await conn.execute(
             "SELECT conname FROM pg_constraint WHERE contype = 'c' AND conrelid = %s::regclass",
             (f"draftsman.{table}",),

@@ -12,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from draftsman import store
+from draftsman.domain.delivery import ChannelName
 from draftsman.store import queries
 from draftsman.store.db import Connection
 from tests.soak.calls import CALLS, query_of
@@ -48,6 +49,18 @@ INDEXES = {
     "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
     "job_events": {"job_events_job", "job_events_feed"},
+    "job_targets": {"job_targets_pkey", "job_targets_once"},
+    "deliveries": {
+        "deliveries_pkey",
+        "deliveries_id",
+        "deliveries_job",
+        "deliveries_thread",
+        "deliveries_turn",
+        "deliveries_due",
+        "deliveries_status",
+        "deliveries_pending",
+        "deliveries_once",
+    },
 }
 
 
@@ -139,3 +152,22 @@ async def test_a_hot_query_uses_the_index_made_for_it(
     ids = {"lowest": UUID(int=1), "highest": UUID(int=2)}
     values = {**numbers, **ids, "rows": "[{}]"}
     assert index in await explain(conn, queries.load(family)[name], values)
+
+
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("claim", "deliveries_due"),
+        ("next_due", "deliveries_due"),
+        ("of_job", "deliveries_job"),
+        ("dead_count", "deliveries_status"),
+        ("page", "deliveries_status"),
+    ],
+)
+async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, name: str, index: str) -> None:
+    await conn.execute("SET enable_seqscan = off")
+    await conn.execute("SET enable_bitmapscan = off")
+    numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease"), 1)
+    given = {"channel": ChannelName.SLACK, "after": "", "busy": [], "statuses": ["dead"]}
+    plan = await explain(conn, queries.load("deliveries")[name], numbers | given)
+    assert f"using {index} " in plan, plan

@@ -10,11 +10,13 @@ from typing import Final
 from tests.soak.calls import (
     archives,
     claim,
+    deliveries,
     inspect,
     operate,
     pages,
     progress,
     questions,
+    reminders,
     settle,
     sweeps,
 )
@@ -23,11 +25,13 @@ from tests.soak.calls.call import Call
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
     **claim.CALLS,
+    **deliveries.CALLS,
     **inspect.CALLS,
     **operate.CALLS,
     **pages.CALLS,
     **progress.CALLS,
     **questions.CALLS,
+    **reminders.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }

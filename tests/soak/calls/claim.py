@@ -7,12 +7,14 @@ from uuid import UUID
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.limits import Limits
 from draftsman.services.intake import invocation, row
 from draftsman.store import claim, intake
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
 from tests.soak.history import WORKER, key
 
 ME: Final = Actor(Source.CLI, "soak", "soak")
+NO_LIMITS: Final = Limits({})
 HANDS = "what is in workers' hands, of which there are 1,500"
 
 
@@ -39,12 +41,14 @@ def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call
     """Submit new requests, of which the first may have been there before."""
     wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
     wanted[0] = invocation(type="seed", key=first or "new", **fields)
-    return Call(lambda conn: intake.submit(conn, [row(it, ME, {}) for it in wanted], "s"), rows)
+    return Call(
+        lambda conn: intake.submit(conn, [row(it, ME, NO_LIMITS) for it in wanted], "s"), rows
+    )
 
 
 def _known(**fields: Any) -> Call:
     """Look for the job of a request that is there."""
-    rows = [row(invocation(type="seed", **fields), ME, {})]
+    rows = [row(invocation(type="seed", **fields), ME, NO_LIMITS)]
     return Call(lambda conn: intake.known(conn, rows, [0]))
 
 

@@ -52,6 +52,8 @@ async def _feed_of_nothing(conn: Connection) -> object:
 CALLS: Final[dict[str, Call]] = {
     **_each("get", inspect.get),
     **_each("status", inspect.status),
+    **_each("stand", inspect.stand),
+    **_each("chain", inspect.chain),
     **_each("runs", inspect.runs),
     **_each("trail", lambda conn, number: inspect.trail(conn, number, 0, 200)),
     "inspect.find: whole": _find(36),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.domain.job import Status
 from draftsman.store import operate
 from tests.soak.calls.call import LATE, MIDDLE, MISSING, NEWEST, RUNNING, Call, last_of
 
@@ -11,6 +12,15 @@ from tests.soak.calls.call import LATE, MIDDLE, MISSING, NEWEST, RUNNING, Call, 
 def _cancel(status: str) -> Call:
     number = last_of(status)
     return Call(lambda conn: operate.cancel_now(conn, number, "soak", "no"))
+
+
+def _ended(after: int, **filters: str) -> Call:
+    every = {"type": None, "agent": None, "repo": None, "since": None} | filters
+    return Call(
+        lambda conn: operate.ended(conn, Status.DEAD_LETTER, every, after, 1000),
+        3000,
+        "a page of a thousand, and what followed each",
+    )
 
 
 CALLS: Final[dict[str, Call]] = {
@@ -23,6 +33,8 @@ CALLS: Final[dict[str, Call]] = {
     "operate.cancel_now: queued": _cancel("queued"),
     "operate.cancel_now: waiting": _cancel("waiting_for_input"),
     "operate.cancel_now: running": _cancel("running"),
+    "operate.ended: everything": _ended(0),
+    "operate.ended: nobody's": _ended(MIDDLE, agent="nobody"),
     "operate.request: the last of a chain": Call(
         lambda conn: operate.request(conn, last_of("queued"))
     ),

@@ -10,7 +10,7 @@ from draftsman.store import schema, sweeps, workers
 from draftsman.store.db import Connection, rows
 from draftsman.store.queries import load
 from draftsman.store.sweeps import Term
-from tests.soak.calls.call import Call
+from tests.soak.calls.call import MIDDLE, Call
 from tests.soak.history import WORKER, WORKERS
 
 HAND, LEADER = Term(), Term(WORKER, 1)
@@ -61,10 +61,12 @@ def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
 
 CALLS: Final[dict[str, Call]] = {
     **_both("expire", sweeps.expire, 600),
+    **_both("escalate", sweeps.escalate, 600),
     **_both("promote", sweeps.promote, 1200),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),
     "sweeps.rescue: a dead worker": _rescue([WORKER]),
+    "sweeps.not_followed": Call(lambda conn: sweeps.not_followed(conn, MIDDLE, "reason")),
     "sweeps.watch_locks": Call(sweeps.watch_locks, 5 * WORKERS, "the workers"),
     "sweeps.unlocked": Call(lambda conn: sweeps.unlocked(conn, 15), WORKERS),
     "sweeps.reap": Call(

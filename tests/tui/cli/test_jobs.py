@@ -10,7 +10,9 @@ import pytest
 from rich.cells import cell_len
 
 from draftsman.domain.job import Status
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
 from tests.tui.cli.running import Cli, Terminal
 
@@ -39,6 +41,49 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
     for status, number in numbers.items():
         assert shown[f"D-{number}"].startswith(status.replace("_", " "))
         assert says.get(status, "") in shown[f"D-{number}"]
+
+
+async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    busy = await make.retrying(overrides={"base_delay": 9, "max_delay": 9})
+    lost = await make.running(max_attempts=7)
+    await rt.sweeps.rescue(Term(), [make.worker])
+    for number in (busy, lost.number):
+        await make.set_due(number, 3600)
+    out = (await cli("jobs")).out
+    assert "retry 1/3 in 60 min: busy" in out
+    assert "attempt 1/7 in 60 min: the worker was lost" in out
+    [first, second] = (await cli("jobs", "--json")).json
+    assert (first["attempts"], first["max_attempts"], first["error_class"]) == (
+        1,
+        7,
+        "TRANSIENT_INFRA",
+    )
+    assert 3500 < second["due_in"] <= 3600
+    shown = (await cli("show", busy)).out
+    assert "waits     run 1 failed: busy; tried again in 60 min" in shown
+    waits = (await cli("show", lost.number, "--json")).json["waits"]
+    assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
+    assert waits["then"].startswith("tried again in 60 min")
+    assert (await cli("why", busy, "--json")).json["due_in"] > 3500
+
+
+async def test_dead_letters_say_why_they_died(
+    cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
+    work = await make.running(max_retries=0, title="A title that is longer than it needs to be")
+    error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
+    await rt.settle.failure(work, Failure(error, http_status=503))
+    done = await cli("jobs", "--status", "dead_letter")
+    assert done.out.splitlines()[0].endswith("WHY")
+    assert "HTTP 503: the upstream said that it is overloaded" in done.out
+    assert "second line" not in done.out
+    shown = terminal("jobs", "--status", "dead_letter")
+    assert shown.end() == 0
+    assert max(map(cell_len, shown.plain.splitlines())) <= 80
+    assert "HTTP 503: the upstream said" in shown.plain
 
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
@@ -103,7 +148,7 @@ async def test_the_table_fits_80_columns_in_colour(
     assert len(lines) == 3
     assert max(map(cell_len, lines)) <= 80
     assert "\x1b[1;33mwaiting for input" in shown.screen
-    assert "\\x1b[2Jhostile" in shown.plain
+    assert "\\x1b[2Jhos" in shown.plain
     assert "…" in shown.plain
     assert "answer D-" in shown.plain
 

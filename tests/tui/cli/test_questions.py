@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from draftsman.domain.question import Ask
+from draftsman.domain.question import Ask, OnExpire
 from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli, Terminal
 
@@ -99,3 +101,20 @@ async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -
     (await as_("ben")("extend", name, "2h")).refused(1, "may not extend", "olga")
     await make.answer(work.number, "red")
     (await cli("extend", name, "2h")).refused(1, f"{name} was answered")
+
+
+async def test_an_escalation_is_shown_before_and_after(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    later = {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads", "expires_in": 7200.0}
+    work = await make.asked(QUESTION.model_copy(update=later))
+    assert "expires in 2.0 h, then leads is asked too\n" in (await cli("questions")).out
+    await clock.forward(7300)
+    await rt.sweeps.expire(Term())
+    shown = (await cli("questions")).out
+    assert "question for ben, carol, dave, root · asked" in shown
+    assert "escalated to leads" in shown
+    assert "is asked too" not in shown
+    assert "escalated to leads" in (await cli("show", work.name)).out
+    assert "question_escalated" in (await cli("events", work.name)).out
+    assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"

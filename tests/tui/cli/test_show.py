@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from draftsman.domain.answer import Response
 from draftsman.domain.outcome import Done
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.people import People
@@ -51,6 +52,40 @@ async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) 
     await rt.operate.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
     assert "by cli:root: not needed" in (await cli("show", running.name)).out
+
+
+async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:
+    first = await make.failed()
+    second = (await rt.operate.retry(first, make.owner)).number
+    work = await make.running(second)
+    await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+    third = (await rt.operate.retry(second, make.owner)).number
+    alone = await make.queued()
+    says = {
+        first: f"D-{first} · then D-{second} failed, D-{third} queued",
+        second: f"D-{second} <- D-{first} · then D-{third} queued",
+        third: f"D-{third} <- D-{second} <- D-{first}\n",
+    }
+    for number, text in says.items():
+        assert f"chain     {text}" in (await cli("show", number)).out
+    assert "chain" not in (await cli("show", alone)).out
+    chain = (await cli("show", second, "--json")).json["chain"]
+    assert [(one["number"], one["retry_of"], one["chain_length"]) for one in chain] == [
+        (first, None, 0),
+        (second, first, 1),
+        (third, second, 2),
+    ]
+
+
+async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+    numbers = [await make.canceled()]
+    for _ in range(9):
+        made = (await rt.operate.retry(numbers[-1], make.owner)).number
+        await rt.operate.cancel(made, make.owner)
+        numbers.append(made)
+    text = f"D-{numbers[9]} <- D-{numbers[8]} <- D-{numbers[7]} <- D-{numbers[6]}"
+    assert f"{text} <- … 5 more … <- D-{numbers[0]}" in (await cli("show", numbers[9])).out
+    assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
 
 
 async def test_text_from_outside_cannot_drive_the_terminal(

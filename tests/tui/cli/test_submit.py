@@ -9,7 +9,11 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import Settings
+from draftsman_tui.cli.submit import _is_configured
 from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.conftest import As
@@ -46,6 +50,17 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
     assert (job.status, job.source, job.invoker_id) == (Status.SCHEDULED, "cli", "root")
     assert job.run_at is not None
     assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
+
+
+async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
+    words = ["--max-attempts", "0", "--max-retries", "100", "--run-timeout", "1h30m"]
+    made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+    job = await rt.inspect.job(made["number"])
+    assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
+    assert job.overrides == {"timeout": 5400}
+    words = ["--override", "max_retries=1", "--override", "timeout=5", "--run-timeout", "7"]
+    job = await rt.inspect.job((await cli("submit", "--json", *words, "Paint")).json["number"])
+    assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
 
 
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
@@ -116,6 +131,11 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         ([""], "say what is to be done"),
         (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
         (["x", "--mode", "break"], "'investigate' or 'fix'"),
+        (["x", "--on-lost", "explode"], "on_lost 'explode': Input should be 'retry', 'resume'"),
+        (["x", "--max-retries", "101"], "max_retries"),
+        (["x", "--run-timeout", "soon"], "'soon' is not a duration"),
+        (["x", "--override", "max_retries=often"], "max_retries 'often': Input should be"),
+        (["x", "--override", "timeout=0"], "timeout 0: Input should be greater than 0"),
         (["x", "--priority", "5000"], "less than or equal to 1000"),
         (["x", "--priority", "high"], "'high' is not a valid integer"),
         (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
@@ -187,3 +207,53 @@ async def _first(rt: Runtime) -> int:
 
     await until(there, "a job")
     return (await rt.inspect.jobs())[0].number
+
+
+PAYLOAD = {"url": "https://example.org/", "method": "POST", "json": [1]}
+
+
+async def test_a_built_in_type_takes_its_payload_from_anywhere(
+    cli: Cli, rt: Runtime, tmp_path: Path
+) -> None:
+    text, path = json.dumps(PAYLOAD), tmp_path / "it.json"
+    path.write_text(text, encoding="utf-8")
+    for given in (text, f"@{path}", "@-"):
+        words = ["--type", "http_request", "--payload", given, "--json"]
+        made = await cli("submit", *words, stdin=text)
+        job = await rt.inspect.job(made.json["number"])
+        assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
+        assert (job.max_attempts, job.max_retries) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "says"),
+    [
+        ("http_request", {}, "payload of http_request: url: Field required"),
+        ("http_request", {"url": "file:///etc/passwd"}, "starts with http:// or https://"),
+        ("llm_generate", {"prompt": "a", "temprature": 1}, "unknown key; allowed: llm, prompt"),
+        ("execute_tool", {}, "payload of execute_tool: tool: Field required"),
+    ],
+    ids=str,
+)
+async def test_a_wrong_payload_is_told_in_one_line(
+    cli: Cli, type: str, payload: dict[str, object], says: str
+) -> None:
+    (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, says)
+
+
+async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
+    words = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
+    (await cli("submit", *words, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
+
+
+def test_what_the_only_configuration_does_not_have_is_refused() -> None:
+    settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
+    for type, payload, says in (
+        ("execute_tool", {"tool": "cuont"}, "no tool 'cuont'; configured are: count"),
+        ("llm_generate", {"llm": "x", "prompt": "a"}, "no llm 'x'; configured are: none"),
+        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "no webhook 'x'"),
+        ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            _is_configured(invocation(type=type, payload=payload), settings)
+    _is_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.support.waits import background
-from tests.tui.cli.running import Cli
+from tests.tui.cli.running import Cli, Terminal
 
 
 @pytest.mark.parametrize(
@@ -47,6 +49,25 @@ async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Facto
     done.refused(1, f"{running.name} is running after 0.2 s; see: draftsman why")
     done = await cli("wait", asked.name, "--timeout", "0.2s")
     done.refused(5, f"{asked.name}/1 is open after 0.2 s; use: draftsman answer {asked.name}/1")
+
+
+async def test_it_says_when_a_job_that_failed_is_tried_again(
+    make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.retrying(overrides={"base_delay": 900, "max_delay": 900})
+    await make.set_due(number, 3600)
+    submitted = terminal("submit", "--type", "noop", "--queue", "q", "--wait")
+    submitted.expect("D-2 created")
+    failure = Failure("busy\nand more", http_status=429, retry_after=7200)
+    await rt.settle.failure(await make.running(2), failure)
+    waiting = terminal("wait", number)
+    waiting.expect(f"D-{number}: run 1 failed: busy; tried again in 60 min")
+    waiting.expect("(retry 1 of 3)")
+    submitted.expect("D-2: run 1 failed: busy; tried again in 2.0 h")
+    for job, shown in ((number, waiting), (2, submitted)):
+        await make.due(job)
+        await rt.settle.outcome(await make.running(job), Done({}))
+        assert shown.end() == 0
 
 
 async def test_an_answer_from_elsewhere_lets_it_go_on(cli: Cli, make: Factory, rt: Runtime) -> None:

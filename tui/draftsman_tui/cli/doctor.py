@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OLDEST: Final = 15
 """Major version of PostgreSQL that has all that the schema uses."""
+LATE: Final = 300.0
+"""Seconds after which a message that is due has nobody who delivers it."""
 SKEW: Final = 2.0
 """Seconds that clocks may differ before times look wrong to people."""
 STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -71,7 +73,7 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
     yield environment.configuration(app.config)
     try:
         async with app.runtime(read_only=True) as rt:
-            for check in (_server, _migrations, _clock, _people, _workers, _listen, _archives):
+            for check in CHECKS:
                 for finding in await check(rt):
                     yield finding
     except SchemaOutdated as error:
@@ -177,6 +179,35 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
         return [Finding("archives", "ok", _count(len(found), "file"))] if found else []
     text = f"{gone[0].path} is gone, with {gone[0].events:,} events of {gone[0].month:%Y-%m}"
     return [Finding("archives", "warn", text, "bring it back from a backup")]
+
+
+async def _deliveries(rt: Runtime) -> Sequence[Finding]:
+    """Say what nobody was told, what nobody delivers, and which webhook could not be signed."""
+    from draftsman.domain.delivery import ChannelName
+    from draftsman.outbound import secret
+
+    said = []
+    for channel in ChannelName:
+        if (due := await rt.deliver.next_due(channel) or 0) < -LATE:
+            text = f"messages to {channel} are {times.span(-due)} late: nobody delivers them"
+            then = "start what does, a worker or a bot; see: draftsman deliveries --status pending"
+            said.append(Finding("deliveries", "warn", text, then))
+    if dead := await rt.outbox.dead_count():
+        text = f"{_count(dead, 'is', 'are')} dead: given up"
+        then = "draftsman deliveries --status dead, then draftsman redeliver --dead"
+        said.append(Finding("deliveries", "warn", text, then))
+    for name, hook in rt.settings.webhooks.items():
+        try:
+            secret.keys(hook, name)
+        except DraftsmanError as error:
+            then = "a worker needs it: set it where the worker runs"
+            said.append(Finding("webhooks", "warn", str(error), then))
+    return said
+
+
+CHECKS: Final = (
+    _server, _migrations, _clock, _people, _workers, _listen, _archives, _deliveries,
+)  # fmt: skip
 
 
 def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:

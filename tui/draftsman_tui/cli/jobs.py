@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.retry import layer
+from draftsman.domain.text import first_line
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.health import health_of
-from draftsman_tui.cli.output import line, words
+from draftsman_tui.cli.output import as_data, line, one_line, words
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
 MOST: Final = 1000
 """Jobs that one call lists."""
+SHORT: Final = 16
+LONG: Final = 120
+"""Characters of an error that a line shows: on a screen, and elsewhere."""
 STYLES: Final = {
     Status.SCHEDULED: "blue",
     Status.QUEUED: "cyan",
@@ -69,7 +74,8 @@ async def jobs(
 ) -> None:
     """List jobs, newest first.
 
-    WAITS FOR says what comes next: who has to answer, when it is tried again, what is missing.
+    WAITS FOR says what comes next: who has to answer, when it is tried again, what is missing; of
+    what failed, WHY says how its last error began.
     """
     wanted = [one for several in status for one in several] or None
     oldest = datetime.now(UTC) - timedelta(seconds=since) if since else None
@@ -84,7 +90,10 @@ async def jobs(
         elif found:
             await _show(app, rt, found, more=len(found) == filters["limit"])
         elif page.looked_to is None:
-            _none(app, narrowed=bool(wanted or since or before or _given(filters)))
+            if wanted == [Status.DEAD_LETTER] and not (since or before or _given(filters)):
+                app.out.say("no dead letters: no job has spent all its tries")
+            else:
+                _none(app, narrowed=bool(wanted or since or before or _given(filters)))
         if page.looked_to is not None:
             end = f"D-{page.looked_to}"
             app.out.say(f"looked back to {end}; for what is older, add: --before {end}")
@@ -101,8 +110,7 @@ async def why(app: App, job: JobRef) -> None:
         number = await number_of(rt, job)
         found = await rt.inspect.why(number)
     if app.json:
-        document = {"number": number, "status": found.status, "reason": found.reason}
-        app.out.document(document | {"text": found.text, "then": found.then})
+        app.out.document({"number": number} | as_data(found))
         return
     app.out.print(line(f"D-{number} ", status_text(found.status), f": {found.text}"))
     app.out.print(words(f"  {found.then}", "dim"))
@@ -114,31 +122,34 @@ async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
     workers = await rt.inspect.workers()
     live = [one for one in workers if health_of(one, rt.settings) != "lost"]
     served = {queue for one in live for queue in one.queues}
+    ended = all(job.status in TERMINAL for job in found)
+    width = SHORT if app.out.on_screen and not ended else LONG
     rows = [
         (
             words(f"D-{job.number}", "bold"),
             status_text(job.status),
-            job.ticket_title or job.type,
+            _title(job, ended and app.out.on_screen),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, asked.get(job.number), served),
+            _next(job, asked.get(job.number), served, width),
         )
         for job in found
     ]
-    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "WAITS FOR")
+    heads = ("JOB", "STATUS", "TITLE", "REPO", "AGE", "WHY" if ended else "WAITS FOR")
     kept = [place for place in range(len(heads)) if place != 3 or any(row[3] for row in rows)]
     app.out.table(
         [heads[place] for place in kept],
         [[row[place] for place in kept] for row in rows],
-        flexible=2,
+        flexible=len(kept) - 1 if ended else 2,
         right=(len(kept) - 2,),
     )
     if more and app.out.on_screen:
         app.out.say(f"there may be more: draftsman jobs --before D-{found[-1].number}")
 
 
-def _next(job: Any, question: Question | None, served: set[str]) -> str:
-    """Return in few words what the job waits for."""
+def _next(job: Any, question: Question | None, served: set[str], width: int) -> str:
+    """Return in few words what the job waits for, and of an error at most `width` characters."""
+    error = first_line(job.last_error or "", width)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
             verb = "answer" if job.status is Status.WAITING_FOR_INPUT else "approve"
@@ -147,15 +158,33 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
             until = question.expires_at
             return f"{verb} {question.name}" + (f" {times.left(until)}" if until else "")
         case Status.RETRYING:
-            return f"retry {times.left(job.next_retry_at)}"
+            return f"{_layer(job)} {times.due(job.due_in)}: {error}"
         case Status.SCHEDULED:
-            return f"its time {times.left(job.run_at)}"
+            return f"its time {times.due(job.due_in)}"
         case Status.QUEUED | Status.RESUMED:
             return "a free slot" if job.queue in served else f"a worker for {job.queue}"
         case Status.CLAIMED:
             return "its turn"
+        case Status.FAILED | Status.DEAD_LETTER:
+            return error
         case _:
             return "" if job.status in TERMINAL else "its run"
+
+
+def _title(job: Any, short: bool) -> str:
+    title = one_line(job.ticket_title or job.type)
+    return title if not short or len(title) <= SHORT else title[: SHORT - 1] + "…"
+
+
+def _layer(job: Any) -> str:
+    spent = layer(
+        job.error_class,
+        attempts=job.attempts,
+        max_attempts=job.max_attempts,
+        retry_count=job.retry_count,
+        max_retries=job.max_retries,
+    )
+    return spent.replace(" of ", "/")
 
 
 def _given(filters: dict[str, Any]) -> bool:

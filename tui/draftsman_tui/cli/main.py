@@ -38,7 +38,9 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "wait": ("waiting", "Wait until a job ends."),
         "why": ("jobs", "Say what a job waits for."),
         "cancel": ("operate", "End a job."),
-        "retry": ("operate", "Run finished jobs anew."),
+        "retry": ("retry", "Run finished jobs anew."),
+        "deliveries": ("deliveries", "List what people were told."),
+        "redeliver": ("deliveries", "Send dead deliveries again."),
     },
     "Questions": {
         "questions": ("questions", "List what waits for a person."),

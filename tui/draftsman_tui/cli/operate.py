@@ -1,4 +1,4 @@
-"""`cancel` and `retry`: what people do to jobs."""
+"""`cancel`: a job ends because somebody says so."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING
 import click
 
 from draftsman.domain.job import Status
-from draftsman.errors import DraftsmanError
 from draftsman_tui.cli import asking, params
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.output import line, words
 
 if TYPE_CHECKING:
-    from draftsman.domain.actor import Actor
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
-    from draftsman.services.intake import Submitted
 
 
 @command("cancel", examples=("draftsman cancel D-142 --reason 'not needed any more'",))
@@ -41,53 +38,6 @@ async def cancel(app: App, job: JobRef, reason: str | None, force: bool, yes: bo
         app.out.print(f"D-{number} is told to stop; see: draftsman wait D-{number}")
     else:
         app.out.print(line(words(f"D-{number}", "bold"), " canceled"))
-
-
-@command(
-    "retry",
-    examples=(
-        "draftsman retry D-142",
-        "draftsman retry D-140 D-141 --fresh",
-        "draftsman retry D-142 --with-answer",
-    ),
-)
-@click.argument("jobs", metavar="JOB...", nargs=-1, required=True, type=params.JOB)
-@click.option("--fresh", is_flag=True, help="From the start: without the last checkpoint.")
-@click.option("--again", is_flag=True, help="Also where it completed.")
-@click.option("--with-answer", is_flag=True, help="With the answer that came too late for it.")
-async def retry(app: App, jobs: tuple[JobRef, ...], **options: bool) -> None:
-    """Run finished jobs anew.
-
-    Each becomes a new job that carries on from the last checkpoint and asks its
-    questions again. A second retry of the same job finds the first one's.
-    """
-    made: list[Submitted] = []
-    errors: list[DraftsmanError] = []
-    async with app.runtime() as rt:
-        actor = await rt.actor()
-        for job in jobs:
-            try:
-                made.append(await _retry(app, rt, job, actor, options))
-            except DraftsmanError as error:
-                if error.exit_code == 6:
-                    raise
-                errors.append(error)
-    if app.json:
-        app.out.document(made)
-    for earlier in errors[:-1]:
-        app.out.say(f"draftsman: {earlier}")
-    if errors:
-        raise errors[-1]
-
-
-async def _retry(
-    app: App, rt: Runtime, job: JobRef, actor: Actor, options: dict[str, bool]
-) -> Submitted:
-    number = await number_of(rt, job)
-    new = await rt.operate.retry(number, actor, **options)
-    if not app.json:
-        app.out.print(line(words(new.name, "bold"), f" {new.how}: D-{number} anew"))
-    return new
 
 
 async def _confirm(rt: Runtime, number: int) -> None:

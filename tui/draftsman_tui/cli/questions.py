@@ -82,6 +82,8 @@ def _head(question: Question, who: str) -> Iterator[Text]:
     until = question.expires_at
     then = {OnExpire.DEFAULT: f", then {question.default_value!r} counts"}
     then |= {OnExpire.CONTINUE: ", then it goes on without"}
+    to = question.escalate_to
+    then[OnExpire.ESCALATE] = "" if question.escalated_at else f", then {to} is asked too"
     late = (
         f"expires {times.left(until)}{then.get(question.on_expire, '')}" if until else "no expiry"
     )
@@ -94,6 +96,8 @@ def _head(question: Question, who: str) -> Iterator[Text]:
 
 
 def _details(question: Question) -> Iterator[Text]:
+    if question.escalated_at:
+        yield words(f"  {escalated(question)}", "yellow")
     context = (question.context_snippet or "").strip("\n").splitlines()
     for one in context[:CONTEXT_LINES]:
         yield words(f"  | {one}", "dim")
@@ -105,6 +109,12 @@ def _details(question: Question) -> Iterator[Text]:
     if question.action:
         text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
         yield words(f"  allows: {one_line(text)}")
+
+
+def escalated(question: Question) -> str:
+    """Return to whom it went when nobody had answered in time."""
+    assert question.escalated_at is not None  # noqa: S101
+    return f"escalated to {question.escalate_to} {times.ago(question.escalated_at)}"
 
 
 def _answers(question: Question) -> Iterator[Text]:
@@ -135,6 +145,8 @@ async def _who(rt: Runtime, question: Question) -> str:
         return votes + (", ".join(people) or nobody)
     if rt.embedded:
         return "you"
-    people = sorted(n for n, person in rt.policy.people.items() if "responder" in person.roles)
+    named = rt.policy.approvers(question.approvers)
+    named |= {n for n, person in rt.policy.people.items() if "responder" in person.roles}
+    people = sorted(named)
     invoker = (await rt.inspect.job(question.job)).invoker_id
     return ", ".join([*people, *([] if invoker in people else [invoker])])

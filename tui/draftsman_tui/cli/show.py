@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,8 +14,10 @@ from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import left
 from draftsman_tui.cli.artifacts import size
+from draftsman_tui.cli.deliveries import brief
 from draftsman_tui.cli.jobs import status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
+from draftsman_tui.cli.questions import escalated
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
     from draftsman.domain.question import Question
     from draftsman.domain.run import Run
     from draftsman.domain.why import Why
+    from draftsman.services.inspect import Link
+
+LINKS: Final = 6
+"""Jobs of a chain that are named."""
+
+TOLD = 200
+"""Deliveries of a job that are counted."""
 
 
 @command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
@@ -33,7 +42,7 @@ if TYPE_CHECKING:
 async def show(app: App, job: JobRef) -> None:
     """Show everything about a job.
 
-    Its request and what it waits for, its runs, questions, answers, files and result.
+    Its request and what it waits for, its runs, questions, answers, deliveries, files and result.
     """
     async with app.runtime(read_only=True) as rt:
         number = await number_of(rt, job)
@@ -42,24 +51,28 @@ async def show(app: App, job: JobRef) -> None:
         questions, answers = await rt.questions.of_job(number)
         files = await rt.checkpoints.artifacts(number)
         why = await rt.inspect.why(number)
+        chain = await rt.inspect.chain(number)
         archived = await rt.archives.of_job(number)
+        told = await rt.outbox.all(number, limit=TOLD)
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
-        parts["archives"] = archived
+        parts |= {"archives": archived, "deliveries": told, "chain": chain}
+        parts |= {"waits": None if found.status in TERMINAL else why}
         app.out.document(as_data(found) | as_data(parts))
         return
     app.out.print(
-        *_head(found, why),
+        *_head(found, why, chain),
         *(_pair("events", one) for one in left(archived)),
         *_section("Request", _request(found)),
         *_section("Runs", [_run(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
+        *_section("Told", brief(told)),
         *_section("Files", [_file(one) for one in files]),
         *_section("Result", _json_lines(found.result)),
     )
 
 
-def _head(job: Job, why: Why) -> Iterator[Text | Table]:
+def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     yield line(
         words(job.name, "bold"),
         f"  {one_line(job.ticket_title or job.type)}  ",
@@ -81,8 +94,8 @@ def _head(job: Job, why: Why) -> Iterator[Text | Table]:
     )
     if job.requested_skills or job.tags:
         yield _pair("tags", ", ".join([*job.tags, *job.requested_skills]))
-    if job.retry_of:
-        yield _pair("retry of", f"D-{job.retry_of}")
+    if len(chain) > 1:
+        yield _pair("chain", _chain(job, chain))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _pair("cancel", f"by {job.cancel_requested_by}{reason}")
@@ -92,6 +105,25 @@ def _head(job: Job, why: Why) -> Iterator[Text | Table]:
         yield _pair("ended", times.ago(job.finished_at))
     if job.status not in TERMINAL:
         yield _pair("waits", f"{why.text}; {why.then}")
+
+
+def _chain(job: Job, chain: Sequence[Link]) -> str:
+    """Return what the job is a retry of, newest first, and what followed it."""
+    before = [one.name for one in chain if one.chain_length <= job.chain_length]
+    after = [
+        f"{one.name} {one.status.replace('_', ' ')}"
+        for one in chain
+        if one.chain_length > job.chain_length
+    ]
+    text = " <- ".join(_few(before[::-1]))
+    return f"{text} · then {', '.join(_few(after))}" if after else text
+
+
+def _few(names: list[str]) -> list[str]:
+    """Return the names without the middle of a long list."""
+    if len(names) <= LINKS:
+        return names
+    return [*names[: LINKS - 2], f"… {len(names) - LINKS + 1} more …", names[-1]]
 
 
 def _section(title: str, lines: Sequence[Text]) -> Iterator[Text]:
@@ -131,6 +163,8 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
         words(ended, "yellow" if ended == "open" else "green"),
         f"  {one_line(question.text)}",
     )
+    if question.escalated_at:
+        yield words(f"    {escalated(question)}", "yellow")
     if said or by:
         why = f": {how['reason']}" if how.get("reason") else ""
         value = f"{one_line(str(said))}, " if said else ""

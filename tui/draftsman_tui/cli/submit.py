@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain import payload
 from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, waiting
@@ -29,6 +30,9 @@ _AGENT_TYPE: Final = "run_agent"
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
+        "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
+        """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
+        "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
         "draftsman submit --batch requests.jsonl",
     ),
 )
@@ -45,12 +49,21 @@ _AGENT_TYPE: Final = "run_agent"
 @click.option("--priority", type=int, help="Higher runs first; -1000 to 1000.")
 @click.option("--at", type=params.INSTANT, help="Not before this time: 2030-12-31T18:00.")
 @click.option("--in", "delay", type=params.DURATION, help="Not before this has passed: 10m.")
-@click.option("--payload", type=params.JSON, help="JSON object, or @file.")
+@click.option("--payload", type=params.JSON, help="JSON object, @file, or @- for stdin.")
 @click.option("--override", type=params.PAIR, multiple=True, help="key=value; repeatable.")
 @click.option("--skill", type=params.TEXT, multiple=True, help="A skill it asks for; repeatable.")
 @click.option("--tag", type=params.TEXT, multiple=True, help="Repeatable.")
+@click.option(
+    "--notify",
+    type=params.TEXT,
+    multiple=True,
+    metavar="TARGET",
+    help="Who is told what happens: log, webhook:NAME, or none; repeatable.",
+)
 @click.option("--max-attempts", type=int, help="Lost runs and failures of machines it survives.")
 @click.option("--max-retries", type=int, help="Failures of the work it survives.")
+@click.option("--run-timeout", type=params.DURATION, help="Running time in all: 10m, 2h.")
+@click.option("--on-lost", help="When its worker dies: retry, resume, fail or new_job.")
 @click.option("--batch", metavar="FILE", help="One JSON object a line; - is stdin.")
 @click.option("--wait", is_flag=True, help="Show what happens until it ends.")
 @click.option("--timeout", type=params.DURATION, help="With --wait: give up after this.")
@@ -120,13 +133,16 @@ async def _submit_batch(
 def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
     """Return the fields of the invocation that the command line gives."""
     said = params.from_stdin() if text == ("-",) else " ".join(text)
+    overrides = dict(options.pop("override"))
+    if (most := options.pop("run_timeout")) is not None:
+        overrides["timeout"] = most
     renamed = {
         "text": said,
         "subject_key": options.pop("subject"),
         "run_at": options.pop("at"),
         "skills": options.pop("skill"),
         "tags": options.pop("tag"),
-        "overrides": dict(options.pop("override")),
+        "overrides": overrides,
     }
     return {
         name: value
@@ -163,7 +179,10 @@ def _invocation(fields: dict[str, Any], settings: Settings) -> Invocation:
         fields["agent"] = next(iter(settings.agents))
     if isinstance(repo := fields.get("repo"), str):
         fields["repo"] = _place(repo)
-    return invocation(**fields)
+    made = invocation(**fields)
+    if made.type in payload.MODELS and made.type not in settings.handlers:
+        payload.parse(made.type, made.payload)
+    return made
 
 
 def _place(repo: str) -> str:
@@ -187,6 +206,24 @@ def _on_this_machine(request: Invocation, rt: Runtime) -> None:
     if request.agent and request.type == _AGENT_TYPE and request.agent not in agents:
         known = ", ".join(sorted(agents))
         raise UsageError(f"there is no agent {request.agent!r}; choose: {known}")
+    _is_configured(request, rt.settings)
+
+
+def _is_configured(request: Invocation, settings: Settings) -> None:
+    """Refuse a tool, a model or a receiver that the only configuration there is does not have."""
+    tables: dict[str, tuple[str, Mapping[str, object]]] = {
+        "execute_tool": ("tool", settings.tools),
+        "llm_generate": ("llm", settings.llm),
+        "webhook_dispatch": ("webhook", settings.webhooks),
+        "http_request": ("credential", settings.http.credentials),
+    }
+    if request.type not in tables or request.type in settings.handlers:
+        return
+    key, known = tables[request.type]
+    wanted = request.payload.get(key)
+    if wanted is not None and wanted not in known:
+        names = ", ".join(sorted(known)) or "none, see config/draftsman.toml"
+        raise UsageError(f"there is no {key} {wanted!r}; configured are: {names}")
 
 
 async def _print(app: App, rt: Runtime, made: Submitted) -> None:

@@ -74,6 +74,11 @@ def left(moment: datetime, now: datetime | None = None) -> str:
     return f"in {span(seconds)}" if seconds > 0 else "due"
 
 
+def due(seconds: float | None) -> str:
+    """Return when something is due that many seconds from now: `in 12 min`, or `now`."""
+    return f"in {span(seconds)}" if seconds is not None and seconds > 0 else "now"
+
+
 def clock(moment: datetime, now: datetime | None = None) -> str:
     """Return the local time of day, with the date where it is not today."""
     here, today = moment.astimezone(), (now or datetime.now(UTC)).astimezone().date()

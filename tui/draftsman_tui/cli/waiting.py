@@ -12,7 +12,7 @@ from draftsman.errors import DraftsmanError, NobodyAnswered
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.jobs import status_text
-from draftsman_tui.cli.output import as_data, line
+from draftsman_tui.cli.output import as_data, line, one_line
 from draftsman_tui.cli.questions import describe
 from draftsman_tui.cli.trail import event_text
 
@@ -32,17 +32,26 @@ async def wait(app: App, job: JobRef, timeout: float | None) -> None:
     """
     async with app.runtime() as rt:
         number = await number_of(rt, job)
-        await until_end(rt, number, timeout)
+        await until_end(app, rt, number, timeout)
         await conclude(app, rt, number, timeout)
 
 
-async def until_end(rt: Runtime, number: int, timeout: float | None) -> None:
-    """Return when the job ended, or the time is over."""
+async def until_end(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
+    """Return when the job ended, or the time is over; tells on stderr when it is tried again."""
     try:
         async with asyncio.timeout(timeout):
-            await rt.inspect.wait(number)
+            async for status in rt.inspect.statuses(number):
+                if status is Status.RETRYING:
+                    await _tell_next_try(app, rt, number)
     except TimeoutError:
         return
+
+
+async def _tell_next_try(app: App, rt: Runtime, number: int) -> None:
+    """Say when a job that failed is tried again, unless it is by now."""
+    why = await rt.inspect.why(number)
+    if why.status is Status.RETRYING:
+        app.out.say(f"D-{number}: {one_line(why.text)}; {why.then}")
 
 
 async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> None:
@@ -51,6 +60,8 @@ async def narrate(app: App, rt: Runtime, number: int, timeout: float | None) -> 
         async with asyncio.timeout(timeout):
             async for event in rt.inspect.follow(number):
                 app.out.tell(event_text(event), cut=True)
+                if event.to_status == Status.RETRYING:
+                    await _tell_next_try(app, rt, number)
                 if event.to_status in WAITING:
                     for question in await rt.questions.open(number):
                         app.out.tell(*await describe(rt, question))

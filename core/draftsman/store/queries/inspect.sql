@@ -27,8 +27,12 @@ SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
  CROSS JOIN LATERAL (
        SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
-              ticket_title, invoker_id, tags, attempts, retry_count, run_count, next_retry_at,
-              run_at, last_error, created_at, started_at, finished_at
+              ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
+              run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
+              started_at, finished_at,
+              CASE WHEN status IN ('scheduled', 'retrying')
+                   THEN extract(epoch FROM coalesce(next_retry_at, run_at)
+                                           - draftsman.now())::float8 END AS due_in
          FROM draftsman.jobs
         WHERE (status, number) >= (w.status, %(lowest)s::bigint)
           AND (status, number) < (w.status, %(before)s::bigint)
@@ -104,10 +108,35 @@ SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bi
 -- name: status
 SELECT status FROM draftsman.jobs WHERE number = %(job)s
 
+-- name: stand
+SELECT status, version FROM draftsman.jobs WHERE number = %(job)s
+
+-- The chain of a job, from the request to the newest: each retry has the next key of the first.
+-- name: chain
+WITH RECURSIVE first AS (
+    SELECT j.number, j.type
+      FROM draftsman.jobs own
+      JOIN draftsman.jobs j ON j.number = CASE WHEN own.retry_of IS NULL THEN own.number
+           ELSE split_part(own.idempotency_key, ':', 2)::bigint END
+     WHERE own.number = %(job)s
+), chain AS (
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, f.number AS root, j.type
+      FROM first f JOIN draftsman.jobs j ON j.number = f.number
+     UNION ALL
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, c.root, j.type
+      FROM chain c
+      JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
+       AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
+       AND NOT starts_with(j.idempotency_key, 'auto:')
+)
+SELECT number, status, retry_of, chain_length, last_error FROM chain
+ ORDER BY chain_length
+
 -- Why a job is where it is: its place by the claim's own view, and who could take it.
 -- name: why
-SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error, j.attempts,
-       j.max_attempts, j.retry_count, j.max_retries, j.worker_id, j.cancel_requested_at,
+SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
+       j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
+       j.worker_id, j.cancel_requested_at,
        EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.created_at, c.number FROM draftsman.claimable c
@@ -131,7 +160,9 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
           FROM draftsman.job_runs r
          WHERE r.job = j.number AND r.status = 'running') AS silent,
-       extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8 AS due_in
+       CASE WHEN j.status IN ('scheduled', 'retrying')
+            THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
+            END AS due_in
   FROM draftsman.jobs j
  WHERE j.number = %(job)s
 

@@ -25,7 +25,7 @@ INSERT INTO draftsman.jobs AS j (number, id, type, idempotency_key, request_dige
        position, subject_key, status, mode, source, source_type, external_event_id, invoker_id,
        invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
        overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, max_attempts,
-       max_retries, on_lost, queued_at)
+       max_retries, on_lost, has_targets, queued_at)
        OVERRIDING SYSTEM VALUE
 SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.priority,
        w.position, w.subject_key,
@@ -34,7 +34,7 @@ SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.p
        w.mode, w.source, w.source_type, w.external_event_id, w.invoker_id, w.invoker_display_name,
        w.repo_owner, w.repo_name, w.ticket_url, w.ticket_title, w.ticket_text, w.payload,
        w.overrides, w.requested_skills, w.tags, w.agent, w.retry_of, w.chain_length, t.run_at,
-       w.max_attempts, w.max_retries, w.on_lost,
+       w.max_attempts, w.max_retries, w.on_lost, coalesce(w.has_targets, false),
        CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
   FROM fresh w
  CROSS JOIN context

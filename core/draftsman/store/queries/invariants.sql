@@ -129,3 +129,104 @@ SELECT retry_of, count(*) || ' retries'
  GROUP BY retry_of
 HAVING count(*) > 1
  LIMIT 100
+
+-- name: targets_are_heeded
+SELECT t.job, 'target ' || t.ordinal || ' is not told what happens'
+  FROM draftsman.job_targets t
+  JOIN draftsman.jobs j ON j.number = t.job
+ WHERE NOT j.has_targets AND j.finished_at IS NULL
+ LIMIT 100
+
+-- name: newest_status_is_told
+SELECT t.job, t.thread_key || ' was told of version ' || coalesce(d.version, 0) || ' of ' || j.version
+  FROM draftsman.job_targets t
+  JOIN draftsman.jobs j ON j.number = t.job
+ CROSS JOIN LATERAL (
+       SELECT max(version) AS version FROM draftsman.deliveries
+        WHERE job = t.job AND thread_key = t.thread_key AND kind = 'status') d
+ WHERE 'status' = ANY (t.kinds)
+   AND coalesce(d.version, 0) < j.version - CASE WHEN j.status = 'claimed' THEN 1 ELSE 0 END
+ LIMIT 100
+
+-- name: open_question_is_told
+SELECT q.job, 'question ' || q.ordinal || ' was not put to ' || t.thread_key
+  FROM draftsman.job_questions q
+  JOIN draftsman.job_targets t ON t.job = q.job
+ WHERE q.status = 'open' AND 'question' = ANY (t.kinds)
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries d
+                    WHERE d.job = q.job AND d.question = q.ordinal
+                      AND d.thread_key = t.thread_key AND d.kind = 'question')
+ LIMIT 100
+
+-- name: closed_question_is_not_posted
+SELECT d.job, 'delivery ' || d.seq || ' would ask question ' || d.question || ', which is ' || q.status
+  FROM draftsman.deliveries d
+  JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+ WHERE d.status = 'pending' AND d.kind IN ('question', 'reminder') AND q.status <> 'open'
+ LIMIT 100
+
+-- name: copies_of_a_closed_question_are_settled
+SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', which is ' || q.status
+  FROM draftsman.deliveries d
+  JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+ WHERE d.kind IN ('question', 'reminder') AND q.status <> 'open'
+   AND (d.status IN ('sending', 'sent', 'unknown') OR (d.status = 'dead' AND d.in_doubt))
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries s
+                    WHERE s.job = d.job AND s.of_delivery = d.seq AND s.kind = 'settle')
+ LIMIT 100
+
+-- name: one_of_a_thread_has_its_turn
+SELECT d.job, 'delivery ' || d.seq || ' waits, and nothing of ' || d.thread_key || ' is due'
+  FROM draftsman.deliveries d
+ WHERE d.status IN ('pending', 'sending', 'unknown') AND d.next_attempt_at IS NULL
+   AND NOT EXISTS (SELECT FROM draftsman.deliveries e
+                    WHERE e.thread_key = d.thread_key AND e.next_attempt_at IS NOT NULL)
+ LIMIT 100
+
+-- name: sent_has_a_reference
+SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
+  FROM draftsman.deliveries
+ WHERE status = 'sent' AND external_ref IS NULL
+ LIMIT 100
+
+-- name: question_is_escalated_once
+SELECT e.job, count(*) || ' escalations of question ' || (e.payload ->> 'question')
+  FROM draftsman.job_events e
+  LEFT JOIN draftsman.question_times t
+    ON t.job = e.job AND t.question = (e.payload ->> 'question')::int
+ WHERE e.kind = 'question_escalated'
+ GROUP BY e.job, e.payload ->> 'question'
+HAVING count(*) > 1 OR max(t.escalated_at) IS NULL
+ LIMIT 100
+
+-- name: escalating_question_names_others
+SELECT q.job, 'question ' || q.ordinal || ' escalates to nobody'
+  FROM draftsman.job_questions q
+ WHERE q.on_expire = 'escalate'
+   AND NOT EXISTS (SELECT FROM draftsman.question_times t
+                    WHERE t.job = q.job AND t.question = q.ordinal AND t.escalate_to IS NOT NULL)
+ LIMIT 100
+
+-- name: reminders_are_few
+SELECT job, 'question ' || question || ' has had ' || reminders || ' reminders'
+  FROM draftsman.question_times
+ WHERE reminders NOT BETWEEN 0 AND 3
+ LIMIT 100
+
+-- Those that stand in for a dead one excepted.
+-- name: reminders_are_counted
+SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' || d.question
+              || ', of ' || coalesce(max(t.reminders), 0)
+  FROM draftsman.deliveries d
+  LEFT JOIN draftsman.question_times t ON t.job = d.job AND t.question = d.question
+ WHERE d.kind = 'reminder' AND d.of_delivery IS NULL
+ GROUP BY d.job, d.question, d.thread_key
+HAVING count(*) > coalesce(max(t.reminders), 0)
+ LIMIT 100
+
+-- name: closed_question_is_not_reminded_of
+SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people are to be reminded'
+  FROM draftsman.question_times t
+  JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
+ WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
+ LIMIT 100

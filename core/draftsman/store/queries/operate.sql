@@ -60,6 +60,28 @@ SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c
  CROSS JOIN chain c
  WHERE j.number = %(job)s AND c.retry_of IS NULL
 
+-- A page of the jobs that ended so, in the order of their numbers, and which of them are wanted and
+-- what followed them. All of the page come back, so that the next one begins where it ended.
+-- name: ended
+SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.finished_at,
+       (%(type)s::text IS NULL OR j.type = %(type)s)
+       AND (%(agent)s::text IS NULL OR j.agent = %(agent)s)
+       AND (%(repo)s::text IS NULL
+            OR j.repo_name = %(repo)s OR j.repo_owner || '/' || j.repo_name = %(repo)s)
+       AND (%(since)s::float8 IS NULL
+            OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE AS wanted,
+       (SELECT n.number FROM draftsman.jobs n
+         WHERE n.type = j.type AND n.retry_of = j.number
+           AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
+               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
+           AND NOT starts_with(n.idempotency_key, 'auto:'))
+           AS followed_by
+  FROM draftsman.jobs j
+ WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
+   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807)
+ ORDER BY j.status, j.number
+ LIMIT %(limit)s
+
 -- The newest checkpoint and its work bundle go to the retry, as those of a run before its first.
 -- name: inherit
 WITH latest AS (

@@ -37,6 +37,9 @@ WITH context AS MATERIALIZED (
       FROM mine m
      WHERE NOT m.canceled
     RETURNING job, ordinal
+), escalates AS (
+    INSERT INTO draftsman.question_times (job, question, escalate_to)
+    SELECT job, ordinal, %(escalate_to)s FROM asked WHERE %(escalate_to)s::text IS NOT NULL
 ), moved AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled'
@@ -53,27 +56,35 @@ SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
 
 -- The question of this key that still counts.
 -- name: of_key
-SELECT * FROM draftsman.job_questions
+SELECT * FROM draftsman.questions
  WHERE job = %(job)s AND key = %(key)s AND status IN ('answered', 'expired', 'open')
  ORDER BY ordinal DESC
  LIMIT 1
 
 -- name: get
-SELECT * FROM draftsman.job_questions WHERE job = %(job)s AND ordinal = %(ordinal)s
+SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 
 -- name: of_job
-SELECT * FROM draftsman.job_questions WHERE job = %(job)s ORDER BY ordinal
+SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
 -- Open questions, those that expire soonest first.
 -- name: open
-SELECT q.* FROM draftsman.job_questions q
- WHERE q.status = 'open'
+WITH soonest AS MATERIALIZED (
+    SELECT q.job, q.ordinal FROM draftsman.job_questions q
+     WHERE q.status = 'open'
+     ORDER BY q.expires_at NULLS LAST, q.job
+     LIMIT %(limit)s
+)
+SELECT q.* FROM soonest s
+ CROSS JOIN LATERAL (
+       SELECT * FROM draftsman.questions q
+        WHERE q.job = s.job AND q.ordinal = s.ordinal
+        LIMIT 1) q
  ORDER BY q.expires_at NULLS LAST, q.job
- LIMIT %(limit)s
 
 -- Those of some jobs, each of which has at most one.
 -- name: open_of
-SELECT q.* FROM draftsman.job_questions q
+SELECT q.* FROM draftsman.questions q
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
@@ -90,10 +101,17 @@ SELECT j.status, j.invoker_id, j.queue FROM draftsman.jobs j
  WHERE j.number = %(job)s
    FOR NO KEY UPDATE
 
+-- Until it was escalated, a question that escalates is not over when its time is.
 -- name: lock
-SELECT q.*, q.expires_at <= draftsman.now() AS due FROM draftsman.job_questions q
- WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s
-   FOR NO KEY UPDATE
+WITH held AS MATERIALIZED (
+    SELECT q.job, q.ordinal FROM draftsman.job_questions q
+     WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s
+       FOR NO KEY UPDATE
+)
+SELECT q.*, q.expires_at <= draftsman.now()
+            AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due
+  FROM held h
+  JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
 
 -- name: earlier
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
@@ -153,7 +171,10 @@ UPDATE draftsman.job_questions q
    SET expires_at = CASE WHEN %(seconds)s::float8 IS NULL THEN NULL
        ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => %(seconds)s) END
  WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
-   AND coalesce(q.expires_at > draftsman.now(), true)
+   AND (coalesce(q.expires_at > draftsman.now(), true)
+        OR (q.on_expire = 'escalate' AND NOT EXISTS (
+            SELECT FROM draftsman.question_times t
+             WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
 RETURNING q.expires_at, q.expires_at IS NULL
 
 -- Tokens are kept as hashes; an approver's newest replaces the older one.

@@ -50,7 +50,7 @@ SELECT set_config('plan_cache_mode', 'force_generic_plan', false),
 SELECT set_config('default_transaction_read_only', 'on', false)
 
 -- name: listen
-LISTEN draftsman_jobs; LISTEN draftsman_runs
+LISTEN draftsman_jobs; LISTEN draftsman_runs; LISTEN draftsman_deliveries
 
 -- name: wake
 SELECT pg_notify('draftsman_jobs', '')

@@ -1,10 +1,69 @@
 -- Maintenance. Each statement carries the leader's lease (a NULL term: run by hand), is bounded,
 -- and harms nothing when two leaders run it: candidates unlocked, jobs locked, condition repeated.
 
+-- A question that nobody answered in time goes to others as well, once: it stays open for as long
+-- again as it was, and every target is asked anew, where the first copy does not still wait.
+-- name: escalate
+WITH candidates AS (
+    SELECT q.job FROM draftsman.job_questions q
+      JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal
+     WHERE q.status = 'open' AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
+       AND t.escalated_at IS NULL
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY q.expires_at
+     LIMIT %(limit)s
+), locked AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+      JOIN candidates c ON c.job = j.number
+     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), escalated AS (
+    UPDATE draftsman.job_questions q
+       SET expires_at = draftsman.now()
+               + make_interval(secs => extract(epoch FROM q.expires_at - q.asked_at)::float8),
+           approvers = array_append(array_remove(q.approvers, t.escalate_to), t.escalate_to)
+      FROM locked l
+      JOIN draftsman.question_times t ON t.job = l.number AND t.escalated_at IS NULL
+     WHERE q.job = l.number AND q.ordinal = t.question AND q.status = 'open'
+       AND q.expires_at <= draftsman.now() AND q.on_expire = 'escalate'
+    RETURNING q.job, q.ordinal, q.key, q.expires_at, t.escalate_to
+), marked AS (
+    UPDATE draftsman.question_times t
+       SET escalated_at = draftsman.now()
+      FROM escalated e
+     WHERE t.job = e.job AND t.question = e.ordinal
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT job, 'question_escalated', 'system',
+           jsonb_build_object('question', ordinal, 'key', key, 'escalate_to', escalate_to,
+                              'expires_at', expires_at)
+      FROM escalated
+), told AS (
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT t.job, e.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+           'question:' || e.ordinal || ':escalated'
+      FROM escalated e
+      JOIN draftsman.job_targets t ON t.job = e.job
+     WHERE 'question' = ANY (t.kinds)
+       AND NOT EXISTS (SELECT FROM draftsman.deliveries d
+                        WHERE d.job = e.job AND d.question = e.ordinal AND d.kind = 'question'
+                          AND d.thread_key = t.thread_key AND d.status = 'pending')
+     ORDER BY t.job, t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT job FROM escalated
+
 -- name: expire
 WITH candidates AS (
     SELECT q.job FROM draftsman.job_questions q
      WHERE q.status = 'open' AND q.expires_at <= draftsman.now()
+       AND (q.on_expire <> 'escalate'
+            OR (SELECT t.escalated_at FROM draftsman.question_times t
+                 WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
        AND (%(term)s::bigint IS NULL OR EXISTS (
            SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
               AND term = %(term)s AND expires_at > draftsman.now()))
@@ -31,6 +90,9 @@ WITH candidates AS (
                ELSE jsonb_build_object('outcome', 'expired', 'via', 'system') END
       FROM locked l
      WHERE q.job = l.number AND q.status = 'open' AND q.expires_at <= draftsman.now()
+       AND (q.on_expire <> 'escalate'
+            OR (SELECT t.escalated_at FROM draftsman.question_times t
+                 WHERE t.job = q.job AND t.question = q.ordinal) IS NOT NULL)
     RETURNING q.job, q.ordinal, q.key, q.on_expire, q.resolution
 ), noted AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
@@ -39,10 +101,11 @@ WITH candidates AS (
       FROM closed
 ), moved AS (
     UPDATE draftsman.jobs j
-       SET status = CASE WHEN c.on_expire = 'expire' THEN 'expired' ELSE 'resumed'
+       SET status = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN 'expired' ELSE 'resumed'
                     END::draftsman.job_status,
-           finished_at = CASE WHEN c.on_expire = 'expire' THEN draftsman.now() END,
-           queued_at = CASE WHEN c.on_expire = 'expire' THEN j.queued_at ELSE draftsman.now() END,
+           finished_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN draftsman.now() END,
+           queued_at = CASE WHEN c.on_expire IN ('expire', 'escalate') THEN j.queued_at
+                       ELSE draftsman.now() END,
            version = j.version + 1, updated_at = draftsman.now()
       FROM closed c
      WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
@@ -77,16 +140,19 @@ WITH due AS MATERIALIZED (
 )
 SELECT number, pg_notify('draftsman_jobs', queue)::text FROM moved
 
--- Seconds until the earliest due job or expiring question; NULL when there is none.
+-- Seconds until the earliest due job, expiring question or reminder; NULL when there is none.
 -- name: next_due
 SELECT extract(epoch FROM least(
            (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.jobs
              WHERE status IN ('scheduled', 'retrying')),
-           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'))
+           (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
+           (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL))
        - draftsman.now())::float8
 
 -- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A
 -- claimed job goes back and spends nothing; a running one spends an attempt and follows on_lost.
+-- New jobs of a chain have counters of their own, so it is the chain that counts: those that were
+-- made one after the other since a person last asked.
 -- name: rescue
 WITH gone AS MATERIALIZED (
     SELECT j.number FROM draftsman.jobs j
@@ -108,7 +174,7 @@ WITH gone AS MATERIALIZED (
            set_config('draftsman.detail', '{"lost": true}', true)
 ), locked AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from, j.on_lost,
-           j.attempts, j.max_attempts, j.cancel_requested_at IS NOT NULL AS canceled
+           j.attempts, j.max_attempts, j.chain_length, j.cancel_requested_at IS NOT NULL AS canceled
       FROM draftsman.jobs j
       JOIN gone g ON g.number = j.number
      CROSS JOIN context
@@ -126,12 +192,30 @@ WITH gone AS MATERIALIZED (
        AND (r.worker_id = ANY (%(dead)s::uuid[])
             OR r.heartbeat_at < draftsman.now() - make_interval(secs => %(lease)s))
     RETURNING r.job
+), chains AS MATERIALIZED (
+    SELECT l.number, c.made,
+           CASE WHEN c.made >= l.max_attempts
+                THEN c.made || ' of ' || l.max_attempts || ' new jobs in its place are spent'
+                WHEN l.chain_length >= %(longest)s
+                THEN 'it was retried ' || l.chain_length || ' times' END AS over
+      FROM locked l
+     CROSS JOIN LATERAL (
+           WITH RECURSIVE back AS (
+               SELECT retry_of, source FROM draftsman.jobs WHERE number = l.number
+                UNION ALL
+               SELECT o.retry_of, o.source
+                 FROM back b JOIN draftsman.jobs o ON o.number = b.retry_of
+                WHERE b.source = 'internal'
+           )
+           SELECT count(*) AS made FROM back WHERE source = 'internal' AND retry_of IS NOT NULL) c
+     WHERE l.status = 'running' AND l.on_lost = 'new_job'
 ), moved AS (
     UPDATE draftsman.jobs j
        SET status = t.status,
            attempts = l.attempts + CASE WHEN l.status = 'running' AND NOT l.canceled
                                          AND l.attempts < l.max_attempts THEN 1 ELSE 0 END,
-           last_error = CASE WHEN l.status = 'running' THEN 'the worker was lost'
+           last_error = CASE WHEN l.status = 'running'
+                             THEN concat_ws('; ', 'the worker was lost', h.over)
                         ELSE j.last_error END,
            error_class = CASE WHEN l.status = 'running' THEN 'TRANSIENT_INFRA'
                          ELSE j.error_class END,
@@ -145,10 +229,11 @@ WITH gone AS MATERIALIZED (
            updated_at = draftsman.now()
       FROM locked l
       LEFT JOIN closed c ON c.job = l.number
+      LEFT JOIN chains h ON h.number = l.number
      CROSS JOIN LATERAL (SELECT (CASE
            WHEN l.canceled THEN 'canceled'
            WHEN l.status = 'claimed' THEN l.claimed_from::text
-           WHEN l.attempts >= l.max_attempts THEN 'dead_letter'
+           WHEN l.attempts >= l.max_attempts OR h.over IS NOT NULL THEN 'dead_letter'
            WHEN l.on_lost = 'retry' THEN 'retrying'
            WHEN l.on_lost = 'resume' THEN 'resumed'
            ELSE 'failed' END)::draftsman.job_status AS status) t
@@ -160,6 +245,11 @@ SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
             THEN pg_notify('draftsman_jobs', queue)::text END AS told
   FROM moved
+
+-- A lost job that should have got a new one and did not; its rescue holds its lock.
+-- name: not_followed
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+VALUES (%(job)s, 'not_followed', 'system', jsonb_build_object('reason', %(reason)s::text))
 
 -- Workers whose session lock is free, since when; their own host looks at the process instead.
 -- name: watch_locks

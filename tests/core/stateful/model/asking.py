@@ -23,7 +23,8 @@ class Asking(Runs):
             if old.key == item.key and old.status in ("answered", "expired"):
                 old.status, old.outcome = "superseded", "superseded"
         expires = None if expires_in is None else self.now + expires_in
-        job.questions.append(replace(item, expires=expires))
+        job.questions.append(replace(item, asked=self.now, expires=expires))
+        job.questions[-1].timed(self.now)
         kind = "waiting_for_input" if item.kind == "input" else "waiting_for_approval"
         self.end(job, kind, "paused")
         return len(job.questions)
@@ -39,7 +40,7 @@ class Asking(Runs):
         meant = CHOICES[int(text) - 1] if text in ("1", "2") else meant
         if meant is None and not (item.freeform and text) and item.status == "open":
             raise Refusal("UsageError")
-        allowed = who.has("responder", job.invoker)
+        allowed = who.has("responder", job.invoker) or who.person in named(item.approvers)
         said = Said(number, event, who.voter, allowed, text=meant or text)
         if self._keep(job, item, said):
             self._resolve(job, item, said, "answered", (who.voter,))
@@ -84,6 +85,7 @@ class Asking(Runs):
             raise Refusal("QuestionClosed")
         start = self.now if item.expires is None else max(item.expires, self.now)
         item.expires = None if seconds is None else start + seconds
+        item.timed(self.now)
         job.trail.append("question_extended")
         return item.expires
 
@@ -121,6 +123,12 @@ class Asking(Runs):
         return "canceled", False
 
     def _over(self, item: Question) -> bool:
+        return self._late(item) and not self._escalates(item)
+
+    def _escalates(self, item: Question) -> bool:
+        return self._late(item) and item.on_expire == "escalate" and not item.escalated
+
+    def _late(self, item: Question) -> bool:
         return item.expires is not None and item.expires <= self.now
 
     def _keep(self, job: Job, item: Question, said: Said, *, again: bool = False) -> bool:

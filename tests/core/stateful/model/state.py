@@ -80,10 +80,25 @@ class Question:
     on_expire: str = "expire"
     on_deny: str = "fail"
     text: str = ""
+    asked: float = 0.0
+    since: float = 0.0
     expires: float | None = None
+    remind: float | None = None
+    escalated: bool = False
     status: str = "open"
     outcome: str | None = None
     by: tuple[str, ...] = ()
+
+    def timed(self, now: float) -> None:
+        """Count its time from now."""
+        self.since = now
+        self.plan(now)
+
+    def plan(self, now: float) -> None:
+        """Find when people are reminded next: at half and at 90 % of its time."""
+        whole = None if self.expires is None else self.expires - self.since
+        points = () if whole is None else (self.since + whole / 2, self.since + whole * 9 / 10)
+        self.remind = min((point for point in points if point > now), default=None)
 
 
 @dataclass
@@ -230,11 +245,14 @@ def facts(job: Job) -> dict[str, Any]:
         "trail": job.trail,
         "runs": job.runs,
         "beat": job.beat if job.status == "running" else None,
-        "questions": [
-            [item.key, item.status, item.outcome, item.expires] for item in job.questions
-        ],
+        "questions": [_question(item) for item in job.questions],
         "said": [[item.question, item.voter, item.accepted] for item in job.said],
         "checkpoints": job.checkpoints,
         "steps": job.steps,
         "logs": len(job.logged),
     }
+
+
+def _question(item: Question) -> list[Any]:
+    remind = item.remind if item.status == "open" else None
+    return [item.key, item.status, item.outcome, item.expires, remind, item.escalated]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from math import exp
 
 from tests.core.stateful.model.asking import Asking
-from tests.core.stateful.model.intake import Intake
+from tests.core.stateful.model.intake import CHAIN_LIMIT, Intake
 from tests.core.stateful.model.people import SYSTEM
 from tests.core.stateful.model.state import WAITING, Job, Refusal
 
@@ -45,9 +45,10 @@ class Model(Intake, Asking):
             self.leader_until = self.now
 
     def expire(self, term: Term) -> int:
-        found = [job for job in self.jobs if job.open and self._over(job.open)]
         if not self.leads(term):
             return 0
+        changed = self._escalate()
+        found = [job for job in self.jobs if job.open and self._over(job.open)]
         for job in found:
             item = job.open
             assert item is not None
@@ -56,8 +57,31 @@ class Model(Intake, Asking):
             item.status = "answered" if default else "expired"
             item.outcome = "answered" if default else "expired"
             job.trail.append("question_expired")
-            job.move("expired" if item.on_expire == "expire" else "resumed")
+            job.move("expired" if item.on_expire in ("expire", "escalate") else "resumed")
+        return changed + len(found)
+
+    def _escalate(self) -> int:
+        found = [job for job in self.jobs if job.open and self._escalates(job.open)]
+        for job in found:
+            item = job.open
+            assert item is not None
+            assert item.expires is not None
+            item.escalated = True
+            item.approvers = (*(name for name in item.approvers if name != "leads"), "leads")
+            item.expires = self.now + item.expires - item.asked
+            item.timed(self.now)
+            job.trail.append("question_escalated")
         return len(found)
+
+    def remind(self, term: Term) -> int:
+        """Pass points in silence: nobody is told in the examples."""
+        found = [job.open for job in self.jobs if job.open and job.open.remind is not None]
+        due = [item for item in found if item.remind is not None and item.remind <= self.now]
+        if not self.leads(term):
+            return 0
+        for item in due:
+            item.plan(self.now)
+        return len(due)
 
     def promote(self, term: Term) -> int:
         late = {"scheduled", "retrying"}
@@ -128,9 +152,19 @@ class Model(Intake, Asking):
         status = {"retry": "retrying", "resume": "resumed"}.get(job.wanted.on_lost, "failed")
         if not job.cancel and not spent:
             job.attempts += 1
+        spent = spent or self._chain_is_over(job)
         if status == "retrying" and not spent and not job.cancel:
             job.due = self.now + exp(min(10, job.attempts))
         status = self.end(job, "dead_letter" if spent else status, "interrupted", "TRANSIENT_INFRA")
         if status == "failed" and job.wanted.on_lost == "new_job":
             with suppress(Refusal):
                 self.successor(self.jobs.index(job), SYSTEM, fresh=True)
+
+    def _chain_is_over(self, job: Job) -> bool:
+        """Return whether as many new jobs as it has attempts followed each other without people."""
+        if job.wanted.on_lost != "new_job":
+            return False
+        made, at = 0, job
+        while at.retry_of is not None and at.invoker == SYSTEM.voter:
+            made, at = made + 1, self.jobs[at.retry_of]
+        return made >= job.wanted.max_attempts or job.chain >= CHAIN_LIMIT

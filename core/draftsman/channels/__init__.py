@@ -1,0 +1,1 @@
+"""Channels that need no account anywhere: a file, and signed HTTP."""

@@ -1,0 +1,249 @@
+"""Deliveries: what is said to a target, and how saying it ended. Pure."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.job import Status
+from draftsman.domain.question import Question
+from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy, app_delay
+from draftsman.errors import Failure
+
+COPY_GONE: Final = "copy_gone"
+"""Code of a Failure to edit what somebody deleted."""
+
+
+class ChannelName(StrEnum):
+    """Where messages can go."""
+
+    LOG = "log"
+    WEBHOOK = "webhook"
+    SLACK = "slack"
+    TRELLO = "trello"
+
+
+class DeliveryKind(StrEnum):
+    """What a message is about; `settle` rewrites the copy of a question that is closed."""
+
+    STATUS = "status"
+    QUESTION = "question"
+    SETTLE = "settle"
+    RESULT = "result"
+    NOTICE = "notice"
+    REMINDER = "reminder"
+    FILE = "file"
+
+
+class DeliveryStatus(StrEnum):
+    """Where a delivery is; `unknown` may have arrived, and is looked for before it is repeated."""
+
+    PENDING = "pending"
+    SENDING = "sending"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    SUPERSEDED = "superseded"
+    DEAD = "dead"
+
+
+ASKING: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
+"""Kinds that are unsaid, or rewritten, when their question is closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The job that a message is about, as it was when the message was made."""
+
+    number: int
+    id: UUID
+    type: str
+    status: Status
+    title: str
+    agent: str | None = None
+    repo: str | None = None
+    url: str | None = None
+    invoker: str = ""
+    error: str | None = None
+    canceled_by: str | None = None
+    cancel_reason: str | None = None
+    next_retry_at: datetime | None = None
+    result: dict[str, Any] | None = None
+    created_at: datetime | None = None
+    finished_at: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"D-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a channel sends. It renders it in its own way, with the marker where it can find it.
+
+    `root` is the reference of the job's first message at this target, for what belongs under it;
+    `edits` that of the copy to rewrite; `thread` what the target named. `payload` is what a service
+    said: `text` of a notice, and `to` whom alone, if so; `name` of a file.
+    """
+
+    marker: str
+    seq: int
+    kind: DeliveryKind
+    target: str
+    subject: Subject
+    created_at: datetime
+    thread: str | None = None
+    root: str | None = None
+    edits: str | None = None
+    question: Question | None = None
+    payload: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """What is uploaded."""
+
+    name: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A bucket of which each call takes one: refilled every so many seconds, up to `burst`."""
+
+    bucket: str
+    every: float
+    burst: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """It is there; `ref` is the channel's own name of the copy, by which it can be rewritten."""
+
+    ref: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """It may be there: the reply was lost, or made no sense."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Moot:
+    """There was nothing to say any more, and nothing was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """Nothing was tried: a limit is reached for so many seconds."""
+
+    seconds: float
+    reason: str | None = None
+
+
+Ended = Receipt | Unknown | Failure
+"""How a channel's call ended."""
+Outcome = Receipt | Unknown | Failure | Moot | Later
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A delivery in the hands of a dispatcher, under a lease."""
+
+    seq: int
+    id: UUID
+    job: int
+    question: int | None
+    of_delivery: int | None
+    channel: ChannelName
+    target: str
+    thread: str | None
+    thread_key: str
+    kind: DeliveryKind
+    version: int | None
+    payload: dict[str, Any]
+    attempts: int
+    in_doubt: bool
+    lease_token: int
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One row, as people look at it."""
+
+    seq: int
+    id: UUID
+    job: int
+    question: int | None
+    of_delivery: int | None
+    channel: ChannelName
+    target: str
+    thread: str | None
+    kind: DeliveryKind
+    status: DeliveryStatus
+    attempts: int
+    in_doubt: bool
+    next_attempt_at: datetime | None
+    external_ref: str | None
+    last_error: str | None
+    created_at: datetime
+    sent_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What is written of a try. `pending` is tried again after `delay` seconds."""
+
+    status: DeliveryStatus
+    delay: float | None = None
+    spent: bool = True
+    doubt: bool = False
+    ref: str | None = None
+    error: str | None = None
+
+
+def conclude(
+    outcome: Outcome,
+    attempts: int,
+    policy: RetryPolicy,
+    jitter: Callable[[], float] = random.random,
+) -> End:
+    """Decide what follows a try. `attempts` counts this one.
+
+    Full jitter below a growing limit; the last try of `policy.max_retries` is the end. A refusal
+    that says when to come back (429, or a channel that is closed for a while) spends nothing.
+    """
+    match outcome:
+        case Receipt(ref):
+            return End(DeliveryStatus.SENT, ref=ref)
+        case Moot():
+            return End(DeliveryStatus.SUPERSEDED)
+        case Later(seconds, reason):
+            return End(DeliveryStatus.PENDING, seconds, spent=False, error=reason)
+        case Unknown(reason):
+            end = _again(attempts, policy, jitter)
+            return End(end.status, end.delay, doubt=True, error=f"no reply: {reason}")
+        case Failure():
+            error = classify(outcome)
+            if error in (ErrorClass.PERMANENT, ErrorClass.INVALID_OUTPUT):
+                return End(DeliveryStatus.DEAD, error=str(outcome))
+            if outcome.retry_after is not None:
+                seconds = max(0.0, min(outcome.retry_after, LONGEST_WAIT))
+                return End(DeliveryStatus.PENDING, seconds, spent=False, error=str(outcome))
+            end = _again(attempts, policy, jitter)
+            return End(end.status, end.delay, error=str(outcome))
+
+
+def _again(attempts: int, policy: RetryPolicy, jitter: Callable[[], float]) -> End:
+    if attempts >= policy.max_retries:
+        return End(DeliveryStatus.DEAD)
+    return End(DeliveryStatus.PENDING, app_delay(policy, attempts, jitter))

@@ -1,0 +1,171 @@
+"""The dispatcher: sends what is due, each channel in a lane of its own.
+
+A lane holds a bounded number of deliveries, and of each target only some: who is slow or hangs is
+waited for by nobody else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from draftsman.domain.delivery import Claimed, Later, Outcome, Unknown
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure
+from draftsman.loops.loop import Outage, Stop
+from draftsman.ports import Channel
+from draftsman.services.deliver import Deliver
+from draftsman.settings import NotificationSettings
+
+TRIES: Final = 3
+"""Calls that one try may take: to look for it, for the copy that it rewrites, and to send it."""
+SHORTEST: Final = 0.01
+LOCKED: Final = 0.1
+"""Seconds to wait for what is due and in the hands of somebody who may let go of it."""
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """The lanes of one process; `run` returns when it was stopped and nothing is on its way."""
+
+    def __init__(
+        self, deliver: Deliver, channels: Sequence[Channel], settings: NotificationSettings
+    ) -> None:
+        self.stop = Stop()
+        self._channels = channels
+        self._lanes = {
+            str(channel.name): Lane(deliver, channel, settings, self.stop) for channel in channels
+        }
+
+    def wake(self, channel: str = "") -> None:
+        """Look at once: for one channel, or for all."""
+        for name, lane in self._lanes.items():
+            if channel in ("", name):
+                lane.wake()
+
+    async def run(self) -> None:
+        """Send until stopped, then finish what is on its way."""
+        stopping = asyncio.create_task(self._wake_to_stop())
+        try:
+            await asyncio.gather(*(lane.run() for lane in self._lanes.values()))
+        finally:
+            stopping.cancel()
+            await asyncio.gather(stopping, return_exceptions=True)
+            for channel in self._channels:
+                await channel.close()
+
+    async def _wake_to_stop(self) -> None:
+        await self.stop.wait(float("inf"))
+        self.wake()
+
+
+class Lane:
+    """One channel's deliveries."""
+
+    def __init__(
+        self, deliver: Deliver, channel: Channel, settings: NotificationSettings, stop: Stop
+    ) -> None:
+        self._deliver = deliver
+        self._channel = channel
+        self._settings = settings
+        self._stop = stop
+        self._woken = asyncio.Event()
+        self._under_way: dict[asyncio.Task[None], str] = {}
+        self._outage = Outage(f"the dispatcher of {channel.name}")
+        self._closed: dict[str, float] = {}
+        """Targets whose limit is reached, and until when by the monotonic clock."""
+        self._after = ""
+        self._pause = 0.0
+
+    def wake(self) -> None:
+        """Look at once."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Claim and send until stopped; then wait for what is on its way."""
+        try:
+            while not self._stop:
+                self._woken.clear()
+                if not await self._outage.guard(self._round):
+                    self._pause = min(self._settings.poll, 1.0)
+                if self._pause > 0 and not self._stop:
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._woken.wait(), self._pause)
+        finally:
+            await asyncio.gather(*self._under_way, return_exceptions=True)
+
+    async def _round(self) -> None:
+        """Take what there is room for; decide how long to wait for more."""
+        free = self._settings.in_flight - len(self._under_way)
+        self._pause = self._settings.poll
+        if free <= 0:
+            return  # the next one that ends wakes us
+        share = self._settings.per_target
+        until = time.monotonic() + self._settings.timeout * TRIES
+        taken = await self._deliver.claim(
+            self._channel.name, free=free, share=share, busy=self._busy(share), after=self._after
+        )
+        for item in taken:
+            task = asyncio.create_task(self._send(item, until))
+            self._under_way[task] = item.target
+            task.add_done_callback(self._ended)
+        if taken or self._after:  # round again, until nothing is left to take
+            self._after = max(item.target for item in taken) if len(taken) == free else ""
+            self._pause = 0.0
+            return
+        self._pause = self._until(await self._deliver.next_due(self._channel.name))
+
+    def _until(self, due: float | None) -> float:
+        """Return the seconds to wait, when nothing can be taken, for what is due then."""
+        poll = self._settings.poll
+        if due is None:
+            return poll
+        if due > 0:
+            return min(poll, max(due, SHORTEST))
+        if self._closed:
+            return min(poll, max(min(self._closed.values()) - time.monotonic(), SHORTEST))
+        return poll if self._under_way else min(poll, LOCKED)
+
+    def _busy(self, share: int) -> list[str]:
+        """Return the targets that have enough on their way, or may not be asked yet."""
+        now = time.monotonic()
+        self._closed = {target: until for target, until in self._closed.items() if until > now}
+        counts = Counter(self._under_way.values())
+        return [*self._closed, *(target for target, count in counts.items() if count >= share)]
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        del self._under_way[task]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("a delivery was left to its lease: %s: %s", type(error).__name__, error)
+        self._woken.set()
+
+    async def _send(self, item: Claimed, until: float) -> None:
+        """Try once. What is not written down is in doubt when its lease is over."""
+        try:
+            outcome = await self._try(item, until)
+            if isinstance(outcome, Later):
+                self._closed[item.target] = time.monotonic() + outcome.seconds
+            await self._deliver.record(item, outcome)
+        except DatabaseUnreachable as error:
+            _log.warning("delivery %s of D-%s was not recorded: %s", item.seq, item.job, error)
+
+    async def _try(self, item: Claimed, until: float) -> Outcome:
+        limit = self._settings.timeout * TRIES
+        try:
+            async with asyncio.timeout(limit):
+                return await self._deliver.send(item, self._channel, until)
+        except TimeoutError:
+            return Unknown(f"nothing within {limit:.0f} s")
+        except DatabaseUnreachable:
+            raise
+        except Failure as error:
+            return error
+        except DraftsmanError as error:
+            return Failure(str(error), declared="PERMANENT")
+        except Exception as error:
+            _log.exception("the channel %s broke", self._channel.name)
+            return Unknown(f"{type(error).__name__}: {error}")

@@ -1,0 +1,50 @@
+"""Secrets, read where they are used, and kept out of whatever is stored."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from draftsman.domain import signature
+from draftsman.errors import Failure
+from draftsman.settings import SecretSettings, WebhookSettings
+
+MOST: Final = 64 * 1024
+"""Bytes of a secret's file at most."""
+SHORTEST: Final = 6
+"""Characters from which a secret is recognised in a text; a shorter one is in every second word."""
+
+
+def read(source: SecretSettings, what: str) -> str:
+    """Return the secret; raises Failure `no_secret`, which names its place and never its value."""
+    if source.env is not None:
+        value, place = os.environ.get(source.env, ""), f"the variable {source.env}"
+    else:
+        value, place = _read_file(str(source.file)), str(source.file)
+    if not value.strip():
+        raise Failure(f"{what}: {place} holds no secret on this worker", code="no_secret")
+    return value.strip()
+
+
+def keys(webhook: WebhookSettings, name: str) -> tuple[bytes, ...]:
+    """Return what signs for a receiver, read anew: it may be rotated.
+
+    Raises Failure `no_secret`, and UsageError for a secret that is none.
+    """
+    return signature.keys(read(webhook.secret, f"webhook {name!r}"))
+
+
+def without(text: str, *secrets: str) -> str:
+    """Return the text with the secrets replaced."""
+    for secret in secrets:
+        if len(secret) >= SHORTEST:
+            text = text.replace(secret, "***")
+    return text
+
+
+def _read_file(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            return file.read(MOST)
+    except (OSError, ValueError):
+        return ""

@@ -1,0 +1,240 @@
+"""delivery -> channel. At least once on the way, shown once: what may be there is looked for."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from draftsman.domain.delivery import (
+    ASKING,
+    COPY_GONE,
+    ChannelName,
+    Claimed,
+    DeliveryKind,
+    DeliveryStatus,
+    End,
+    Ended,
+    File,
+    Later,
+    Limit,
+    Message,
+    Moot,
+    Outcome,
+    Receipt,
+    Subject,
+    Unknown,
+    conclude,
+)
+from draftsman.domain.job import Status
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy
+from draftsman.domain.target import Target
+from draftsman.domain.wording import plain
+from draftsman.errors import Failure
+from draftsman.log import redact
+from draftsman.ports import Channel
+from draftsman.settings import NotificationSettings
+from draftsman.store import deliveries as store
+from draftsman.store import progress, questions
+from draftsman.store.db import Connection, Database
+
+_log = logging.getLogger(__name__)
+
+
+class Deliver:
+    """Claims deliveries, sends them, and writes how that ended."""
+
+    def __init__(
+        self, db: Database, settings: NotificationSettings, fallback: Target | None
+    ) -> None:
+        self._db = db
+        self._lease = settings.lease
+        self._fallback = fallback
+        self._limits = RetryPolicy(
+            max_retries=settings.max_attempts,
+            base_delay=settings.base_delay,
+            max_delay=settings.max_delay,
+        )
+        self._buckets: set[str] = set()
+
+    async def claim(
+        self,
+        channel: ChannelName,
+        *,
+        free: int,
+        share: int,
+        busy: Sequence[str] = (),
+        after: str = "",
+    ) -> list[Claimed]:
+        """Take what is due of one channel, of targets behind `after`, a share of each."""
+        wanted = {"free": free, "share": share, "busy": busy, "after": after}
+        async with self._db.connection() as conn:
+            return await store.claim(conn, channel, **wanted, lease=self._lease)  # type: ignore[arg-type]
+
+    async def next_due(self, channel: ChannelName) -> float | None:
+        """Return the seconds until something of the channel is due; None: nothing is waiting."""
+        async with self._db.connection() as conn:
+            return await store.next_due(conn, channel)
+
+    async def send(self, item: Claimed, channel: Channel, until: float | None = None) -> Outcome:
+        """Say it, unless it was said or there is nothing to say any more.
+
+        Not after `until`, by the monotonic clock: whoever was stopped may have been taken for dead.
+        """
+        async with self._db.connection() as conn:
+            facts = await store.facts(conn, item.seq)
+            question = None
+            if item.question is not None:
+                question = await questions.get(conn, item.job, item.question)
+        message = message_of(item, facts, question)
+        if item.in_doubt and (found := await channel.find(message)) is not None:
+            return found
+        if item.kind in ASKING and question and question.status is not QuestionStatus.OPEN:
+            return Moot()
+        if item.kind is DeliveryKind.SETTLE:
+            copy = await self._copy(message, facts, channel)
+            if not isinstance(copy, Receipt):
+                return copy
+            message = replace(message, edits=copy.ref)
+        elif item.kind is DeliveryKind.STATUS and facts.root is not None:
+            message = replace(message, edits=facts.root)
+        if wait := await self._take(channel.limits(message)):
+            return Later(wait)
+        if until is not None and time.monotonic() > until:
+            return Unknown("the lease was all but over")
+        ended = await self._call(channel, message)
+        await self._heed(channel, message, ended)
+        return ended
+
+    async def record(self, item: Claimed, outcome: Outcome) -> DeliveryStatus | None:
+        """Write how it ended, its job locked first; None when another process took it over."""
+        end = conclude(outcome, item.attempts, self._limits)
+        if end.error is not None:
+            end = replace(end, error=redact(end.error)[:2000])
+
+        async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
+            await store.lock(conn, item.job)
+            return await store.finish(conn, item, end, self._fallback)
+
+        written = await self._db.arrow(work)
+        if written is None:
+            _log.warning("D-%s: delivery %s was taken over by another", item.job, item.seq)
+            return None
+        status, instead = written
+        if status is DeliveryStatus.DEAD:
+            await self._mourn(item, end, instead)
+        return status
+
+    async def _copy(self, message: Message, facts: store.Facts, channel: Channel) -> Outcome:
+        """Return where the copy is that is to be rewritten; Moot where nobody can see one."""
+        if facts.copy_ref is not None:
+            return Receipt(facts.copy_ref)
+        if not facts.copy_in_doubt or facts.copy_kind is None:
+            return Moot()
+        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind)
+        return await channel.find(copy) or Moot()
+
+    async def _call(self, channel: Channel, message: Message) -> Ended:
+        if message.kind is DeliveryKind.FILE:
+            artifact = (message.payload or {}).get("artifact")
+            async with self._db.connection() as conn:
+                data = await progress.content(conn, int(artifact or 0))
+            name = str((message.payload or {}).get("name", "file"))
+            return await channel.upload(message, File(name, data))
+        if message.edits is None:
+            return await channel.send(message)
+        ended = await channel.edit(message)
+        gone = isinstance(ended, Failure) and ended.code == COPY_GONE
+        if gone and message.kind is DeliveryKind.STATUS:
+            return await channel.send(replace(message, edits=None))
+        return Receipt(message.edits) if gone else ended
+
+    async def _take(self, limits: Sequence[Limit]) -> float | None:
+        if not limits:
+            return None
+        async with self._db.connection() as conn:
+            if new := [limit for limit in limits if limit.bucket not in self._buckets]:
+                await store.make_buckets(conn, new)
+                self._buckets |= {limit.bucket for limit in new}
+            return await store.take(conn, limits)
+
+    async def _heed(self, channel: Channel, message: Message, ended: Ended) -> None:
+        """Let every process wait as long as the other side wants."""
+        if isinstance(ended, Failure) and ended.retry_after:
+            bucket, reason = channel.bucket(message), redact(str(ended))[:500]
+            seconds = min(ended.retry_after, LONGEST_WAIT)
+            async with self._db.connection() as conn:
+                await store.pause(conn, bucket, seconds, reason)
+
+    async def _mourn(self, item: Claimed, end: End, instead: int | None) -> None:
+        """Put what nobody will read where operators do: whole, but for secrets."""
+        async with self._db.connection() as conn:
+            facts = await store.facts(conn, item.seq)
+            question = None
+            if item.question is not None:
+                question = await questions.get(conn, item.job, item.question)
+        where = f"; delivery {instead} says it instead" if instead else ""
+        _log.error(
+            "delivery %s of D-%s to %s:%s is dead (%s)%s; it said: %s",
+            *(item.seq, item.job, item.channel, item.target, end.error, where),
+            plain(message_of(item, facts, question)),
+        )
+
+
+def message_of(item: Claimed, facts: store.Facts, question: Question | None) -> Message:
+    """Return what a delivery says, as things are now."""
+    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
+    subject = Subject(
+        number=facts.number,
+        id=facts.job_id,
+        type=facts.type,
+        status=Status(facts.status),
+        title=_public(facts.ticket_title or facts.type),
+        agent=facts.agent,
+        repo=repo,
+        url=facts.ticket_url,
+        invoker=facts.invoker_display_name or facts.invoker_id,
+        error=_public(facts.last_error),
+        canceled_by=facts.cancel_requested_by,
+        cancel_reason=_public(facts.cancel_reason),
+        next_retry_at=facts.next_retry_at,
+        result=_public(facts.result),
+        created_at=facts.created_at,
+        finished_at=facts.finished_at,
+    )
+    return Message(
+        marker=str(item.id),
+        seq=item.seq,
+        kind=item.kind,
+        target=item.target,
+        subject=subject,
+        created_at=item.created_at,
+        thread=item.thread,
+        root=facts.root,
+        question=None if question is None else _public_question(question),
+        payload=_public(item.payload),
+    )
+
+
+def _public_question(question: Question) -> Question:
+    return replace(
+        question,
+        text=_public(question.text),
+        context_snippet=_public(question.context_snippet),
+        action=_public(question.action),
+        resolution=_public(question.resolution),
+    )
+
+
+def _public(value: Any) -> Any:
+    """Return the value without what looks like a secret, all through."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _public(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_public(item) for item in value]
+    return value

@@ -1,0 +1,332 @@
+-- The outbox: targets, and what they are told. The rows of what happens to a job are written by
+-- triggers, with it (migrations/0007_outbox.sql).
+
+-- Adding a target locks its job first: what happens to it meanwhile is told, once.
+-- name: lock_jobs
+SELECT number FROM draftsman.jobs WHERE number = ANY (%(jobs)s::bigint[]) ORDER BY number
+   FOR NO KEY UPDATE
+
+-- name: add_targets
+INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
+       outcomes)
+SELECT w.job,
+       coalesce((SELECT max(ordinal) FROM draftsman.job_targets WHERE job = w.job), 0)
+           + row_number() OVER (PARTITION BY w.job ORDER BY w.place),
+       w.channel, w.target, w.thread,
+       'D-' || w.job || ' ' || w.channel || ':' || w.target || coalesce('/' || w.thread, ''),
+       w.kinds, w.outcomes
+  FROM jsonb_to_recordset(%(rows)s::jsonb) AS w (
+       job bigint, place int, channel draftsman.delivery_channel, target text, thread text,
+       kinds draftsman.delivery_kind[], outcomes draftsman.job_status[])
+ ORDER BY w.job, w.place
+    ON CONFLICT (job, thread_key) DO NOTHING
+
+-- name: inherit_targets
+INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread, thread_key, kinds,
+       outcomes)
+SELECT %(new)s, ordinal, channel, target, thread,
+       'D-' || %(new)s::bigint || ' ' || channel || ':' || target || coalesce('/' || thread, ''),
+       kinds, outcomes
+  FROM draftsman.job_targets
+ WHERE job = %(old)s
+ ORDER BY ordinal
+
+-- name: targets
+SELECT job, ordinal, channel, target, thread, kinds::text[], outcomes::text[], created_at
+  FROM draftsman.job_targets
+ WHERE job = %(job)s
+ ORDER BY ordinal
+
+-- What services say to a job whose lock they hold, to the targets that want the kind, or to one.
+-- name: say
+INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
+       dedupe_key)
+SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s, %(key)s
+  FROM draftsman.job_targets t
+ WHERE t.job = %(job)s AND %(kind)s = ANY (t.kinds)
+   AND (%(at)s::text IS NULL
+        OR t.channel || ':' || t.target || coalesce('/' || t.thread, '') = %(at)s)
+ ORDER BY t.ordinal
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+
+-- What a run says, to places that it names or to the targets of its job. It locks the job by its
+-- lease, as everything does that a run writes.
+-- name: notify
+WITH mine AS MATERIALIZED (
+    SELECT number FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), named AS MATERIALIZED (
+    SELECT m.number AS job, w.place, w.channel, w.target, w.thread,
+           'D-' || m.number || ' ' || w.channel || ':' || w.target || coalesce('/' || w.thread, '')
+               AS thread_key
+      FROM mine m
+     CROSS JOIN jsonb_to_recordset(%(places)s::jsonb) AS w (
+           place int, channel draftsman.delivery_channel, target text, thread text)
+), said AS (
+    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
+           dedupe_key)
+    SELECT p.job, p.channel, p.target, p.thread, p.thread_key, 'notice', %(payload)s, %(key)s
+      FROM (SELECT job, place, channel, target, thread, thread_key FROM named
+             UNION ALL
+            SELECT t.job, t.ordinal, t.channel, t.target, t.thread, t.thread_key
+              FROM mine m
+              JOIN draftsman.job_targets t ON t.job = m.number
+             WHERE 'notice' = ANY (t.kinds) AND NOT EXISTS (SELECT FROM named)) p
+     ORDER BY p.place
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT number FROM mine
+
+-- name: said
+SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
+
+-- What is due for one channel: of each target at most a share, the targets in turn, those left out
+-- that have enough on their way here or are paused. One that was being sent when its lease ran out
+-- is in doubt.
+-- name: claim
+WITH RECURSIVE due AS (
+    (SELECT target FROM draftsman.deliveries
+      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL AND target > %(after)s
+      ORDER BY target
+      LIMIT 1)
+     UNION ALL
+    SELECT (SELECT d.target FROM draftsman.deliveries d
+             WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
+               AND d.target > due.target
+             ORDER BY d.target
+             LIMIT 1)
+      FROM due
+     WHERE due.target IS NOT NULL
+), mine AS MATERIALIZED (
+    SELECT p.seq, p.status
+      FROM due
+     CROSS JOIN LATERAL (
+           SELECT seq, status
+             FROM draftsman.deliveries
+            WHERE channel = %(channel)s AND target = due.target
+              AND next_attempt_at <= draftsman.now()
+            ORDER BY next_attempt_at, seq
+            LIMIT %(share)s
+              FOR NO KEY UPDATE SKIP LOCKED) p
+     WHERE due.target <> ALL (%(busy)s::text[])
+       AND NOT EXISTS (SELECT FROM draftsman.channel_limits l
+                        WHERE l.bucket IN (%(channel)s::text, %(channel)s::text || ':' || due.target)
+                          AND l.paused_until > draftsman.now())
+     LIMIT %(free)s
+)
+UPDATE draftsman.deliveries d
+   SET status = 'sending', in_doubt = d.in_doubt OR d.status = 'sending',
+       attempts = d.attempts + 1, lease_token = nextval('draftsman.lease_tokens'),
+       next_attempt_at = draftsman.now() + make_interval(secs => %(lease)s)
+  FROM mine m
+ WHERE d.seq = m.seq AND d.next_attempt_at <= draftsman.now()
+RETURNING d.seq, d.id, d.job, d.question, d.of_delivery, d.channel, d.target, d.thread,
+          d.thread_key, d.kind, d.version, d.payload, d.attempts, d.in_doubt, d.lease_token,
+          d.created_at
+
+-- Seconds until something of a channel is due, NULL when nothing ever will.
+-- name: next_due
+WITH RECURSIVE due AS (
+    (SELECT target, next_attempt_at FROM draftsman.deliveries
+      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL
+      ORDER BY target, next_attempt_at
+      LIMIT 1)
+     UNION ALL
+    SELECT n.target, n.next_attempt_at
+      FROM due
+     CROSS JOIN LATERAL (
+           SELECT d.target, d.next_attempt_at FROM draftsman.deliveries d
+            WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
+              AND d.target > due.target
+            ORDER BY d.target, d.next_attempt_at
+            LIMIT 1) n
+)
+SELECT extract(epoch FROM min(greatest(d.next_attempt_at, l.paused_until)) - draftsman.now())::float8
+  FROM (SELECT * FROM due LIMIT 1000) d
+ CROSS JOIN LATERAL (
+       SELECT max(paused_until) AS paused_until FROM draftsman.channel_limits
+        WHERE bucket IN (%(channel)s::text, %(channel)s::text || ':' || d.target)) l
+
+-- What a message says is looked up when it is sent.
+-- name: facts
+SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
+       j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
+       j.next_retry_at, j.last_error, j.cancel_requested_by, j.cancel_reason, j.result,
+       j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
+       o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
+       (SELECT r.external_ref FROM draftsman.deliveries r
+         WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
+           AND r.status = 'sent'
+         ORDER BY r.seq
+         LIMIT 1) AS root
+  FROM draftsman.deliveries d
+  JOIN draftsman.jobs j ON j.number = d.job
+  LEFT JOIN draftsman.deliveries o ON o.seq = d.of_delivery
+ WHERE d.seq = %(seq)s
+
+-- The job before its delivery; what is then looked at, in a statement of its own, is committed.
+-- name: lock
+SELECT number FROM draftsman.jobs WHERE number = %(job)s FOR NO KEY UPDATE
+
+-- How a try ended. One that is to be tried again is not, where something newer is waiting to be
+-- said or nobody is asked any more; when it may have arrived it always is, to find out. One that
+-- died has, unless it stands in for another or only rewrites one, another try at the fallback.
+-- name: finish
+WITH verdict AS MATERIALIZED (
+    SELECT d.seq, d.in_doubt OR %(doubt)s AS in_doubt, (CASE
+           WHEN %(status)s::draftsman.delivery_status <> 'pending' THEN %(status)s
+           WHEN d.in_doubt OR %(doubt)s THEN 'unknown'
+           WHEN d.kind = 'status' AND EXISTS (
+                SELECT FROM draftsman.deliveries n
+                 WHERE n.thread_key = d.thread_key AND n.kind = 'status' AND n.status = 'pending')
+                THEN 'superseded'
+           WHEN d.kind IN ('question', 'reminder') AND q.status <> 'open' THEN 'superseded'
+           ELSE 'pending' END)::draftsman.delivery_status AS status
+      FROM draftsman.deliveries d
+      LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+     WHERE d.seq = %(seq)s AND d.lease_token = %(token)s AND d.status = 'sending'
+       FOR NO KEY UPDATE OF d
+), ended AS (
+    UPDATE draftsman.deliveries d
+       SET status = v.status, in_doubt = v.in_doubt AND v.status <> 'sent', lease_token = NULL,
+           attempts = d.attempts - CASE WHEN %(spent)s THEN 0 ELSE 1 END,
+           external_ref = CASE WHEN v.status = 'sent' THEN %(ref)s END,
+           sent_at = CASE WHEN v.status = 'sent' THEN draftsman.now() END,
+           last_error = coalesce(%(error)s, CASE WHEN v.status <> 'sent' THEN d.last_error END),
+           next_attempt_at = CASE WHEN v.status IN ('pending', 'unknown')
+                             THEN draftsman.now() + make_interval(secs => %(delay)s) END
+      FROM verdict v
+     WHERE d.seq = v.seq AND d.lease_token = %(token)s
+    RETURNING d.*
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT e.job, CASE WHEN e.status = 'sent' AND e.kind = 'file' THEN 'attachment_uploaded'
+                       WHEN e.status = 'sent' THEN 'delivery_posted'
+                       WHEN e.kind = 'file' THEN 'attachment_warned'
+                       ELSE 'delivery_dead' END,
+           'system', jsonb_strip_nulls(jsonb_build_object('delivery', e.seq, 'kind', e.kind,
+               'channel', e.channel, 'target', e.target, 'question', e.question,
+               'error', left(CASE WHEN e.status = 'dead' THEN e.last_error END, 2000)))
+      FROM ended e
+     WHERE e.status = 'dead' OR (e.status = 'sent' AND e.kind NOT IN ('status', 'settle'))
+), instead AS (
+    INSERT INTO draftsman.deliveries (job, question, of_delivery, channel, target, thread_key,
+           kind, version, payload, dedupe_key)
+    SELECT e.job, e.question, e.seq, f.channel, f.target,
+           'D-' || e.job || ' ' || f.channel || ':' || f.target, e.kind, e.version, e.payload,
+           'instead:' || e.seq
+      FROM ended e
+     CROSS JOIN (SELECT %(fallback_channel)s::draftsman.delivery_channel AS channel,
+                        %(fallback_target)s::text AS target) f
+     WHERE e.status = 'dead' AND e.of_delivery IS NULL AND f.channel IS NOT NULL
+       AND (e.channel, e.target) <> (f.channel, f.target)
+       AND NOT EXISTS (SELECT FROM draftsman.job_questions q
+                        WHERE q.job = e.job AND q.ordinal = e.question AND q.status <> 'open')
+        ON CONFLICT DO NOTHING
+    RETURNING seq
+)
+SELECT e.status, (SELECT seq FROM instead) AS instead FROM ended e
+
+-- A bucket may be used when it is neither empty nor paused. All of them are, or none is: then the
+-- seconds until it is worth asking again.
+-- name: make_buckets
+INSERT INTO draftsman.channel_limits (bucket)
+SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
+    ON CONFLICT DO NOTHING
+
+-- name: take
+WITH held AS MATERIALIZED (
+    SELECT l.bucket, a.every, greatest(l.paused_until,
+               l.free_at - make_interval(secs => a.every * (a.burst - 1))) AS open_at
+      FROM unnest(%(buckets)s::text[], %(every)s::float8[], %(bursts)s::int[])
+           AS a (bucket, every, burst)
+      JOIN draftsman.channel_limits l ON l.bucket = a.bucket
+     ORDER BY l.bucket
+       FOR NO KEY UPDATE OF l
+), closed AS MATERIALIZED (
+    SELECT max(open_at) AS until FROM held WHERE open_at > draftsman.now()
+), taken AS (
+    UPDATE draftsman.channel_limits l
+       SET free_at = greatest(l.free_at, draftsman.now()) + make_interval(secs => h.every)
+      FROM held h
+     CROSS JOIN closed c
+     WHERE l.bucket = h.bucket AND c.until IS NULL
+)
+SELECT extract(epoch FROM until - draftsman.now())::float8 FROM closed
+
+-- What another says to wait counts for every process.
+-- name: pause
+INSERT INTO draftsman.channel_limits AS l (bucket, paused_until, reason)
+VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reason)s)
+    ON CONFLICT (bucket) DO UPDATE
+       SET paused_until = greatest(l.paused_until, excluded.paused_until),
+           reason = excluded.reason
+
+-- name: page
+SELECT p.*
+  FROM unnest(%(statuses)s::draftsman.delivery_status[]) AS w (status)
+ CROSS JOIN LATERAL (
+       SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, status, attempts,
+              in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
+         FROM draftsman.deliveries
+        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, 9223372036854775807)
+          AND status = w.status
+        ORDER BY status DESC, seq DESC
+        LIMIT %(limit)s) p
+ ORDER BY p.seq DESC
+ LIMIT %(limit)s
+
+-- name: of_job
+SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, status, attempts,
+       in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
+  FROM draftsman.deliveries
+ WHERE job = %(job)s
+   AND (%(statuses)s::draftsman.delivery_status[] IS NULL OR status = ANY (%(statuses)s))
+ ORDER BY seq DESC
+ LIMIT %(limit)s
+
+-- What can be sent again: these, those of a job, or any, of which there may be too many to look at.
+-- name: dead
+SELECT seq, job FROM draftsman.deliveries
+ WHERE status = 'dead' AND seq = ANY (%(seqs)s::bigint[])
+ ORDER BY seq
+
+-- name: dead_of_job
+SELECT seq, job FROM draftsman.deliveries
+ WHERE job = %(job)s AND status = 'dead'
+ ORDER BY seq
+ LIMIT %(limit)s
+
+-- name: all_dead
+SELECT seq, job FROM draftsman.deliveries
+ WHERE status = 'dead'
+ ORDER BY status, seq
+ LIMIT %(limit)s
+
+-- Where a dead one may have arrived is not known for sure: it is looked for first.
+-- name: redeliver
+WITH revived AS (
+    UPDATE draftsman.deliveries d
+       SET status = 'unknown', in_doubt = true, attempts = 0
+      FROM (SELECT seq FROM draftsman.deliveries
+             WHERE seq = ANY (%(seqs)s::bigint[]) AND status = 'dead'
+             ORDER BY seq
+               FOR NO KEY UPDATE) r
+     WHERE d.seq = r.seq
+    RETURNING d.seq, d.job
+), noted AS (
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT job, 'redelivered', %(actor)s, jsonb_build_object('deliveries', array_agg(seq))
+      FROM revived
+     GROUP BY job
+)
+SELECT seq FROM revived ORDER BY seq
+
+-- name: known
+SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
+
+-- name: dead_count
+SELECT count(*) FROM (
+    SELECT FROM draftsman.deliveries WHERE status = 'dead' LIMIT %(most)s) d

@@ -1,0 +1,61 @@
+-- Reminders of open questions. Their count is kept with the question, so that a restart repeats none.
+
+-- name: due
+SELECT t.job, t.question, t.remind_at, q.kind, q.approvers, j.invoker_id AS invoker,
+       draftsman.now() AS now
+  FROM draftsman.question_times t
+  JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
+  JOIN draftsman.jobs j ON j.number = t.job
+ WHERE t.remind_at <= draftsman.now()
+   AND (%(term)s::bigint IS NULL OR EXISTS (
+       SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+          AND term = %(term)s AND expires_at > draftsman.now()))
+ ORDER BY t.remind_at
+ LIMIT %(limit)s
+
+-- Each of them is said, put off until the quiet hours of those who may answer are over, or dropped
+-- where the question's time ends before that. Nobody who would hear it: the point passes in silence.
+-- What another leader did meanwhile has moved `remind_at`.
+-- name: remind
+WITH wanted AS (
+    SELECT * FROM unnest(%(jobs)s::bigint[], %(questions)s::int[], %(seen)s::timestamptz[],
+                         %(later)s::timestamptz[]) AS w (job, question, seen, later)
+), locked AS MATERIALIZED (
+    SELECT j.number FROM draftsman.jobs j
+      JOIN wanted w ON w.job = j.number
+     WHERE j.status IN ('waiting_for_input', 'waiting_for_approval')
+       AND (%(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now()))
+     ORDER BY j.number
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), fate AS (
+    SELECT w.job, w.question, w.seen, w.later, q.expires_at,
+           (w.later IS NULL AND q.expires_at > draftsman.now() AND EXISTS (
+               SELECT FROM draftsman.job_targets t
+                WHERE t.job = w.job AND 'reminder' = ANY (t.kinds)))::int AS said
+      FROM wanted w
+      JOIN locked l ON l.number = w.job
+      JOIN draftsman.job_questions q ON q.job = w.job AND q.ordinal = w.question
+), moved AS (
+    UPDATE draftsman.question_times t
+       SET reminders = t.reminders + f.said,
+           remind_at = CASE WHEN f.later IS NULL AND t.reminders + f.said < 3
+                            THEN draftsman.next_reminder(t.since, f.expires_at)
+                            WHEN f.later < f.expires_at THEN f.later END
+      FROM fate f
+     WHERE t.job = f.job AND t.question = f.question AND t.remind_at = f.seen
+    RETURNING t.job, t.question, t.reminders, f.said
+), told AS (
+    INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind,
+           payload, dedupe_key)
+    SELECT m.job, m.question, t.channel, t.target, t.thread, t.thread_key, 'reminder',
+           jsonb_build_object('reminder', m.reminders),
+           'reminder:' || m.question || ':' || m.reminders
+      FROM moved m
+      JOIN draftsman.job_targets t ON t.job = m.job AND 'reminder' = ANY (t.kinds)
+     WHERE m.said > 0
+     ORDER BY t.job, t.ordinal
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT job FROM moved

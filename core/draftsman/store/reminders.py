@@ -1,0 +1,43 @@
+"""Rows of reminders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from draftsman.domain.question import QuestionKind
+from draftsman.store.db import Connection, fetch_all, rows
+from draftsman.store.queries import load
+from draftsman.store.sweeps import Term
+
+_Q = load("reminders")
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """An open question of which people are to be reminded; `now` is the database's time."""
+
+    job: int
+    question: int
+    remind_at: datetime
+    kind: QuestionKind
+    approvers: list[str]
+    invoker: str
+    now: datetime
+
+
+async def due(conn: Connection, term: Term, limit: int) -> list[Due]:
+    """Return reminders that are due, those that are due longest first."""
+    return await fetch_all(conn, _Q["due"], term.params(limit), Due)
+
+
+async def remind(conn: Connection, term: Term, items: Sequence[tuple[Due, datetime | None]]) -> int:
+    """Say each of these, or put it off until the time beside it; return how many were still due."""
+    params = {
+        "jobs": [item.job for item, _ in items],
+        "questions": [item.question for item, _ in items],
+        "seen": [item.remind_at for item, _ in items],
+        "later": [later for _, later in items],
+    }
+    return len(await rows(conn, _Q["remind"], term.params(0) | params))

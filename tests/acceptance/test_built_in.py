@@ -1,0 +1,155 @@
+"""SIGTERM during each built-in handler: handed back, resumed elsewhere, the effect made once."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.acceptance.processes import Place
+from tests.core.handlers.web_jobs import SECRET
+from tests.core.loops.crews import ends, reaches
+from tests.factories import Factory
+from tests.support.waits import until, wait_blocked
+from tests.support.web import Web, web
+
+S = Status
+TOOL = """
+import os, pathlib, time
+here = pathlib.Path({folder!r})
+with open(here / "calls", "a") as calls: calls.write(os.environ["TOOL_INVOCATION_ID"] + "\\n")
+while not (here / "go").exists(): time.sleep(0.02)
+print("done")
+"""
+STREAM = (
+    b'HTTP/1.1 200 OK\r\nconnection: close\r\n\r\ndata: {"choices": [{"delta": {"content": "half'
+)
+IN_ITS_THREAD = """
+INSERT INTO draftsman.deliveries (job, channel, target, thread_key, kind)
+VALUES (%(job)s, 'log', 'log', 'D-' || %(job)s::bigint || ' log:log', 'notice')"""
+"""Holds up, until it is rolled back, whoever adds to that thread."""
+REST = b'"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+
+
+def configure(place: Place, site: Web, **settings: Any) -> None:
+    """Give a place a model, a receiver and a tool."""
+    code = TOOL.format(folder=str(place.folder.parent))
+    values = {
+        "http.allow": [site.place],
+        "worker.slots": 8,
+        "llm.it.provider": "openai",
+        "llm.it.base_url": site.url("/v1"),
+        "llm.it.model": "m",
+        "webhooks.it.url": site.url("/hook"),
+        "webhooks.it.secret.env": "HOOK_SECRET",
+        "tools.it.command": ["{python}", "-I", "-S", "-c", code],
+    }
+    place.configure(None, **values, **settings)
+
+
+async def streams(site: Web, writer: Any) -> None:
+    """Say half of a stream, and the rest once the test lets go."""
+    writer.write(STREAM)
+    await writer.drain()
+    await site.go.wait()
+    writer.write(REST)
+    await writer.drain()
+
+
+@pytest.fixture
+def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
+    """Give a payload for each type."""
+    return {
+        "http_request": {"method": "POST", "json": {"pay": 1}},
+        "webhook_dispatch": {"webhook": "it", "type": "a.b"},
+        "llm_generate": {"prompt": "Say"},
+        "execute_tool": {"tool": "it"},
+    }
+
+
+async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
+    rt: Runtime,
+    make: Factory,
+    places: Callable[[str], Place],
+    jobs: dict[str, dict[str, Any]],
+    tmp_path: Any,
+) -> None:
+    async with web() as site:
+        site.routes |= {"/pay": site.held, "/hook": site.held}
+        site.routes["/v1/chat/completions"] = lambda _, writer: streams(site, writer)
+        jobs["http_request"]["url"] = site.url("/pay")
+        numbers = {
+            type: await make.queued(type=type, queue="default", payload=payload)
+            for type, payload in jobs.items()
+        }
+        here, there = places("here"), places("there")
+        for place in (here, there):
+            configure(place, site)
+        secret = {"HOOK_SECRET": SECRET}
+        worker = here.start("worker", env=secret | {"DRAFTSMAN_WORKER__DRAIN": "0"})
+
+        async def all_called() -> bool:
+            return len(site.requests) == 3 and (tmp_path / "calls").exists()
+
+        await until(all_called, "four calls")
+        worker.signal(signal.SIGTERM)
+        for number in numbers.values():
+            job = await reaches(rt, number, S.RESUMED)
+            assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
+        assert await worker.end() == 0
+        site.go.set()
+        (tmp_path / "go").touch()
+        there.start("worker", env=secret)
+        for type, number in numbers.items():
+            job = await ends(rt, number)
+            assert (type, job.status, job.last_error) == (type, S.COMPLETED, None)
+            assert (job.run_count, job.attempts, job.retry_count) == (2, 0, 0)
+            [step] = await rt.checkpoints.steps(number)
+            assert once(site, tmp_path, type) == [step.invocation_id] * 2
+
+
+async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
+    rt: Runtime, make: Factory, places: Callable[[str], Place], conn: Connection
+) -> None:
+    here, there = places("here"), places("there")
+    for place in (here, there):
+        place.configure(None, **{"notifications.log_file": str(here.folder / "told")})
+    payload = {"text": "the mill is down", "targets": ["log"]}
+    number = await make.queued(type="send_notification", queue="default", payload=payload)
+    async with conn.transaction(force_rollback=True), rt.db.connection() as watch:
+        await conn.execute(IN_ITS_THREAD, {"job": number})
+        worker = here.start("worker", env={"DRAFTSMAN_WORKER__DRAIN": "0"})
+        await wait_blocked(watch, by=conn.info.backend_pid)
+        worker.signal(signal.SIGTERM)
+        job = await reaches(rt, number, S.RESUMED)
+        assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
+        assert await worker.end() == 0
+    there.start("worker")
+    job = await ends(rt, number)
+    assert (job.status, job.run_count, job.last_error) == (S.COMPLETED, 2, None)
+    assert job.result is not None
+
+    async def told() -> bool:
+        [row] = await rt.outbox.all(number)
+        return [row.seq] == (job.result or {})["deliveries"] and row.status == "sent"
+
+    await until(told, "the notice")
+    [line] = (here.folder / "told").read_text(encoding="utf-8").splitlines()
+    assert "the mill is down" in line
+
+
+def once(site: Web, folder: Any, type: str) -> list[str]:
+    """Return the ids by which whoever was called can tell that it is the same effect."""
+    if type == "execute_tool":
+        return list((folder / "calls").read_text().split())
+    path, header = {
+        "http_request": ("/pay", "idempotency-key"),
+        "webhook_dispatch": ("/hook", "webhook-id"),
+        "llm_generate": ("/v1/chat/completions", "idempotency-key"),
+    }[type]
+    return [one.headers[header] for one in site.requests if one.path == path]

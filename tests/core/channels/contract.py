@@ -1,0 +1,175 @@
+"""What every channel must do. A test class per channel inherits it and gives a `place`.
+
+class TestLog(ChannelContract):
+    @pytest.fixture
+    def place(self, tmp_path): return LogPlace(tmp_path)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Protocol
+from uuid import UUID, uuid4
+
+import pytest
+
+from draftsman.domain.delivery import (
+    DeliveryKind,
+    File,
+    Message,
+    Receipt,
+    Subject,
+    Unknown,
+)
+from draftsman.domain.job import Status
+from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
+from draftsman.errors import Failure
+from draftsman.ports import Channel
+
+WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+SECRET = "hunter2-in-the-clear"
+
+
+class Place(Protocol):
+    """A channel, and what can be seen and broken at its other end."""
+
+    channel: Channel
+    finds: bool
+    """Whether a copy can be looked for; else repeating it must do no harm."""
+    cuts: bool
+    """Whether there is a reply that can be lost."""
+
+    async def seen(self) -> Sequence[tuple[str, str]]:
+        """Return (marker, text) of what came, in its order."""
+        ...
+
+    async def cut_the_next_reply(self) -> None:
+        """Let the next call arrive, and its reply not."""
+        ...
+
+    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+        """Let the next call be refused."""
+        ...
+
+    async def go_away(self) -> None:
+        """Let nobody be there."""
+        ...
+
+
+def message(kind: DeliveryKind = DeliveryKind.RESULT, **fields: object) -> Message:
+    """Return a message of a job."""
+    subject = Subject(
+        7, UUID(int=7), "noop", Status.COMPLETED, "Tidy <!channel> up", invoker="anna",
+        result={"summary": "all is well", "pr_url": "https://example.org/pr/1"},
+    )  # fmt: skip
+    made = Message(str(uuid4()), 1, kind, "ops", subject, WHEN, question=question())
+    return replace(made, **fields)  # type: ignore[arg-type]
+
+
+def question(**fields: object) -> Question:
+    """Return an open question with two choices."""
+    asked = Question(
+        7, 2, 1, "pick", QuestionKind.INPUT, QuestionStatus.OPEN, "Which one?",
+        [{"value": "red", "label": "Red"}, {"value": "blue", "label": "Blue"}], True, None, [], 1,
+        OnExpire.EXPIRE, None, OnDeny.FAIL, "d", None, None, WHEN, None, None,
+    )  # fmt: skip
+    return replace(asked, **fields)  # type: ignore[arg-type]
+
+
+class ChannelContract:
+    """The suite."""
+
+    async def test_a_message_is_seen_once_with_its_marker(self, place: Place) -> None:
+        sent = message()
+        done = await place.channel.send(sent)
+        assert isinstance(done, Receipt), done
+        assert done.ref
+        ((marker, text),) = await place.seen()
+        assert marker == sent.marker
+        assert "D-7" in text
+
+    async def test_a_copy_is_found_by_its_marker_or_may_be_repeated(self, place: Place) -> None:
+        sent = message()
+        assert await place.channel.find(sent) is None
+        for other in (message(), sent, message()):
+            await place.channel.send(other)
+        found = await place.channel.find(sent)
+        if place.finds:
+            assert isinstance(found, Receipt)
+        else:
+            assert found is None
+            await place.channel.send(sent)
+            markers = [marker for marker, _ in await place.seen()]
+            assert markers.count(sent.marker) == 2, "it tells repetitions by the marker"
+        assert await place.channel.find(message()) is None
+
+    @pytest.mark.parametrize("kind", DeliveryKind)
+    async def test_every_kind_can_be_said(self, place: Place, kind: DeliveryKind) -> None:
+        sent = message(kind, payload={"text": "hello", "name": "report.txt"})
+        call = (
+            place.channel.upload(sent, File("report.txt", b"\x00\xff"))
+            if (kind is DeliveryKind.FILE)
+            else place.channel.send(sent)
+        )
+        assert isinstance(await call, Receipt)
+
+    async def test_a_copy_is_rewritten(self, place: Place) -> None:
+        first = await place.channel.send(message(DeliveryKind.QUESTION))
+        assert isinstance(first, Receipt)
+        closed = question(
+            status=QuestionStatus.ANSWERED,
+            resolution={"outcome": "answered", "via": "person", "value": "red", "by": ["anna"]},
+        )
+        done = await place.channel.edit(
+            message(DeliveryKind.SETTLE, edits=first.ref, question=closed)
+        )
+        assert isinstance(done, Receipt)
+        assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
+        assert "was answered by anna: red" in (await place.seen())[-1][1]
+
+    async def test_dirty_text_is_said(self, place: Place) -> None:
+        text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000
+        assert isinstance(
+            await place.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})), Receipt
+        )
+
+    async def test_a_lost_reply_is_unknown_and_reconciled(self, place: Place) -> None:
+        if not place.cuts:
+            return
+        await place.cut_the_next_reply()
+        sent = message()
+        assert isinstance(await place.channel.send(sent), Unknown)
+        assert [marker for marker, _ in await place.seen()] == [sent.marker]
+        found = await place.channel.find(sent)
+        assert isinstance(found, Receipt) if place.finds else found is None
+
+    async def test_a_refusal_says_when_to_come_back(self, place: Place) -> None:
+        if not place.cuts:
+            return
+        await place.refuse_the_next(429, "7")
+        ended = await place.channel.send(message())
+        assert isinstance(ended, Failure)
+        assert (ended.http_status, ended.retry_after) == (429, 7)
+
+    async def test_a_refusal_for_good_is_permanent(self, place: Place) -> None:
+        if not place.cuts:
+            return
+        await place.refuse_the_next(400)
+        ended = await place.channel.send(message())
+        assert isinstance(ended, Failure)
+        assert ended.http_status == 400
+
+    async def test_nobody_there_is_a_failure_that_never_arrived(self, place: Place) -> None:
+        await place.go_away()
+        for call in (place.channel.send(message()), place.channel.edit(message(edits="ref"))):
+            ended = await call
+            assert isinstance(ended, Failure), ended
+
+    async def test_it_names_the_buckets_that_it_takes_from(self, place: Place) -> None:
+        sent = message()
+        assert place.channel.bucket(sent).startswith(str(place.channel.name))
+        for limit in place.channel.limits(sent):
+            assert limit.every > 0
+            assert limit.burst >= 1

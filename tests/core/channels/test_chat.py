@@ -1,0 +1,63 @@
+"""The contract, kept by a chat: what the adapters of real ones are measured by."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from tests.core.channels.contract import ChannelContract
+from tests.support.chat import Chat, ChatChannel
+from tests.support.http import Reply, Request, serving
+
+
+class ChatPlace:
+    """A chat behind a switch."""
+
+    finds, cuts = True, True
+
+    def __init__(self, chat: Chat, stack: AsyncExitStack) -> None:
+        self._chat = chat
+        self._stack = stack
+        self._next: str | Reply = ""
+        self.channel: ChatChannel
+
+    async def answer(self, request: Request) -> Reply | None:
+        """Serve one call as it was told."""
+        told, self._next = self._next, ""
+        if isinstance(told, Reply):
+            return told
+        reply = await self._chat.answer(request)
+        return None if told == "cut" else reply
+
+    async def seen(self) -> list[tuple[str, str]]:
+        """Return the posts."""
+        return [(post.marker, post.text) for post in self._chat.posts.values()]
+
+    async def cut_the_next_reply(self) -> None:
+        """Hang up after the next call."""
+        self._next = "cut"
+
+    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+        """Answer the next call so."""
+        headers = (("retry-after", retry_after),) if retry_after else ()
+        self._next = Reply(status, headers=headers)
+
+    async def go_away(self) -> None:
+        """Close the port."""
+        await self._stack.aclose()
+
+
+class TestChat(ChannelContract):
+    """The contract."""
+
+    @pytest.fixture
+    async def place(self) -> AsyncIterator[ChatPlace]:
+        stack = AsyncExitStack()
+        place = ChatPlace(Chat(), stack)
+        url = await stack.enter_async_context(serving(place.answer))
+        place.channel = ChatChannel(url)
+        yield place
+        await place.channel.close()
+        await stack.aclose()

@@ -1,0 +1,93 @@
+"""The channel `log`: lines that are whole, and are found again."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from draftsman.channels.log import BLOCK, LogChannel
+from draftsman.domain.delivery import DeliveryKind, Receipt
+from draftsman.errors import Failure
+from tests.core.channels.contract import ChannelContract, message
+
+
+class LogPlace:
+    """A file."""
+
+    finds, cuts = True, False
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "sub" / "notifications.jsonl"
+        self.channel = LogChannel(self.path)
+
+    async def seen(self) -> list[tuple[str, str]]:
+        """Return its lines."""
+        lines = self.path.read_text(encoding="utf-8").splitlines()
+        return [(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
+
+    async def cut_the_next_reply(self) -> None:
+        """There is no reply."""
+
+    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+        """There is nobody who refuses."""
+
+    async def go_away(self) -> None:
+        """Put a folder in its place."""
+        self.path.mkdir(parents=True)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> LogPlace:
+    return LogPlace(tmp_path)
+
+
+class TestLog(ChannelContract):
+    """The contract, kept by a file."""
+
+
+async def test_a_line_that_a_crash_cut_off_is_ended_and_not_found(place: LogPlace) -> None:
+    whole, torn = message(), message()
+    await place.channel.send(whole)
+    line = place.path.read_bytes()
+    with place.path.open("ab") as file:
+        file.write(line.replace(whole.marker.encode(), torn.marker.encode())[:60])
+    assert await place.channel.find(torn) is None
+    await place.channel.send(torn)
+    lines = place.path.read_bytes().split(b"\n")
+    assert [len(lines), lines[-1]] == [4, b""]
+    assert isinstance(await place.channel.find(torn), Receipt)
+    assert isinstance(await place.channel.find(whole), Receipt)
+
+
+async def test_a_marker_is_found_anywhere_in_a_long_file(place: LogPlace) -> None:
+    sent = [message(DeliveryKind.NOTICE, payload={"text": "é" * (BLOCK // 9)}) for _ in range(30)]
+    for one in sent:
+        await place.channel.send(one)
+    assert place.path.stat().st_size > 4 * BLOCK
+    for one in sent:
+        assert isinstance(await place.channel.find(one), Receipt)
+    assert await place.channel.find(message()) is None
+
+
+async def test_lines_of_many_at_once_stay_whole(place: LogPlace) -> None:
+    others = [LogChannel(place.path) for _ in range(4)]
+    text = {"text": "x" * 10_000}
+    sent = [message(DeliveryKind.NOTICE, payload=text) for _ in range(40)]
+    await asyncio.gather(*(others[n % 4].send(one) for n, one in enumerate(sent)))
+    assert sorted(marker for marker, _ in await place.seen()) == sorted(x.marker for x in sent)
+
+
+async def test_only_its_owner_can_read_it(place: LogPlace) -> None:
+    await place.channel.send(message())
+    assert place.path.stat().st_mode & 0o077 == 0
+
+
+async def test_a_pipe_that_nobody_reads_fails_at_once(place: LogPlace) -> None:
+    place.path.parent.mkdir()
+    os.mkfifo(place.path)
+    async with asyncio.timeout(5):
+        assert isinstance(await place.channel.send(message()), Failure)

@@ -1,0 +1,262 @@
+"""The channel `webhook`: signed, at least once, the same id on every repetition.
+
+The receivers here are not ours: the `standardwebhooks` library, and `openssl`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from draftsman.channels.webhook import WebhookChannel
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.delivery import Receipt, Unknown
+from draftsman.domain.signature import keys, sign
+from draftsman.errors import Failure
+from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
+from tests.core.channels.contract import ChannelContract, message
+from tests.support.http import Reply, Request, serving
+from tests.support.web import Request as Asked
+from tests.support.web import Writer, head, web
+
+SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
+VARIABLE = "HOOK_SECRET_OF_THE_TEST"
+
+
+class WebhookPlace:
+    """An endpoint that keeps what came."""
+
+    finds, cuts = False, True
+
+    def __init__(self, stack: AsyncExitStack) -> None:
+        self.requests: list[Request] = []
+        self.reply: Reply | None = Reply(204, b"")
+        self._stack = stack
+        self._then: list[Reply | None] = []
+        self.channel: WebhookChannel
+
+    async def answer(self, request: Request) -> Reply | None:
+        """Keep one call; reply as was told."""
+        if self._then and (refused := self._then[0]) is not None:
+            self._then.pop()
+            return refused
+        self.requests.append(request)
+        return self._then.pop() if self._then else self.reply
+
+    async def seen(self) -> list[tuple[str, str]]:
+        """Return id and text of what came."""
+        found = [(one.headers["webhook-id"], json.loads(one.body)) for one in self.requests]
+        return [(id, body["data"]["text"]) for id, body in found]
+
+    async def cut_the_next_reply(self) -> None:
+        """Hang up after the next call."""
+        self._then.append(None)
+
+    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+        """Answer the next call so."""
+        headers = (("retry-after", retry_after),) if retry_after else ()
+        self._then.append(Reply(status, b"no, because", headers))
+
+    async def go_away(self) -> None:
+        """Close the port."""
+        await self._stack.aclose()
+
+
+def channel_to(url: str, timeout: float = 5, **http: Any) -> WebhookChannel:
+    """Return a channel with one endpoint."""
+    hooks = {"ops": WebhookSettings(url=url, secret=SecretSettings(env=VARIABLE))}
+    return WebhookChannel(hooks, HttpSettings(**http), timeout)
+
+
+@pytest.fixture
+async def place(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[WebhookPlace]:
+    monkeypatch.setenv(VARIABLE, SECRET)
+    stack = AsyncExitStack()
+    place = WebhookPlace(stack)
+    url = await stack.enter_async_context(serving(place.answer))
+    place.channel = channel_to(f"{url}/hook")
+    yield place
+    await place.channel.close()
+    await stack.aclose()
+
+
+class TestWebhook(ChannelContract):
+    """The contract, kept by an endpoint."""
+
+
+async def test_an_independent_receiver_accepts_it_and_no_changed_one(place: WebhookPlace) -> None:
+    await place.channel.send(message())
+    (request,) = place.requests
+    receiver = Webhook(SECRET)
+    content = receiver.verify(request.body, request.headers)
+    assert content["type"] == "job.result"
+    assert content["data"]["job"]["name"] == "D-7"
+    with pytest.raises(WebhookVerificationError):
+        receiver.verify(request.body.replace(b"D-7", b"D-8"), request.headers)
+    with pytest.raises(WebhookVerificationError):
+        receiver.verify(request.body, request.headers | {"webhook-id": "another"})
+    stale = str(int(time.time()) - 3600)
+    with pytest.raises(WebhookVerificationError):
+        receiver.verify(request.body, request.headers | {"webhook-timestamp": stale})
+
+
+def test_openssl_computes_the_same_signature() -> None:
+    signed = b"msg_1.1700000000." + b'{"a": 1}'
+    key = base64.b64decode(SECRET.removeprefix("whsec_")).hex()
+    done = subprocess.run(
+        ["openssl", "dgst", "-sha256", "-mac", "HMAC", "-macopt", f"hexkey:{key}", "-binary"],
+        input=signed,
+        capture_output=True,
+        check=True,
+    )
+    expected = f"v1,{base64.b64encode(done.stdout).decode()}"
+    headers = sign(keys(SECRET), "msg_1", 1_700_000_000, b'{"a": 1}')
+    assert headers["webhook-signature"] == expected
+
+
+async def test_every_repetition_has_the_same_id_and_a_time_of_its_own(
+    place: WebhookPlace,
+) -> None:
+    now = [time.time() - 100]
+    place.channel._now = lambda: now[0]
+    sent = message()
+    await place.channel.send(sent)
+    now[0] += 60
+    await place.channel.send(sent)
+    first, second = (request.headers for request in place.requests)
+    assert first["webhook-id"] == second["webhook-id"] == sent.marker
+    assert int(second["webhook-timestamp"]) - int(first["webhook-timestamp"]) == 60
+    for request in place.requests:
+        Webhook(SECRET).verify(request.body, request.headers)
+
+
+async def test_the_secret_may_be_in_a_file_and_is_read_anew(
+    place: WebhookPlace, tmp_path: Path
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(f"{SECRET}\n")
+    url = place.channel._webhooks["ops"].url
+    hooks = {"ops": WebhookSettings(url=url, secret=SecretSettings(file=file))}
+    channel = WebhookChannel(hooks, HttpSettings(), 5)
+    await channel.send(message())
+    file.write_text(f"{NEW}\n{SECRET}\n")
+    await channel.send(message())
+    file.write_text(NEW)
+    await channel.send(message())
+    old, both, new = place.requests
+    for secret, request in ((SECRET, old), (SECRET, both), (NEW, both), (NEW, new)):
+        Webhook(secret).verify(request.body, request.headers)
+    with pytest.raises(WebhookVerificationError):
+        Webhook(SECRET).verify(new.body, new.headers)
+
+
+@pytest.mark.parametrize("secret", ["", "   ", "whsec_", "whsec_not-base64!", "plain words"])
+async def test_without_a_secret_nothing_is_sent(
+    place: WebhookPlace, monkeypatch: pytest.MonkeyPatch, secret: str
+) -> None:
+    monkeypatch.setenv(VARIABLE, secret)
+    ended = await place.channel.send(message())
+    assert isinstance(ended, Failure)
+    assert classify(ended) is ErrorClass.PERMANENT
+    assert place.requests == []
+    assert "not-base64" not in str(ended)
+    assert "plain words" not in str(ended)
+
+
+async def test_an_unknown_webhook_is_a_failure_for_good(place: WebhookPlace) -> None:
+    ended = await place.channel.send(message(target="nobody"))
+    assert isinstance(ended, Failure)
+    assert (ended.code, classify(ended)) == ("no_such_webhook", ErrorClass.PERMANENT)
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [
+        (301, ErrorClass.PERMANENT),
+        (410, ErrorClass.PERMANENT),
+        (429, ErrorClass.TRANSIENT_APP),
+        (500, ErrorClass.TRANSIENT_INFRA),
+        (503, ErrorClass.TRANSIENT_APP),
+    ],
+)
+async def test_a_refusal_is_classified_by_its_status(
+    place: WebhookPlace, status: int, expected: ErrorClass
+) -> None:
+    await place.refuse_the_next(status)
+    ended = await place.channel.send(message())
+    assert isinstance(ended, Failure)
+    assert classify(ended) is expected
+    assert str(ended) == f"HTTP {status}: no, because"
+
+
+async def test_a_redirect_is_not_followed(place: WebhookPlace) -> None:
+    place._then.append(Reply(307, headers=(("location", "/elsewhere"),)))
+    assert isinstance(await place.channel.send(message()), Failure)
+    assert place.requests == []
+
+
+async def test_an_endless_refusal_is_cut(place: WebhookPlace) -> None:
+    place._then.append(Reply(400, b"x" * 50_000_000))
+    ended = await place.channel.send(message())
+    assert isinstance(ended, Failure)
+    assert len(str(ended)) < 600
+
+
+async def test_no_reply_in_time_is_unknown(place: WebhookPlace) -> None:
+    async def stall(request: Request) -> Reply | None:
+        place.requests.append(request)
+        await asyncio.Event().wait()
+        return None
+
+    async with serving(stall) as url:
+        ended = await channel_to(url, 0.2).send(message())
+    assert isinstance(ended, Unknown)
+    assert len(place.requests) == 1
+
+
+async def test_a_refusal_that_never_ends_is_a_refusal(place: WebhookPlace) -> None:
+    async def stall(_: Asked, writer: Writer) -> None:
+        writer.write(head(400, "Bad Request", content_length="9") + b"no")
+        await writer.drain()
+        await asyncio.Event().wait()
+
+    async with web() as site:
+        site.routes["/"] = stall
+        ended = await channel_to(site.url("/"), 0.3).send(message())
+    assert isinstance(ended, Failure)
+    assert (ended.http_status, str(ended)) == (400, "HTTP 400")
+
+
+async def test_an_acknowledgement_counts_whatever_follows_it(place: WebhookPlace) -> None:
+    async with web() as site:
+        site.routes["/"] = site.forever(head(200, content_length="99999999"), b"x" * 65536)
+        ended = await channel_to(site.url("/")).send(message())
+    assert isinstance(ended, Receipt)
+
+
+async def test_only_an_address_that_the_configuration_names_is_reached(
+    place: WebhookPlace,
+) -> None:
+    url = place.channel._webhooks["ops"].url.replace("127.0.0.1", "127.1")  # a name, for a resolver
+    ended = await channel_to(url).send(message())
+    assert isinstance(ended, Failure)
+    assert (ended.code, classify(ended)) == ("address_refused", ErrorClass.PERMANENT)
+    assert "http.allow" in str(ended)
+    assert place.requests == []
+    assert isinstance(await channel_to(url, allow=("127.0.0.0/8",)).send(message()), Receipt)
+
+
+async def test_a_receipt_names_the_message(place: WebhookPlace) -> None:
+    sent = message()
+    assert await place.channel.send(sent) == Receipt(sent.marker)

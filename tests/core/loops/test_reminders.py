@@ -1,0 +1,74 @@
+"""The leader reminds and escalates in time, and neither again after a restart."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from draftsman.domain.delivery import DeliveryKind
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.handlers.context import RunContext
+from draftsman.runtime import Runtime
+from tests.core.loops.crews import last_event, tuned, working
+from tests.core.loops.test_leader import SELDOM, leads
+from tests.core.outbox.rows import LOG, told
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.waits import until
+
+
+async def handler(ctx: RunContext) -> Outcome:
+    """Ask for eight seconds, then others."""
+    await ctx.ask(
+        "pick",
+        "Which?",
+        choices=["a", "b"],
+        expires_in=8,
+        on_expire="escalate",
+        escalate_to="leads",
+    )
+    return Done({})
+
+
+async def _reminders(rt: Runtime, number: int) -> list[float]:
+    """Return how long after the asking each reminder was written, in seconds."""
+    asked = (await rt.questions.get(number, 1)).asked_at
+    found = [one for one in await told(rt, number) if one.kind is DeliveryKind.REMINDER]
+    return [(one.created_at - asked).total_seconds() for one in found]
+
+
+async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
+    rt: Runtime, make: Factory
+) -> None:
+    async with working(tuned(rt, sweeps=SELDOM), {"noop": handler}, leader=True) as crew:
+        await until(lambda: leads(rt, crew), "the leader")
+        number = await make.queued(queue="default", notify=("slack:C1",))
+        await until(lambda: _escalated(rt, number), "the escalation")
+        question = await rt.questions.get(number, 1)
+        await make.answer(number, "a")
+    half, most = (await _reminders(rt, number))[:2]
+    assert 4.0 <= half < 5.5
+    assert 7.2 <= most < 8.7
+    escalated = await last_event(rt, number, "question_escalated")
+    assert question.escalated_at is not None
+    assert (escalated.created_at - question.asked_at).total_seconds() >= 8
+
+
+async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) -> None:
+    long = QUESTION.model_copy(update={"expires_in": 100.0})
+    first = await make.asked(long, **LOG)
+    await clock.forward(60)
+    for leaders in (1, 2):
+        later = (await make.asked(long.model_copy(update={"expires_in": 0.5}), **LOG)).number
+        async with working(tuned(rt, sweeps=SELDOM), {}, leader=True):
+            await until(partial(_over, rt, later), "what is due later")
+        assert len(await _reminders(rt, first.number)) == 1, f"after {leaders} leaders"
+
+
+async def _escalated(rt: Runtime, number: int) -> bool:
+    found = await rt.questions.open(number)
+    return bool(found) and found[0].escalated_at is not None
+
+
+async def _over(rt: Runtime, number: int) -> bool:
+    return (await rt.inspect.job(number)).status is Status.EXPIRED

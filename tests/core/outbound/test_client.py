@@ -1,0 +1,390 @@
+"""The client that calls out, against a server that misbehaves."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import tracemalloc
+import zlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.errors import Failure
+from draftsman.outbound.address import Address, parse
+from draftsman.outbound.client import Answer, Call, Client
+from draftsman.outbound.limit import Patience
+from draftsman.settings import HttpSettings
+from tests.support.web import CERTIFICATE, Web, answer, bomb, chunk, deaf, head, web
+
+E = ErrorClass
+LONG = Patience(30, 30)
+CAP = 256 * 1024
+
+
+@pytest.fixture
+async def site() -> AsyncIterator[Web]:
+    """Give a server."""
+    async with web() as one:
+        yield one
+
+
+class Names:
+    """A resolver: each name has a list of addresses, one after the other."""
+
+    def __init__(self, **names: list[str]) -> None:
+        self.names = {name.replace("_", "."): list(found) for name, found in names.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> list[Address]:
+        self.asked.append(host)
+        known = self.names[host]
+        found = parse(known.pop(0) if len(known) > 1 else known[0])
+        assert found is not None
+        return [found]
+
+
+def client(*allowed: str | Web, names: Names | None = None, **settings: Any) -> Client:
+    """Return a client that may call these."""
+    allow = [one if isinstance(one, str) else one.place for one in allowed]
+    given = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
+    return Client(given) if names is None else Client(given, resolve=names)
+
+
+async def fetch(
+    client: Client, url: str, patience: Patience = LONG, *, redirects: int = 5, **call: Any
+) -> tuple[Answer, bytes]:
+    """Ask, and read all of the answer."""
+    request = Call(call.pop("method", "GET"), url, **call)
+    async with client.stream(request, patience, redirects=redirects) as found:
+        return found, await found.read()
+
+
+async def failing(client: Client, url: str, patience: Patience = LONG, **call: Any) -> Failure:
+    """Ask, and return how that failed."""
+    with pytest.raises(Failure) as raised:
+        await fetch(client, url, patience, **call)
+    assert "\n" not in str(raised.value)
+    return raised.value
+
+
+async def test_an_answer_comes_back_with_its_head_and_its_body(site: Web) -> None:
+    site.routes["/a"] = answer(b"hello", x_mood="good")
+    found, body = await fetch(client(site), site.url("/a?key=secret#part"))
+    assert (found.status, found.reason, body) == (200, "OK", b"hello")
+    assert found.headers["x-mood"] == "good"
+    assert found.where == site.url("/a")
+    [request] = site.requests
+    assert request.path == "/a?key=secret"
+    assert request.headers["host"] == site.place
+
+
+async def test_environment_proxies_are_not_used(site: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.routes["/"] = answer(b"direct")
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert (await fetch(client(site), site.url()))[1] == b"direct"
+
+
+async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresses(
+    site: Web,
+) -> None:
+    site.routes["http://far.test/x"] = answer(b"by proxy")
+    through = client(proxy=site.url(""), names=Names(far_test=["10.0.0.1"]))
+    assert (await fetch(through, "http://far.test/x"))[1] == b"by proxy"
+    assert (await failing(through, "http://10.0.0.1/x")).code == "address_refused"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:{port}/",
+        "http://127.1:{port}/",
+        "http://0x7f000001:{port}/",
+        "http://2130706433:{port}/",
+        "http://0.0.0.0:{port}/",
+        "http://[::1]:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+        "http://[::]:{port}/",
+        "http://localhost:{port}/",
+        "http://LOCALHOST:{port}/",
+    ],
+)
+async def test_this_machine_is_not_called_however_it_is_written(site: Web, url: str) -> None:
+    failure = await failing(client(), url.format(port=site.port))
+    assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
+    assert "http.allow" in str(failure)
+    assert site.requests == []
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://127.1:9/", "a loopback address"),
+        ("http://0.0.0.0:9/", "an unspecified address"),
+        ("http://[::1]:9/", "a loopback address"),
+        ("http://[::ffff:127.0.0.1]:9/", "an IPv4-mapped address"),
+    ],
+)
+async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
+    said = str(await failing(client(), url))
+    assert f" is {kind}, which is not called" in said
+    entry = said.rpartition('["')[2].removesuffix('"]')
+    assert (await failing(client(entry), url)).code != "address_refused"
+
+
+async def test_what_is_allowed_is_called(site: Web) -> None:
+    site.routes["/"] = answer(b"yes")
+    for allowed in ("127.0.0.0/8", f"127.0.0.1:{site.port}", f"localhost:{site.port}", "localhost"):
+        host = "localhost" if "localhost" in allowed else "127.0.0.1"
+        names = Names(localhost=["127.0.0.1"])
+        found = await fetch(client(allowed, names=names), f"http://{host}:{site.port}/")
+        assert found[1] == b"yes"
+    other = await failing(client("127.0.0.1:1", "localhost:2"), site.url())
+    assert other.code == "address_refused"
+
+
+async def test_a_name_that_changes_gains_nothing() -> None:
+    """The address that was checked is the one that is connected to, and each hop is checked."""
+    async with web() as good, web("127.0.0.2") as inner:
+        inner.routes["/"] = answer(b"secret")
+        good.routes["/"] = answer(b"", 302, "Found", location=f"http://name.test:{inner.port}/")
+        good.routes["/plain"] = answer(b"fine")
+        names = Names(name_test=["127.0.0.1", "127.0.0.2"])
+        asks = client("127.0.0.1/32", names=names)
+        assert (await fetch(asks, f"http://name.test:{good.port}/plain"))[1] == b"fine"
+        assert names.asked == ["name.test"]
+        names.names["name.test"] = ["127.0.0.1", "127.0.0.2"]
+        failure = await failing(asks, f"http://name.test:{good.port}/")
+        assert (failure.code, inner.requests) == ("address_refused", [])
+        assert "127.0.0.2 (of name.test) is a loopback address" in str(failure)
+
+
+async def test_the_second_address_is_tried_when_the_first_refuses(site: Web) -> None:
+    site.routes["/"] = answer(b"second")
+
+    async def both(host: str, port: int) -> list[Address]:
+        return [one for one in (parse("127.0.0.3"), parse("127.0.0.1")) if one is not None]
+
+    given = HttpSettings(allow=("127.0.0.0/8",))
+    assert (await fetch(Client(given, resolve=both), f"http://two.test:{site.port}/"))[1]
+    only = HttpSettings(allow=("127.0.0.1/32",))
+    assert (await fetch(Client(only, resolve=both), f"http://two.test:{site.port}/"))[1]
+
+
+@pytest.mark.parametrize(
+    ("location", "code"),
+    [
+        ("http://127.0.0.1:1/", "address_refused"),
+        ("http://10.1.2.3/", "address_refused"),
+        ("http://169.254.169.254/latest/meta-data", "address_refused"),
+        ("http://[fe80::1]/", "address_refused"),
+        ("http://[::ffff:10.0.0.1]/", "address_refused"),
+        ("file:///etc/passwd", "url"),
+        ("gopher://example.org/", "url"),
+        ("/again", "too_many_redirects"),
+    ],
+)
+async def test_a_redirect_leads_nowhere_else(site: Web, location: str, code: str) -> None:
+    site.routes["/"] = answer(b"", 302, "Found", location=location)
+    site.routes["/again"] = answer(b"", 307, "Again", location="/again")
+    failure = await failing(client(site), site.url(), redirects=3)
+    assert (failure.code, classify(failure)) == (code, E.PERMANENT)
+    assert len(site.requests) <= 4
+
+
+async def test_another_origin_sees_no_credentials_after_a_redirect() -> None:
+    async with web() as here, web() as there:
+        there.routes["/"] = answer(b"there")
+        here.routes["/"] = answer(b"", 307, "Go", location=there.url())
+        here.routes["/same"] = answer(b"", 307, "Go", location="/end")
+        here.routes["/end"] = answer(b"end")
+        sent = {"authorization": "Bearer x", "cookie": "a=b", "x-key": "k", "accept": "text/a"}
+        asks = client(here, there)
+        await fetch(asks, here.url(), headers=sent)
+        assert there.requests[0].headers["accept"] == "text/a"
+        assert not {"authorization", "cookie", "x-key"} & there.requests[0].headers.keys()
+        await fetch(asks, here.url("/same"), headers=sent)
+        assert here.requests[-1].headers["x-key"] == "k"
+
+
+@pytest.mark.parametrize(
+    ("status", "method", "becomes"),
+    [(303, "POST", "GET"), (302, "POST", "GET"), (307, "POST", "POST"), (301, "HEAD", "HEAD")],
+)
+async def test_a_redirect_keeps_the_method_or_makes_it_get(
+    site: Web, status: int, method: str, becomes: str
+) -> None:
+    site.routes["/"] = head(status, "Go", location="/end", content_length="0")
+    site.routes["/end"] = head(content_length="0")
+    body = b"data" if method == "POST" else None
+    await fetch(client(site), site.url(), method=method, body=body)
+    last = site.requests[-1]
+    assert (last.method, last.body) == (becomes, b"data" if becomes == "POST" else b"")
+
+
+async def test_tls_is_checked_for_the_name_while_the_address_is_pinned() -> None:
+    async with web(tls=True) as site:
+        site.routes["/"] = answer(b"safe")
+        names = Names(service_test=["127.0.0.1"], other_test=["127.0.0.1"])
+        asks = client("127.0.0.1/32", names=names, ca_file=CERTIFICATE)
+        assert (await fetch(asks, f"https://service.test:{site.port}/"))[1] == b"safe"
+        assert site.requests[0].headers["host"] == f"service.test:{site.port}"
+        wrong = await failing(asks, f"https://other.test:{site.port}/")
+        assert (wrong.code, classify(wrong)) == ("tls_certificate", E.PERMANENT)
+        unknown = client("127.0.0.1/32", names=names)
+        own = await failing(unknown, f"https://service.test:{site.port}/")
+        assert (own.code, classify(own)) == ("tls_certificate", E.PERMANENT)
+
+
+async def test_tls_with_what_speaks_none_is_told() -> None:
+    async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(answer(b"speak up"))
+        writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        failure = await failing(client("127.0.0.1"), f"https://127.0.0.1:{port}/")
+    assert (failure.code, classify(failure)) == ("tls", E.PERMANENT)
+
+
+async def test_nobody_listens() -> None:
+    failure = await failing(client("127.0.0.1"), "http://127.0.0.1:1/")
+    assert (failure.origin, failure.code) == ("http", "ECONNREFUSED")
+    assert classify(failure) is E.TRANSIENT_INFRA
+
+
+# -- time-outs
+
+
+async def test_connecting_has_a_limit() -> None:
+    async with deaf() as port:
+        failure = await failing(client("127.0.0.1"), f"http://127.0.0.1:{port}/", Patience(9, 0.1))
+    assert str(failure) == f"http://127.0.0.1:{port}/: no connection for 0.1 s (connect limit)"
+    assert (failure.code, classify(failure)) == ("connect_timeout", E.TRANSIENT_INFRA)
+
+
+async def test_resolving_and_tls_count_as_connecting(site: Web) -> None:
+    async def never(host: str, port: int) -> list[Address]:
+        await site.go.wait()
+        return []
+
+    quick = Patience(9, 0.1)
+    failure = await failing(Client(HttpSettings(), resolve=never), "http://a.test/", quick)
+    assert failure.code == "connect_timeout"
+    tls = await failing(client(site), f"https://{site.place}/", quick)  # it waits for a request
+    assert tls.code == "connect_timeout"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"", b"HTTP/1.1 200 OK\r\nContent-", head(content_length="9") + b"half"],
+    ids=["before the headers", "within the headers", "within the body"],
+)
+async def test_a_call_has_a_limit(site: Web, said: bytes) -> None:
+    site.routes["/"] = site.stall(said)
+    failure = await failing(client(site), site.url(), Patience(0.15, 0.1))
+    assert str(failure) == f"{site.url()}: no complete answer for 0.15 s (call limit)"
+    assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
+
+
+async def test_the_pieces_of_an_answer_have_a_limit(site: Web) -> None:
+    first = head(transfer_encoding="chunked") + chunk(b"one")
+    site.routes["/"] = site.stall(first)
+    failure = await failing(client(site), site.url(), Patience(9, 9, 0.1))
+    assert str(failure) == f"{site.url()}: no byte for 0.1 s (idle limit)"
+    assert (failure.code, classify(failure)) == ("idle_timeout", E.TRANSIENT_APP)
+
+
+async def test_a_slow_drip_ends_with_the_call(site: Web) -> None:
+    async def drip(_: Any, writer: Any) -> None:
+        writer.write(head(transfer_encoding="chunked"))
+        while not site.go.is_set():
+            writer.write(chunk(b"."))
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    site.routes["/"] = drip
+    failure = await failing(client(site), site.url(), Patience(0.2, 9, 0.15))
+    assert failure.code == "call_timeout"
+
+
+# -- hostile answers
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (head(transfer_encoding="chunked") + chunk(bytes(CAP)) + chunk(b"1"), "body_too_large"),
+        (head(content_length=str(CAP + 1)) + bytes(CAP + 1), "body_too_large"),
+        (head(content_length="9") + b"half", "protocol"),
+        (b"not http at all\r\n\r\n", "protocol"),
+        (b"", "protocol"),
+        (head(content_encoding="gzip", content_length="4") + b"nope", "content_encoding"),
+        (answer(gzip.compress(b"x" * 99)[:-9], content_encoding="gzip"), "content_encoding"),
+        (b"HTTP/1.1 200 OK\r\nA: " + b"a" * 10_000_000, "header_too_large"),
+        (b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 2_000_000, "header_too_large"),
+    ],
+    ids=lambda one: one if isinstance(one, str) else "",
+)
+async def test_a_broken_answer_has_a_reason(site: Web, said: bytes, code: str) -> None:
+    site.routes["/"] = said
+    assert (await failing(client(site), site.url())).code == code
+
+
+async def test_an_endless_answer_ends_with_the_cap(site: Web) -> None:
+    start = head(transfer_encoding="chunked")
+    site.routes["/"] = site.forever(start, chunk(bytes(64 * 1024)))
+    failure = await failing(client(site), site.url())
+    assert str(failure) == f"the answer is over {CAP:,} bytes (http.max_body)"
+    assert classify(failure) is E.PERMANENT
+
+
+async def test_a_bomb_is_not_unpacked(site: Web) -> None:
+    site.routes["/"] = answer(bomb(), content_encoding="gzip")
+    assert (await failing(client(site), site.url())).code == "body_too_large"
+    wide = client(site, max_body=20 * 1024 * 1024)
+    failure = await failing(wide, site.url())
+    assert (failure.code, classify(failure)) == ("decompression_bomb", E.PERMANENT)
+
+
+async def test_memory_is_bounded_whatever_comes(site: Web) -> None:
+    piece = chunk(bytes(1024 * 1024))
+    site.routes["/endless"] = site.forever(head(transfer_encoding="chunked"), piece)
+    site.routes["/bomb"] = answer(bomb(), content_encoding="gzip")
+    site.routes["/header"] = site.forever(b"HTTP/1.1 200 OK\r\nA: ", bytes(1024 * 1024))
+    asks = client(site)
+    await failing(asks, site.url("/bomb"))  # what is loaded once counts once
+    for path in ("/endless", "/bomb", "/header"):
+        tracemalloc.start()
+        await failing(asks, site.url(path))
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 8 * 1024 * 1024, f"{path}: {peak:,}"
+
+
+@pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
+@pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
+async def test_what_is_packed_is_unpacked(site: Web, coding: str, size: int) -> None:
+    plain = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
+    packed = {
+        "gzip": gzip.compress(plain),
+        "x-gzip": gzip.compress(plain),
+        "deflate": zlib.compress(plain),
+        "raw": zlib.compress(plain, wbits=-15),
+        "identity": plain,
+        "twice": gzip.compress(plain[:9]) + gzip.compress(plain[9:]),
+    }[coding]
+    named = {"raw": "deflate", "twice": "gzip"}.get(coding, coding)
+    site.routes["/"] = answer(packed, content_encoding=named)
+    found, body = await fetch(client(site), site.url())
+    assert body == plain
+    assert not found.packed
+
+
+async def test_what_nobody_can_unpack_stays_packed(site: Web) -> None:
+    site.routes["/"] = answer(b"\x00\x01", content_encoding="br")
+    found, body = await fetch(client(site), site.url())
+    assert (found.packed, body) == (True, b"\x00\x01")

@@ -1,0 +1,23 @@
+"""The outbox is tried against a chat."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from draftsman.runtime import Runtime
+from tests.core.outbox.desk import Desk
+from tests.support.chat import Chat
+from tests.support.http import serving
+
+
+@pytest.fixture
+async def desk(rt: Runtime) -> AsyncIterator[Desk]:
+    """Give a chat, before which a test may put a rule."""
+    async with AsyncExitStack() as stack:
+        made: list[Desk] = []
+        url = await stack.enter_async_context(serving(lambda request: made[0].answer(request)))
+        made.append(Desk(rt, url, stack, Chat()))
+        yield made[0]

@@ -1,0 +1,44 @@
+"""A process that does nothing but deliver to a chat.
+
+python -m tests.core.outbox.dispatch DATABASE CHAT TIMEOUT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+
+from draftsman.runtime import wire
+from draftsman.settings import NotificationSettings, Settings
+from draftsman.store.db import Database
+from tests.support.chat import ChatChannel
+
+
+def hasty(timeout: float) -> NotificationSettings:
+    """Return settings that try again at once: what is waited for in a test is work."""
+    return NotificationSettings(
+        max_attempts=100,
+        base_delay=0.02,
+        max_delay=0.2,
+        timeout=timeout,
+        lease=timeout * 4,
+        poll=0.2,
+        per_target=8,
+    )
+
+
+async def main(database: str, chat: str, seconds: str) -> None:
+    """Deliver until SIGTERM."""
+    told = hasty(float(seconds))
+    settings = Settings.model_validate({"database_url": database, "notifications": told})
+    db = Database(database, settings.database)
+    await db.open()
+    dispatcher = wire(settings, db, False).dispatcher([ChatChannel(chat, timeout=told.timeout)])
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, dispatcher.stop.set)
+    await dispatcher.run()
+    await db.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,152 @@
+"""Many deliveries through a proxy that fails, by processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.factories import Factory
+from tests.support.chat import Chat, Proxy
+from tests.support.http import serving
+from tests.support.statements import rows, value
+
+ROOT = Path(__file__).resolve().parents[3]
+POSTED = (
+    "SELECT count(*) FROM draftsman.deliveries"
+    " WHERE job = %s AND kind = 'question' AND status = 'sent'"
+)
+LIVE = "SELECT count(*) FROM draftsman.deliveries WHERE status IN ('pending','sending','unknown')"
+
+
+@dataclass
+class Storm:
+    """How much, and how bad."""
+
+    jobs: int
+    notices: int
+    processes: int
+    kills: int
+    seed: int
+    deadline: float
+    channels: int = 5
+    timeout: float = 1.5
+    """Seconds of a call; a dispatcher that is killed holds what it took four times as long."""
+    chat: Chat = field(default_factory=Chat)
+    killed: int = 0
+    watch: Connection = field(init=False)
+
+    async def rage(self, make: Factory, conn: Connection) -> Proxy:
+        """Let it all be delivered; up to twenty jobs ask, and are answered meanwhile."""
+        rt, self.watch = make.rt, conn
+        async with AsyncExitStack() as stack:
+            proxy = Proxy(await stack.enter_async_context(serving(self.chat.answer)), self.seed)
+            stack.push_async_callback(proxy.close)
+            url = await stack.enter_async_context(serving(proxy.answer))
+            crew = Dispatchers(rt.db.url, url, self.timeout)
+            stack.push_async_callback(crew.stop)
+            for _ in range(self.processes):
+                await crew.start()
+            async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
+                group.create_task(self._kill(crew))
+                await self._cause(make)
+                while await value(conn, LIVE):  # noqa: ASYNC110 - the rows are what tells
+                    await asyncio.sleep(0.1)
+        return proxy
+
+    async def _cause(self, make: Factory) -> None:
+        asking = []
+        numbers = []
+        for n in range(self.jobs):
+            told: dict[str, Any] = {"notify": (f"slack:C{n % self.channels}",)}
+            if n % max(5, self.jobs // 20):  # each run of a test holds a session
+                numbers.append(await make.queued(**told))
+            else:
+                asking.append((await make.asked(**told)).number)
+                numbers.append(asking[-1])
+        for n in range(self.notices):
+            for number in numbers:
+                await make.rt.outbox.notice(number, str(n), f"notice {n}")
+            if n == self.notices // 2:
+                for number in asking[::2]:
+                    await make.answer(number, "red")
+        for number in asking[1::2]:  # once people can see it
+            while not await value(self.watch, POSTED, (number,)):  # noqa: ASYNC110
+                await asyncio.sleep(0.1)
+            await make.answer(number, "red")
+
+    async def _kill(self, crew: Dispatchers) -> None:
+        """Kill a process at every so many posts, and start another."""
+        total = self.jobs * self.notices
+        reached = asyncio.Event()
+        for n in range(1, self.kills + 1):
+            wanted = total * n // (self.kills + 1)
+            self.chat.on_change = lambda count, wanted=wanted: (  # type: ignore[misc]
+                reached.set() if count >= wanted else None
+            )
+            await reached.wait()
+            reached.clear()
+            await crew.kill_one()
+            self.killed += 1
+            await crew.start()
+
+    async def check(self, rt: Runtime, conn: Connection) -> Counter[str]:
+        """Each is visible once, in the order of its thread, and rewritten where it has to be."""
+        found = await rows(
+            conn,
+            "SELECT id::text, seq, kind, status, thread_key, in_doubt FROM draftsman.deliveries",
+        )
+        kinds = Counter(str(kind) for _, _, kind, *_ in found)
+        assert kinds["notice"] == self.jobs * self.notices
+        assert kinds["settle"] > 0, "no copy had to be rewritten"
+        seen = self.chat.seen()
+        assert max(seen.values()) == 1, "a message is visible twice"
+        for marker, seq, kind, status, *_ in found:
+            if kind is DeliveryKind.NOTICE:
+                assert (status, seen[marker]) == (DeliveryStatus.SENT, 1), seq
+            elif kind is DeliveryKind.QUESTION:
+                assert seen[marker] == (status is DeliveryStatus.SENT), seq
+        order = {marker: seq for marker, seq, *_ in found}
+        for posts in self.chat.threads.values():
+            seqs = [order[post.marker] for post in posts]
+            assert seqs == sorted(seqs)
+        asked = {marker for marker, _, kind, *_ in found if kind is DeliveryKind.QUESTION}
+        shown = [post for post in self.chat.posts.values() if post.marker in asked]
+        assert all("was answered by" in post.text for post in shown)
+        assert {name: bad for name, bad in (await rt.inspect.invariants()).items() if bad} == {}
+        return kinds
+
+
+class Dispatchers:
+    """Processes that deliver."""
+
+    def __init__(self, database: str, chat: str, timeout: float) -> None:
+        module = ["-m", "tests.core.outbox.dispatch"]
+        self._command = [sys.executable, *module, database, chat, str(timeout)]
+        self._running: list[asyncio.subprocess.Process] = []
+
+    async def start(self) -> None:
+        """Start another."""
+        process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
+        self._running.append(process)
+
+    async def kill_one(self) -> None:
+        """Kill the oldest with SIGKILL."""
+        process = self._running.pop(0)
+        process.kill()
+        await process.wait()
+
+    async def stop(self) -> None:
+        """Ask the others to end; each must, by itself."""
+        for process in self._running:
+            if process.returncode is None:
+                process.terminate()
+        ends = [await process.wait() for process in self._running]
+        assert ends == [0] * len(ends), "a dispatcher did not end well"

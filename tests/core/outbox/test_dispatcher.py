@@ -1,0 +1,219 @@
+"""The dispatcher: how often it tries, whom it lets wait, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, DeliveryStatus, Unknown
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.core.outbox.desk import CHAT, FAST, Desk, running
+from tests.core.outbox.rows import claim, shape, told
+from tests.factories import Factory
+from tests.support.chat import ChatChannel
+from tests.support.clock import Clock
+from tests.support.http import Reply, Request
+from tests.support.statements import rows, run
+from tests.support.waits import until
+
+
+async def test_the_last_try_is_the_end_and_the_fallback_says_it(
+    make: Factory, rt: Runtime, desk: Desk, caplog: pytest.LogCaptureFixture, conn: Connection
+) -> None:
+    caplog.set_level(logging.ERROR)
+
+    async def refuse(_: Request) -> Reply:
+        return Reply(400)
+
+    desk.rule = refuse
+    title = "Tidy up, token=hunter2hunter2"
+    number = await make.queued(title=title, **CHAT)
+    await desk.open(fallback="log")
+    await desk.quiet(number)
+    dead, instead = await told(rt, number)
+    assert (dead.status, dead.attempts, dead.last_error) == (DeliveryStatus.DEAD, 1, "HTTP 400")
+    assert (instead.channel, instead.target, instead.of_delivery) == ("log", "log", dead.seq)
+    assert "it said: D-1 'Tidy up, token=***' is queued" in caplog.text
+    assert "hunter2" not in caplog.text
+    events = [e for e in await rt.inspect.trail(number) if e.kind == "delivery_dead"]
+    assert [event.payload["delivery"] for event in events] == [dead.seq]
+    (item,) = await claim(rt)
+    await rt.deliver.record(item, Failure("gone", declared="PERMANENT"))
+    assert len(await told(rt, number)) == 2, "no fallback of a fallback"
+    assert await rt.outbox.dead_count() == 2
+    assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
+
+
+async def test_what_passes_is_tried_again_up_to_a_limit(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    async def fail(_: Request) -> Reply:
+        return Reply(500)
+
+    desk.rule = fail
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    (one,) = await told(rt, number)
+    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.DEAD, 4, True)
+
+
+async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    asked: list[str] = []
+
+    async def deny(request: Request) -> Reply | bool:
+        asked.append(request.path)
+        return Reply(403) if len(asked) == 1 else True
+
+    desk.rule = deny
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    (dead,) = await told(rt, number)
+    assert await rt.outbox.redeliver([dead.seq], make.owner) == [dead.seq]
+    await desk.quiet(number)
+    assert (await shape(rt, number), asked) == ([("status", "sent")], ["/post", "/find", "/post"])
+    event = (await rt.inspect.trail(number))[-1]
+    assert (event.kind, event.actor) == ("redelivered", "cli:root")
+
+
+async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
+    make: Factory, rt: Runtime, desk: Desk, clock: Clock
+) -> None:
+    asked: list[str] = []
+
+    async def later(request: Request) -> Reply | bool:
+        asked.append(request.path)
+        return Reply(429, headers=(("retry-after", "3600"),)) if len(asked) == 1 else True
+
+    desk.rule = later
+    first = await make.queued(**CHAT)
+    dispatcher = desk.dispatcher()
+    async with running(dispatcher):
+
+        async def refused() -> bool:
+            return (await told(rt, first))[0].last_error == "HTTP 429"
+
+        await until(refused, "the refusal")
+    second = await make.queued(**CHAT)
+    other = await make.queued(notify=("slack:C2",))
+    assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
+    (one,) = await told(rt, first)
+    assert (one.status, one.attempts) == (DeliveryStatus.PENDING, 0)
+    assert asked == ["/post"]
+    due = await rt.deliver.next_due(ChannelName.SLACK)
+    assert due is not None
+    assert due <= 60, "the lease of the other"
+    await clock.forward(3601)
+    assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
+
+
+async def test_who_hangs_is_waited_for_by_nobody_else(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    hanging = asyncio.Event()
+
+    async def hang(request: Request) -> Reply | bool | None:
+        if b'"HANGS' in request.body:
+            await hanging.wait()
+        return True
+
+    desk.rule = hang
+    stuck = [await make.queued(notify=("slack:HANGS",)) for _ in range(30)]
+    await desk.open()
+    number = await make.queued(**CHAT)
+    await desk.quiet(number)
+    under_way = [one for job in stuck for one in await told(rt, job) if one.status == "sending"]
+    assert len(under_way) <= FAST.per_target * 2 - 1
+    hanging.set()
+    for job in stuck:
+        await desk.quiet(job)
+
+
+async def test_a_limit_is_kept_by_all_processes_together(
+    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+) -> None:
+    """Two at once, then one every 0.2 s: each take moves the bucket on, and waits for it."""
+    numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
+    for _ in range(2):
+        await desk.open(rate=5)
+    for number in numbers:
+        await desk.quiet(number)
+    ((ahead, attempts),) = await rows(
+        conn,
+        "SELECT extract(epoch FROM max(l.free_at) - max(d.sent_at))::float8, max(d.attempts)"
+        " FROM draftsman.deliveries d CROSS JOIN draftsman.channel_limits l",
+    )
+    assert ahead <= 0.4, "the last of them was taken before its time"
+    assert attempts == 1, "waiting spends nothing"
+
+
+async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    came, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> bool:
+        came.set()
+        await go.wait()
+        return True
+
+    desk.rule = slow
+    first = await make.queued(**CHAT)
+    dispatcher = desk.dispatcher()
+    task = asyncio.create_task(dispatcher.run())
+    await came.wait()
+    dispatcher.stop.set()
+    second = await make.queued(**CHAT)
+    go.set()
+    await asyncio.wait_for(task, 10)
+    assert await shape(rt, first) == [("status", "sent")]
+    assert await shape(rt, second) == [("status", "pending")]
+
+
+async def test_a_broken_channel_leaves_its_delivery_in_doubt(
+    make: Factory, rt: Runtime, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def broken(*_: object) -> None:
+        raise ValueError("a bug")
+
+    monkeypatch.setattr(ChatChannel, "send", broken)
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    (one,) = await told(rt, number)
+    assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD, True)
+    assert one.last_error == "no reply: ValueError: a bug"
+
+
+async def test_a_process_that_lost_the_database_goes_on(
+    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+) -> None:
+    await desk.open()
+    await run(
+        conn,
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    number = await make.queued(**CHAT)
+    await desk.quiet(number)
+    assert await shape(rt, number) == [("status", "sent")]
+
+
+async def test_who_was_stopped_for_longer_than_its_lease_sends_nothing(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    await make.queued(**CHAT)
+    (item,) = await claim(rt, ChannelName.SLACK)
+    channel = ChatChannel(desk.url)
+    ended = await rt.deliver.send(item, channel, time.monotonic() - 1)
+    await channel.close()
+    assert isinstance(ended, Unknown)
+    assert desk.chat.posts == {}

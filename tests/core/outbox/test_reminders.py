@@ -1,0 +1,277 @@
+"""Reminders at half and at 90 % of a question's time: each once, three at most, none at night."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, DeliveryKind
+from draftsman.domain.job import Source
+from draftsman.domain.question import Ask, OnExpire
+from draftsman.domain.run import Claimed
+from draftsman.domain.target import parse
+from draftsman.domain.wording import plain
+from draftsman.runtime import Runtime, wire
+from draftsman.services.deliver import message_of
+from draftsman.settings import Settings
+from draftsman.store import deliveries
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.outbox.rows import LOG, claim, send_all, shape, told
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import PEOPLE, People
+from tests.support.statements import CHANGE, refused, rows, run
+
+HOUR = 3600.0
+LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
+
+
+async def count(rt: Runtime, job: int) -> int:
+    """Return how many reminders were written, as the question has them counted as well."""
+    found = [one for one in await told(rt, job) if one.kind is DeliveryKind.REMINDER]
+    assert (await rt.questions.get(job, 1)).reminders == len(found)
+    return len(found)
+
+
+async def test_half_and_ninety_percent_of_the_time(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG, **LOG)
+    seen = []
+    for hours in (49, 2, 38, 2, 8):  # 49, 51, 89, 91, 99
+        await clock.forward(hours * HOUR)
+        await rt.sweeps.names["remind"](Term())
+        seen.append(await count(rt, work.number))
+    assert seen == [0, 1, 1, 2, 2]
+
+
+async def test_it_is_said_with_the_question_and_once_for_each_target(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG, notify=("log", "slack:C1"))
+    await send_all(rt)
+    await clock.forward(51 * HOUR)
+    for _ in range(3):
+        await rt.sweeps.names["remind"](Term())
+    (item,) = [one for one in await claim(rt) if one.kind is DeliveryKind.REMINDER]
+    question = await rt.questions.get(work.number, 1)
+    async with rt.db.connection() as conn:
+        text = plain(message_of(item, await deliveries.facts(conn, item.seq), question))
+    assert text.startswith(f"{work.name}/1 still waits for an answer\n")
+    assert "Which one?" in text
+    channels = [one.channel for one in await told(rt, work.number) if one.kind == "reminder"]
+    assert sorted(channels) == [ChannelName.LOG, ChannelName.SLACK]
+    assert question.reminders == 1
+
+
+async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Clock) -> None:
+    work = await make.asked(LONG, **LOG)
+    await clock.forward(95 * HOUR)
+    assert [await rt.sweeps.names["remind"](Term()) for _ in range(2)] == [1, 0]
+    assert await count(rt, work.number) == 1
+
+
+@pytest.mark.parametrize("item", [{"never_expires": True}, {"expires_in": 60.0}])
+async def test_what_never_expires_or_is_over_is_not_reminded_of(
+    make: Factory, rt: Runtime, clock: Clock, item: dict[str, Any]
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update=item), **LOG)
+    await clock.forward(1000 * HOUR)
+    await rt.sweeps.names["remind"](Term())
+    assert await count(rt, work.number) == 0
+    assert await rt.sweeps.names["remind"](Term()) == 0
+
+
+async def test_a_closed_question_is_not_reminded_of(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    works = [await make.asked(LONG, **LOG) for _ in range(2)]
+    await make.answer(works[0].number, "red")
+    await rt.operate.cancel(works[1].number, make.owner)
+    await clock.forward(51 * HOUR)
+    assert await rt.sweeps.names["remind"](Term()) == 0
+    assert [await count(rt, work.number) for work in works] == [0, 0]
+
+
+async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG, **LOG)
+    await send_all(rt)
+    await clock.forward(51 * HOUR)
+    await rt.sweeps.names["remind"](Term())
+    await make.answer(work.number, "red")
+    assert ("reminder", "superseded") in await shape(rt, work.number)
+
+
+async def test_more_time_brings_its_own_but_three_are_all(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG, **LOG)
+    await clock.forward(51 * HOUR)
+    await rt.sweeps.names["remind"](Term())
+    seen = []
+    for _ in range(3):
+        await rt.questions.extend(work.number, 1, 100 * HOUR, make.owner)
+        await rt.sweeps.names["remind"](Term())
+        seen.append(await count(rt, work.number))
+        await clock.forward(100 * HOUR)  # over half of its time, with 50 left
+        await rt.sweeps.names["remind"](Term())
+        seen.append(await count(rt, work.number))
+    assert seen == [1, 2, 2, 3, 3, 3]
+    await rt.questions.extend(work.number, 1, None, make.owner)
+    assert await rt.sweeps.next_due() is None
+
+
+async def test_for_ever_ends_them_and_a_new_end_begins_them(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG, **LOG)
+    await rt.questions.extend(work.number, 1, None, make.owner)
+    await clock.forward(99 * HOUR)
+    assert await rt.sweeps.names["remind"](Term()) == 0
+    await rt.questions.extend(work.number, 1, 10 * HOUR, make.owner)
+    await clock.forward(6 * HOUR)
+    await rt.sweeps.names["remind"](Term())
+    assert await count(rt, work.number) == 1
+
+
+async def test_where_nobody_would_hear_it_the_point_passes(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(LONG)
+    await clock.forward(51 * HOUR)
+    assert [await rt.sweeps.names["remind"](Term()) for _ in range(2)] == [1, 0]
+    async with rt.db.connection() as conn:
+        await deliveries.add_targets(conn, [(work.number, [parse("log")])])
+    await clock.forward(40 * HOUR)
+    await rt.sweeps.names["remind"](Term())
+    assert await count(rt, work.number) == 1
+
+
+async def test_it_is_bounded_and_the_oldest_come_first(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    few = wire(
+        rt.settings.model_copy(
+            update={"sweeps": rt.settings.sweeps.model_copy(update={"limit": 2})}
+        ),
+        rt.db,
+        False,
+    )
+    works = [await make.asked(LONG, **LOG) for _ in range(3)]
+    await clock.forward(51 * HOUR)
+    assert await few.sweeps.names["remind"](Term()) == 2
+    assert [await count(rt, work.number) for work in works] == [1, 1, 0]
+    assert await few.sweeps.names["remind"](Term()) == 1
+
+
+# Quiet hours. The clock is put to an hour of a day in January.
+
+
+def _night(rt: Runtime, **people: dict[str, str]) -> Runtime:
+    """Return services for people with quiet hours of their own, and 22 to 7 in UTC by default."""
+    data = rt.settings.model_dump(exclude_unset=True)
+    data["people"] = {name: PEOPLE[name] | people.get(name, {}) for name in PEOPLE}
+    data["questions"] = {"quiet": "22:00-07:00", "timezone": "UTC"}
+    return wire(Settings.model_validate(data), rt.db, False)
+
+
+async def _at(clock: Clock, rt: Runtime, hour: float) -> None:
+    """Go on to that hour of the day, UTC."""
+    now = await rt.checkpoints.now()
+    today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    await clock.forward(((hour * HOUR) - (now - today).total_seconds()) % (24 * HOUR))
+
+
+async def _due_at(conn: Connection) -> list[datetime]:
+    due = "SELECT remind_at FROM draftsman.question_times WHERE remind_at IS NOT NULL"
+    return [at for (at,) in await rows(conn, due)]
+
+
+async def test_a_reminder_waits_for_the_morning(
+    make: Factory, rt: Runtime, clock: Clock, conn: Connection
+) -> None:
+    night = _night(rt)
+    await _at(clock, rt, 18)
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 10 * HOUR}), **LOG)
+    long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
+    await clock.forward(12.5 * HOUR)
+    assert await night.sweeps.names["remind"](Term()) == 2
+    assert await count(rt, work.number) == 0, "its time is over before the morning"
+    assert await count(rt, long.number) == 0
+    assert await night.sweeps.names["remind"](Term()) == 0, "it is put off, not looked at again"
+    (morning,) = await _due_at(conn)
+    assert (morning.astimezone(UTC).hour, morning.minute) == (7, 0)
+    await clock.forward(0.5 * HOUR)
+    assert await night.sweeps.names["remind"](Term()) == 1
+    assert await count(rt, long.number) == 1
+    (at,) = await _due_at(conn)
+    left = at - (await rt.checkpoints.now())
+    assert 8.4 * HOUR < left.total_seconds() <= 8.6 * HOUR, "90 % is still to come"
+
+
+async def test_it_is_dropped_when_it_is_answered_in_the_night(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    night = _night(rt)
+    await _at(clock, rt, 18)
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
+    await clock.forward(12.5 * HOUR)
+    await night.sweeps.names["remind"](Term())
+    await make.answer(work.number, "red")
+    await clock.forward(2 * HOUR)
+    assert await night.sweeps.names["remind"](Term()) == 0
+    assert await count(rt, work.number) == 0
+
+
+TOKYO = {"timezone": "Asia/Tokyo"}
+"""Where it is day from 22:00 to 13:00 UTC."""
+CASES = [
+    (GATE, {}, 3, 0),
+    (GATE, {"carol": TOKYO}, 3, 1),  # one of them is awake
+    (GATE, {"carol": {"quiet": "none"}}, 3, 1),
+    (GATE, {"ben": TOKYO}, 3, 0),  # he may not decide it
+    (GATE, {"carol": TOKYO, "dave": TOKYO}, 14, 0),
+    (GATE, {"carol": TOKYO}, 14, 1),
+    (QUESTION, {"ben": TOKYO}, 3, 1),
+    (QUESTION, {"ben": TOKYO}, 14, 1),  # who asked for the job is awake
+    (QUESTION, {"ben": TOKYO, "anna": TOKYO}, 14, 0),
+    (QUESTION, {"carol": TOKYO}, 3, 0),
+]
+
+
+@pytest.mark.parametrize(("item", "where", "hour", "said"), CASES)
+async def test_the_night_of_those_who_may_answer_counts(
+    make: Factory,
+    rt: Runtime,
+    people: People,
+    clock: Clock,
+    item: Ask,
+    where: dict[str, dict[str, str]],
+    hour: int,
+    said: int,
+) -> None:
+    night = _night(rt, **where)
+    await _at(clock, rt, hour)
+    await clock.forward(24 * HOUR - 6 * HOUR)
+    item = item.model_copy(update={"expires_in": 11.5 * HOUR})
+    work: Claimed = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
+    await clock.forward(6 * HOUR)
+    assert await night.sweeps.names["remind"](Term()) == 1
+    assert await count(rt, work.number) == said
+
+
+async def test_a_question_is_escalated_once_whoever_writes(make: Factory, conn: Connection) -> None:
+    await make.asked(
+        QUESTION.model_copy(update={"on_expire": OnExpire.ESCALATE, "escalate_to": "leads"})
+    )
+    mark = "UPDATE draftsman.question_times SET escalated_at = draftsman.now() + %s::interval"
+    await run(conn, mark, ("1 s",))
+    async with refused(CHANGE, "a question is escalated once"):
+        await run(conn, mark, ("2 s",))
+    async with refused(CHANGE, "questions are kept for ever"):
+        await run(conn, "DELETE FROM draftsman.question_times")

@@ -1,0 +1,249 @@
+"""Every arrow writes what is to be told in its own transaction, whoever makes it."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, DeliveryKind, Unknown
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import Ask
+from draftsman.domain.run import Claimed
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.outbox.rows import LOG, RECEIPT, claim, send_all, shape, told
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
+from tests.support.statements import CHANGE, refused, rows, run
+
+PATHS = {
+    Status.SCHEDULED: ["status"],
+    Status.QUEUED: ["status"],
+    Status.CLAIMED: ["status"],
+    Status.RUNNING: ["status"],
+    Status.WAITING_FOR_INPUT: ["status", "question"],
+    Status.WAITING_FOR_APPROVAL: ["status", "question"],
+    Status.RESUMED: ["status"],
+    Status.RETRYING: ["status"],
+    Status.COMPLETED: ["status", "result"],
+    Status.FAILED: ["status", "result"],
+    Status.DEAD_LETTER: ["status", "result"],
+    Status.CANCELED: ["status", "result"],
+    Status.EXPIRED: ["status", "question", "result"],
+}
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_a_job_tells_its_target_and_one_without_tells_nobody(
+    make: Factory, rt: Runtime, status: Status
+) -> None:
+    number = await make.job_in(status, **LOG)
+    assert [kind for kind, _ in await shape(rt, number)] == PATHS[status]
+    assert await told(rt, await make.job_in(status)) == []
+    broken = {name: found for name, found in (await rt.inspect.invariants()).items() if found}
+    assert broken == {}
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_the_newest_status_waits_once(
+    make: Factory, rt: Runtime, conn: Connection, status: Status
+) -> None:
+    number = await make.job_in(status, **LOG)
+    found = await rows(
+        conn,
+        "SELECT d.version, j.version - (j.status = 'claimed')::int FROM draftsman.deliveries d"
+        " JOIN draftsman.jobs j ON j.number = d.job WHERE d.kind = 'status'",
+    )
+    assert len(found) == 1
+    assert found[0][0] == found[0][1], number
+
+
+async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Runtime) -> None:
+    number = await make.queued(**LOG)
+    (first,) = await claim(rt)
+    await make.running(number)
+    assert await shape(rt, number) == [("status", "sending"), ("status", "pending")]
+    assert await claim(rt) == [], "it waits behind the first"
+    await rt.deliver.record(first, Unknown("cut"))
+    assert await shape(rt, number) == [("status", "unknown"), ("status", "pending")]
+
+
+async def test_what_is_rolled_back_is_told_to_nobody(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    work = await make.asked(**LOG)
+    before = await told(rt, work.number)
+    async with conn.transaction(force_rollback=True):
+        await run(
+            conn,
+            "UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'"
+            " WHERE job = %s",
+            (work.number,),
+        )
+        await run(
+            conn,
+            "UPDATE draftsman.jobs SET status = 'canceled', finished_at = now(),"
+            " version = version + 1 WHERE number = %s",
+            (work.number,),
+        )
+        inside = await rows(conn, "SELECT kind::text, status::text FROM draftsman.deliveries")
+        assert sorted(inside) == [
+            ("question", "superseded"), ("result", "pending"), ("status", "pending"),
+        ]  # fmt: skip
+    assert await told(rt, work.number) == before
+
+
+async def test_a_statement_by_hand_is_told_as_well(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = await make.queued(**LOG)
+    await run(
+        conn,
+        "UPDATE draftsman.jobs SET status = 'canceled', finished_at = now(), version = 2"
+        " WHERE number = %s",
+        (number,),
+    )
+    assert [kind for kind, _ in await shape(rt, number)] == ["status", "result"]
+
+
+async def _closed_by(how: str, make: Factory, rt: Runtime, people: People, work: Claimed) -> None:
+    number = work.number
+    match how:
+        case "answered":
+            await make.answer(number, "red")
+        case "canceled":
+            await rt.operate.cancel(number, make.owner)
+        case "approved":
+            await make.decide(number, True, people.carol)
+        case "denied":
+            await make.decide(number, False, people.carol)
+        case "expired":
+            assert await rt.sweeps.expire(Term()) == 1
+
+
+HOW = ("answered", "canceled", "approved", "denied", "expired")
+
+
+def _item(how: str) -> Ask:
+    if how == "expired":
+        return QUESTION.model_copy(update={"expires_in": 0.000001})
+    return GATE if how in ("approved", "denied") else QUESTION
+
+
+@pytest.mark.parametrize("how", HOW)
+async def test_a_question_that_closes_unposted_stays_unsaid(
+    make: Factory, rt: Runtime, people: People, how: str
+) -> None:
+    work = await make.asked(_item(how), **LOG)
+    await _closed_by(how, make, rt, people, work)
+    found = await shape(rt, work.number)
+    assert ("question", "superseded") in found
+    assert "settle" not in {kind for kind, _ in found}
+    assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("copy", ["sent", "sending", "unknown"])
+async def test_a_question_that_closes_settles_every_copy_once(
+    make: Factory, rt: Runtime, people: People, how: str, copy: str
+) -> None:
+    work = await make.asked(_item(how), notify=("log", "slack:C1"))
+    (status,) = await claim(rt)
+    await rt.deliver.record(status, RECEIPT)
+    (question,) = await claim(rt)
+    assert question.kind is DeliveryKind.QUESTION
+    if copy == "sent":
+        await rt.deliver.record(question, RECEIPT)
+    elif copy == "unknown":
+        await rt.deliver.record(question, Unknown("cut"))
+    await _closed_by(how, make, rt, people, work)
+    found = await told(rt, work.number)
+    settles = [one for one in found if one.kind is DeliveryKind.SETTLE]
+    assert [(one.of_delivery, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
+    (other,) = [
+        one
+        for one in found
+        if one.kind is DeliveryKind.QUESTION and one.channel is ChannelName.SLACK
+    ]
+    assert str(other.status) == "superseded"
+    broken = {name: bad for name, bad in (await rt.inspect.invariants()).items() if bad}
+    assert broken == {}
+
+
+async def test_who_joins_later_hears_where_it_is_and_what_it_asks(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked(subject_key="card")
+    joined = await make.queued(subject_key="card", **LOG)
+    assert joined == work.number
+    assert await shape(rt, joined) == [("status", "pending"), ("question", "pending")]
+    await make.answer(joined, "red")
+    assert ("question", "superseded") in await shape(rt, joined)
+    assert await make.queued(subject_key="card", **LOG) == joined
+    assert len(await rt.outbox.targets(joined)) == 1
+
+
+async def test_the_same_request_again_adds_no_target(make: Factory, rt: Runtime) -> None:
+    first = await make.queued(key="k", queue="q")
+    assert await make.queued(key="k", queue="q", **LOG) == first
+    assert await rt.outbox.targets(first) == []
+
+
+async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
+    old = await make.failed(notify=("log", "slack:C1/17.5"))
+    new = (await rt.operate.retry(old, make.owner)).number
+    assert [(one.channel, one.target, one.thread) for one in await rt.outbox.targets(new)] == [
+        ("log", "log", None), ("slack", "C1", "17.5"),
+    ]  # fmt: skip
+    assert await shape(rt, new) == [("status", "pending")] * 2
+    plain = await rt.operate.retry(await make.failed(), make.owner)
+    assert await told(rt, plain.number) == []
+
+
+@pytest.mark.parametrize("status", sorted(TERMINAL))
+async def test_a_target_that_wants_some_ends_hears_of_no_others(
+    make: Factory, rt: Runtime, conn: Connection, status: Status
+) -> None:
+    number = await make.queued(max_attempts=0, **LOG)
+    await run(
+        conn,
+        "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key, kinds,"
+        " outcomes) VALUES (%s, 2, 'webhook', 'ops', 'T', '{result}', '{failed,dead_letter}')",
+        (number,),
+    )
+    await _end(make, rt, number, status)
+    hook = [one for one in await told(rt, number) if one.channel is ChannelName.WEBHOOK]
+    wanted = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
+    assert [one.kind for one in hook] == wanted
+
+
+async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
+    if status is Status.CANCELED:
+        await rt.operate.cancel(number, make.owner)
+        return
+    work = await make.running(number)
+    match status:
+        case Status.EXPIRED:
+            assert await rt.questions.ask(work.lease, _item("expired"))
+            assert await rt.sweeps.expire(Term()) == 1
+        case Status.COMPLETED:
+            await rt.settle.outcome(work, Done({}))
+        case Status.FAILED:
+            await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+        case _:
+            await rt.settle.failure(work, Failure("gone"))
+    assert (await rt.inspect.job(number)).status is status
+
+
+async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime) -> None:
+    await make.queued(**LOG)
+    await send_all(rt)
+    again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"
+    for change in (again, "kind = 'result', version = NULL", "thread_key = 'T'", "id = id"):
+        async with refused(CHANGE, "what was sent stays as it was sent"):
+            await run(conn, f"UPDATE draftsman.deliveries SET {change}")
+    for statement in ("DELETE FROM draftsman.deliveries", "TRUNCATE draftsman.deliveries CASCADE"):
+        async with refused(CHANGE, "deliveries are kept for ever"):
+            await run(conn, statement)

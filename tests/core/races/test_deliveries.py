@@ -1,0 +1,177 @@
+"""Deliveries against what happens to their job meanwhile, and against each other."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from draftsman.domain.delivery import ChannelName, Claimed, DeliveryKind, DeliveryStatus, Unknown
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.core.outbox.rows import LOG, RECEIPT, claim, send_all, shape, told
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.races import First
+from tests.support.statements import rows
+
+
+async def _asking(make: Factory, rt: Runtime) -> tuple[int, Claimed]:
+    """Return a job that asks, and its question's post in the hands of a dispatcher."""
+    work = await make.asked(**LOG)
+    (status,) = await claim(rt)
+    await rt.deliver.record(status, RECEIPT)
+    (question,) = await claim(rt)
+    assert question.kind is DeliveryKind.QUESTION
+    return work.number, question
+
+
+def _answer(rt: Runtime, make: Factory, job: int) -> Any:
+    return Factory(rt, make.owner).answer(job, "red")
+
+
+async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    job, question = await _asking(make, rt)
+    async with first.doing(_answer(first.rt, make, job)):
+        assert await first.then(rt.deliver.record(question, RECEIPT), conn) == "sent"
+    assert [str(one.kind) for one in await send_all(rt)] == ["settle", "status"]
+
+
+async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    """It waited for the answer, and sees what that did: its own snapshot is older."""
+    job, question = await _asking(make, rt)
+    refused = Failure("no", http_status=500)
+    async with first.doing(_answer(first.rt, make, job)):
+        ended = await first.then(rt.deliver.record(question, refused), conn)
+    assert ended is DeliveryStatus.SUPERSEDED
+
+
+async def test_an_answer_waits_for_a_post_that_is_being_recorded(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    job, question = await _asking(make, rt)
+    async with first.doing(first.rt.deliver.record(question, RECEIPT)):
+        assert (await first.then(_answer(rt, make, job), conn)).accepted
+    settles = [one for one in await told(rt, job) if one.kind is DeliveryKind.SETTLE]
+    assert [one.of_delivery for one in settles] == [question.seq]
+
+
+async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked(**LOG)
+    (status,) = await claim(rt)
+    await rt.deliver.record(status, RECEIPT)
+    async with first.doing(claim(first.rt)) as taken:
+        assert (await first.then(_answer(rt, make, work.number), conn)).accepted
+    (question,) = taken.result()
+    assert await shape(rt, work.number) == [
+        ("status", "sent"), ("question", "sending"), ("settle", "pending"), ("status", "pending"),
+    ]  # fmt: skip
+    assert await rt.deliver.record(question, Unknown("cut")) is DeliveryStatus.UNKNOWN
+
+
+async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
+    make: Factory, rt: Runtime, first: First
+) -> None:
+    work = await make.asked(**LOG)
+    (status,) = await claim(rt)
+    await rt.deliver.record(status, RECEIPT)
+    async with first.doing(_answer(first.rt, make, work.number)):
+        async with asyncio.timeout(5):
+            assert await claim(rt) == []
+    assert [str(one.kind) for one in await send_all(rt)] == ["status"]
+
+
+async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    number = await make.queued(**LOG)
+    async with first.doing(first.rt.operate.cancel(number, make.owner)):
+        async with asyncio.timeout(5):
+            assert await claim(rt) == []
+    (status,) = await claim(rt)
+    assert (status.kind, status.version) == (DeliveryKind.STATUS, 2)
+
+
+async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    number = await make.queued(**LOG)
+    async with first.doing(claim(first.rt)):
+        await first.then(rt.operate.cancel(number, make.owner), conn)
+    found = await rows(
+        conn, "SELECT version, status::text FROM draftsman.deliveries WHERE kind = 'status'"
+        " ORDER BY seq",
+    )  # fmt: skip
+    assert found == [(1, "sending"), (2, "pending")]
+
+
+async def test_two_dispatchers_take_different_ones_and_none_waits(
+    make: Factory, rt: Runtime, first: First
+) -> None:
+    for _ in range(6):
+        await make.queued(**LOG)
+    async with first.doing(claim(first.rt, share=4)) as taken:
+        async with asyncio.timeout(5):
+            others = await claim(rt, share=4)
+    seqs = [item.seq for item in (*taken.result(), *others)]
+    assert (len(taken.result()), len(others), len(set(seqs))) == (4, 2, 6)
+
+
+async def test_many_dispatchers_at_once_take_each_once_and_one_of_a_thread(
+    make: Factory, rt: Runtime
+) -> None:
+    works = [await make.asked(**LOG) for _ in range(20)]
+    taken = [
+        item
+        for some in await asyncio.gather(*(claim(rt, share=5) for _ in range(12)))
+        for item in some
+    ]
+    assert len({item.seq for item in taken}) == len(taken)
+    assert len({item.thread_key for item in taken}) == len(taken) == len(works)
+
+
+async def test_the_lease_of_a_dead_dispatcher_runs_out_and_its_post_is_in_doubt(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.queued(**LOG)
+    (mine,) = await claim(rt)
+    assert await claim(rt) == []
+    await clock.forward(61)
+    (again,) = await claim(rt)
+    assert (again.seq, again.in_doubt, again.attempts) == (mine.seq, True, 2)
+    assert again.id == mine.id, "the marker is that of the delivery"
+    assert await rt.deliver.record(mine, RECEIPT) is None, "it came back from the dead"
+    assert await rt.deliver.record(again, RECEIPT) is DeliveryStatus.SENT
+
+
+async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.asked(subject_key="card")
+    async with first.doing(_answer(first.rt, make, work.number)):
+        joined = await first.then(make.queued(subject_key="card", **LOG), conn)
+    assert joined == work.number
+    version = (await rt.inspect.job(joined)).version
+    found = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
+    assert found == [("status", version)]
+
+
+async def test_redelivering_twice_at_once_revives_once(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    await make.queued(**LOG)
+    (item,) = await claim(rt)
+    gone = Failure("gone", declared="PERMANENT")
+    assert await rt.deliver.record(item, gone) is DeliveryStatus.DEAD
+    again = first.rt.outbox.redeliver([item.seq], make.owner)
+    async with first.doing(again) as revived:
+        assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []
+    assert revived.result() == [item.seq]
+    (once,) = await claim(rt, ChannelName.LOG)
+    assert once.in_doubt

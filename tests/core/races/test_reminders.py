@@ -1,0 +1,125 @@
+"""Reminding and escalating beside answers, and beside another leader."""
+
+from __future__ import annotations
+
+import asyncio
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.delivery import DeliveryKind
+from draftsman.domain.job import Status
+from draftsman.domain.question import OnExpire
+from draftsman.runtime import Runtime
+from draftsman.store import reminders, workers
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.outbox.rows import LOG, told
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.races import First
+
+ASK = QUESTION.model_copy(
+    update={"expires_in": 100.0, "on_expire": OnExpire.ESCALATE, "escalate_to": "leads"}
+)
+AFTER = {"remind": 60.0, "expire": 101.0}
+
+
+async def _done(rt: Runtime, job: int, name: str) -> int:
+    """Return how often it was reminded of, or escalated."""
+    if name == "remind":
+        return [one.kind for one in await told(rt, job)].count(DeliveryKind.REMINDER)
+    return [one.kind for one in await rt.inspect.trail(job)].count("question_escalated")
+
+
+@pytest.mark.parametrize("name", AFTER)
+async def test_an_answer_first_and_nothing_is_said(
+    make: Factory, rt: Runtime, first: First, clock: Clock, name: str
+) -> None:
+    work = await make.asked(ASK, **LOG)
+    await clock.forward(AFTER[name])
+    await first.reopen()
+    async with first.doing(make_on(make, first).answer(work.number, "red")):
+        async with asyncio.timeout(5):
+            assert await rt.sweeps.names[name](Term()) == 0, "it does not wait for the answer"
+    assert await rt.sweeps.names[name](Term()) == 0
+    assert await _done(rt, work.number, name) == 0
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+@pytest.mark.parametrize("name", AFTER)
+async def test_the_sweep_first_and_the_answer_counts(
+    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection, name: str
+) -> None:
+    work = await make.asked(ASK, **LOG)
+    await clock.forward(AFTER[name])
+    await first.reopen()
+    async with first.doing(first.rt.sweeps.names[name](Term())) as swept:
+        verdict = await first.then(make.answer(work.number, "red"), conn)
+    assert (swept.result(), verdict.accepted) == (1, True)
+    assert await _done(rt, work.number, name) == 1
+    left = [one for one in await told(rt, work.number) if one.kind in ("question", "reminder")]
+    assert {one.status for one in left} == {"superseded"}
+
+
+@pytest.mark.parametrize("name", AFTER)
+async def test_two_leaders_do_it_once(
+    make: Factory, rt: Runtime, first: First, clock: Clock, name: str
+) -> None:
+    works = [await make.asked(ASK, **LOG) for _ in range(3)]
+    await clock.forward(AFTER[name])
+    await first.reopen()
+    async with first.doing(first.rt.sweeps.names[name](Term())) as swept:
+        async with asyncio.timeout(5):
+            assert await rt.sweeps.names[name](Term()) == 0
+    assert swept.result() == 3
+    await asyncio.gather(*(rt.sweeps.names[name](Term()) for _ in range(5)))
+    assert [await _done(rt, work.number, name) for work in works] == [1, 1, 1]
+
+
+async def test_what_a_leader_found_and_another_said_is_not_said_again(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """It looked, slept, and wakes after the other: what it found is of the past."""
+    work = await make.asked(ASK, **LOG)
+    await clock.forward(60)
+    async with rt.db.connection() as conn:
+        found = await reminders.due(conn, Term(), 100)
+        assert len(found) == 1
+        assert await rt.sweeps.names["remind"](Term()) == 1
+        assert await reminders.remind(conn, Term(), [(one, None) for one in found]) == 0
+    assert await _done(rt, work.number, "remind") == 1
+
+
+@pytest.mark.parametrize("name", AFTER)
+async def test_an_old_leader_says_nothing(
+    make: Factory, rt: Runtime, clock: Clock, name: str
+) -> None:
+    old = uuid4()
+    async with rt.db.connection() as conn:
+        term = await workers.acquire(conn, "leader", old, 30)
+    work = await make.asked(ASK, **LOG)
+    await clock.forward(AFTER[name])
+    assert await rt.sweeps.names[name](Term(old, term)) == 0
+    async with rt.db.connection() as conn:
+        found = await reminders.due(conn, Term(), 100)
+        assert await reminders.remind(conn, Term(old, term), [(one, None) for one in found]) == 0
+    assert await _done(rt, work.number, name) == 0
+    assert await rt.sweeps.names[name](Term()) == 1
+
+
+async def test_more_time_meanwhile_puts_the_reminder_off(
+    make: Factory, rt: Runtime, clock: Clock, first: First
+) -> None:
+    work = await make.asked(ASK, **LOG)
+    await clock.forward(60)
+    await first.reopen()
+    async with first.doing(first.rt.questions.extend(work.number, 1, 1000, make.owner)):
+        assert await rt.sweeps.names["remind"](Term()) == 0
+    assert await rt.sweeps.names["remind"](Term()) == 0
+    assert await _done(rt, work.number, "remind") == 0
+
+
+def make_on(make: Factory, first: First) -> Factory:
+    """Return the factory over the session that comes first."""
+    return Factory(first.rt, make.owner)

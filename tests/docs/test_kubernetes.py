@@ -1,0 +1,49 @@
+"""The example for Kubernetes gives a worker the time that its settings take."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import click
+
+from draftsman.settings import Settings, WorkerSettings
+from draftsman_tui.cli import main
+from tests.docs.pages import DOCS
+
+MANIFEST = (DOCS / "examples" / "kubernetes.yaml").read_text(encoding="utf-8")
+
+
+def _one(pattern: str) -> str:
+    [found] = re.findall(pattern, MANIFEST, re.MULTILINE)
+    return str(found)
+
+
+def test_a_worker_has_ended_before_it_is_killed() -> None:
+    grace = float(_one(r"^ *terminationGracePeriodSeconds: (\d+)$"))
+    before = float(json.loads(_one(r'command: (\["sleep", .*\])$'))[1])
+    worker = WorkerSettings()
+    assert (before, grace) == (5, 65)
+    assert worker.drain + worker.abort < 60 == grace - before
+    assert "WORKER__" not in MANIFEST, "it changes the times that are compared here"
+
+
+def test_the_times_that_its_comment_tells_are_those() -> None:
+    worker = WorkerSettings()
+    told = [float(second) for second in re.findall(r"^#   (\d+) s ", MANIFEST, re.MULTILINE)]
+    end = 5 + worker.drain + worker.abort
+    assert told == [0, 5, 5 + worker.drain, end, 65]
+    assert f"worker.drain = {worker.drain:g} s" in MANIFEST
+    assert f"worker.abort = {worker.abort:g} s" in MANIFEST
+
+
+def test_its_commands_and_variables_are_those_of_draftsman() -> None:
+    for found in re.findall(r'command: (\["draftsman".*\])$', MANIFEST, re.MULTILINE):
+        _, name, *words = json.loads(found)
+        command = main.cli.get_command(click.Context(main.cli), name)
+        assert command is not None
+        command.make_context(name, words)
+    known = {f"DRAFTSMAN_{name}".upper() for name in Settings.model_fields} | {"DRAFTSMAN_CONFIG"}
+    named = set(re.findall(r"DRAFTSMAN_\w+", MANIFEST))
+    assert named <= known
+    assert "DRAFTSMAN_DATABASE_URL" in named

@@ -1,0 +1,102 @@
+"""The outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from draftsman.domain.delivery import (
+    ChannelName,
+    Claimed,
+    DeliveryKind,
+    DeliveryStatus,
+    End,
+    Limit,
+)
+from draftsman.domain.target import parse
+from draftsman.store import deliveries
+from draftsman.store.db import Connection
+from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
+
+WAITS = last_of("waiting_for_input", 5000) // 10 * 10
+"""A job that waits and tells where it is."""
+TOLD = MIDDLE // 10 * 10
+LIMITS = [Limit("slack#post", 1.0, 5), Limit("slack:C1", 0.1)]
+DEAD = [DeliveryStatus.DEAD]
+
+
+def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
+    return Call(
+        lambda conn: deliveries.claim(
+            conn, ChannelName.SLACK, free=16, share=4, busy=busy, after=after, lease=60
+        )
+    )
+
+
+def _with(work: Callable[[Connection, Claimed], Awaitable[object]]) -> Call:
+    """Call it with a delivery in its hands."""
+
+    async def call(conn: Connection) -> object:
+        taken = await deliveries.claim(
+            conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
+        )
+        return await work(conn, taken[0])
+
+    return Call(call)
+
+
+def _finish(end: End, fallback: str | None = None) -> Call:
+    target = parse(fallback) if fallback else None
+    return _with(lambda conn, item: deliveries.finish(conn, item, end, target))
+
+
+def _notify(*targets: str) -> Call:
+    at = [parse(text) for text in targets]
+    return Call(lambda conn: deliveries.notify(conn, RUNNING[0], "n", {"text": "hello"}, at))
+
+
+async def _dead(conn: Connection) -> list[int]:
+    return [seq for seq, _ in await deliveries.all_dead(conn, 100)]
+
+
+async def _revive(conn: Connection) -> object:
+    return await deliveries.redeliver(conn, await _dead(conn), "soak")
+
+
+ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
+CALLS: Final[dict[str, Call]] = {
+    "deliveries.lock_jobs": ADD,
+    "deliveries.add_targets": ADD,
+    "deliveries.inherit_targets": Call(
+        lambda conn: deliveries.inherit_targets(conn, TOLD, NEWEST - 1)
+    ),
+    "deliveries.targets": Call(lambda conn: deliveries.targets(conn, TOLD)),
+    "deliveries.say": Call(
+        lambda conn: deliveries.say(conn, WAITS, DeliveryKind.NOTICE, "n", {"text": "hello"})
+    ),
+    "deliveries.notify": _notify("webhook:ops", "slack:C1"),
+    "deliveries.notify: the job's own": _notify(),
+    "deliveries.said": Call(lambda conn: deliveries.said(conn, TOLD, "result")),
+    "deliveries.claim": _claim(),
+    "deliveries.claim: the rest": _claim("C3", ("C4", "C5")),
+    "deliveries.next_due": Call(lambda conn: deliveries.next_due(conn, ChannelName.SLACK)),
+    "deliveries.next_due: nothing": Call(lambda conn: deliveries.next_due(conn, ChannelName.LOG)),
+    "deliveries.facts": _with(lambda conn, item: deliveries.facts(conn, item.seq)),
+    "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
+    "deliveries.finish: sent": _finish(End(DeliveryStatus.SENT, ref="ref")),
+    "deliveries.finish: again": _finish(End(DeliveryStatus.PENDING, 1.0, error="no")),
+    "deliveries.finish: dead": _finish(End(DeliveryStatus.DEAD, error="no"), "log"),
+    "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
+    "deliveries.take": Call(lambda conn: deliveries.take(conn, LIMITS)),
+    "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
+    "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
+    "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
+    "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),
+    "deliveries.of_job: dead": Call(lambda conn: deliveries.of_job(conn, TOLD, DEAD, 50)),
+    "deliveries.dead": Call(lambda conn: deliveries.dead(conn, [1, 2, 3])),
+    "deliveries.dead_of_job": Call(lambda conn: deliveries.dead_of_job(conn, TOLD, 100)),
+    "deliveries.all_dead": Call(_dead),
+    "deliveries.redeliver": Call(_revive, 600),
+    "deliveries.known": Call(lambda conn: deliveries.known(conn, [1, 2, 3])),
+    "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
+}

@@ -1,0 +1,36 @@
+"""Reminders of what is open, of which some are due."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from draftsman.domain.question import QuestionKind
+from draftsman.store import reminders
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.soak.calls.call import FEW, Call
+from tests.soak.history import WORKER
+
+HAND, LEADER = Term(), Term(WORKER, 1)
+
+
+def _remind(later: timedelta | None) -> Call:
+    """Say what is due, or put it off."""
+
+    async def work(conn: Connection) -> object:
+        found = await reminders.due(conn, LEADER, 200)
+        assert found
+        assert {item.kind for item in found} <= {*QuestionKind}
+        when = None if later is None else datetime.now(UTC) + later
+        return await reminders.remind(conn, LEADER, [(item, when) for item in found])
+
+    return Call(work, 3 * FEW)
+
+
+CALLS: Final[dict[str, Call]] = {
+    "reminders.due: by hand": Call(lambda conn: reminders.due(conn, HAND, 200)),
+    "reminders.due: as leader": Call(lambda conn: reminders.due(conn, LEADER, 200)),
+    "reminders.remind: said": _remind(None),
+    "reminders.remind: put off": _remind(timedelta(hours=1)),
+}

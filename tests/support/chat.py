@@ -1,0 +1,182 @@
+"""A chat with channels and threads over real HTTP, a proxy that fails, and a channel that posts."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+
+from draftsman.domain.delivery import (
+    COPY_GONE,
+    ChannelName,
+    Ended,
+    File,
+    Limit,
+    Message,
+    Receipt,
+    Unknown,
+)
+from draftsman.domain.wording import plain
+from draftsman.errors import Failure
+from tests.support.http import Reply, Request
+
+
+@dataclass(slots=True)
+class Post:
+    """What people see."""
+
+    ref: str
+    marker: str
+    text: str
+    edited_by: list[str] = field(default_factory=list)
+
+
+class Chat:
+    """The service: what was posted, by thread, in the order of its coming."""
+
+    def __init__(self) -> None:
+        self.threads: defaultdict[str, list[Post]] = defaultdict(list)
+        self.posts: dict[str, Post] = {}
+        self.on_change: Callable[[int], None] = lambda _: None
+        self.open_now: Counter[str] = Counter()
+
+    async def answer(self, request: Request) -> Reply:
+        """Serve one call."""
+        said: dict[str, Any] = json.loads(request.body)
+        match request.path:
+            case "/post":
+                ref = f"post-{len(self.posts) + 1}"
+                self.posts[ref] = Post(ref, said["marker"], said["text"])
+                self.threads[said["thread"]].append(self.posts[ref])
+                self.on_change(len(self.posts))
+                return _json({"ref": ref})
+            case "/edit":
+                if (post := self.posts.get(said["ref"])) is None:
+                    return Reply(404, b'{"error": "message_not_found"}')
+                post.text = said["text"]
+                post.edited_by.append(said["marker"])
+                return _json({"ref": post.ref})
+            case _:
+                posts = self.threads[said["thread"]]
+                found = [post.ref for post in posts if post.marker == said["marker"]]
+                return _json({"ref": found[0] if found else None})
+
+    def seen(self) -> Counter[str]:
+        """Return how often each marker can be seen."""
+        return Counter(post.marker for post in self.posts.values())
+
+
+FATES: Final = {
+    "pass": 60, "refuse": 8, "fail before": 6, "fail after": 8, "drop before": 6, "drop after": 12,
+}  # fmt: skip
+
+
+class Proxy:
+    """Stands in front, and now and then refuses, fails or hangs up: before the call, or after."""
+
+    def __init__(self, upstream: str, seed: int, wait: float = 0.02) -> None:
+        self.fates: Counter[str] = Counter()
+        limits = httpx.Limits(max_connections=None)
+        self._client = httpx.AsyncClient(base_url=upstream, timeout=30, limits=limits)
+        self._random = random.Random(seed)
+        self._wait = wait
+
+    async def answer(self, request: Request) -> Reply | None:
+        """Do something to one call."""
+        fate = self._random.choices(list(FATES), list(FATES.values()))[0]
+        self.fates[fate] += 1
+        if fate == "refuse":
+            return Reply(429, headers=(("retry-after", str(self._wait)),))
+        if fate == "fail before":
+            return Reply(503)
+        if fate == "drop before":
+            return None
+        found = await self._client.post(request.path, content=request.body)
+        if fate == "drop after":
+            return None
+        return Reply(502) if fate == "fail after" else Reply(found.status_code, found.content)
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._client.aclose()
+
+
+class ChatChannel:
+    """The adapter, as one for a real chat is written: what it cannot know it calls unknown."""
+
+    name = ChannelName.SLACK
+
+    def __init__(self, url: str, timeout: float = 5.0, rate: float | None = None) -> None:
+        self._client = httpx.AsyncClient(base_url=url, timeout=timeout)
+        self._rate = rate
+
+    def limits(self, message: Message) -> Sequence[Limit]:
+        """Take from the account, if it has a limit."""
+        return () if self._rate is None else (Limit("slack#post", 1 / self._rate, 2),)
+
+    def bucket(self, message: Message) -> str:
+        """Return the bucket of the target."""
+        return f"{self.name}:{message.target}"
+
+    async def send(self, message: Message) -> Ended:
+        """Post it."""
+        return _receipt(await self._call("/post", message))
+
+    async def edit(self, message: Message) -> Ended:
+        """Rewrite it."""
+        return _receipt(await self._call("/edit", message, ref=message.edits))
+
+    async def upload(self, message: Message, file: File) -> Ended:
+        """Post the file's name and size."""
+        return _receipt(await self._call("/post", message, text=f"{file.name} {len(file.data)}"))
+
+    async def find(self, message: Message) -> Ended | None:
+        """Look through the thread; an edit is repeated, which does no harm."""
+        if message.edits is not None:
+            return None
+        found = await self._call("/find", message)
+        if not isinstance(found, dict):
+            return found
+        return Receipt(found["ref"]) if found["ref"] else None
+
+    async def close(self) -> None:
+        """Hang up."""
+        await self._client.aclose()
+
+    async def _call(
+        self, path: str, message: Message, **more: Any
+    ) -> dict[str, Any] | Unknown | Failure:
+        thread = f"{message.target} {message.thread or message.subject.name}"
+        said = {"thread": thread, "marker": message.marker, "text": plain(message)} | more
+        try:
+            reply = await self._client.post(path, content=json.dumps(said))
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            return Failure(f"cannot connect: {error}", origin="http", code="connect")
+        except httpx.HTTPError as error:
+            return Unknown(f"{type(error).__name__}: {error}")
+        if reply.status_code >= 500:
+            return Unknown(f"HTTP {reply.status_code}")
+        if reply.status_code == 200:
+            found: dict[str, Any] = reply.json()
+            return found
+        wait = reply.headers.get("retry-after")
+        return Failure(
+            f"HTTP {reply.status_code}",
+            origin="http",
+            code=COPY_GONE if reply.status_code == 404 else None,
+            http_status=reply.status_code,
+            retry_after=None if wait is None else float(wait),
+        )
+
+
+def _receipt(found: dict[str, Any] | Unknown | Failure) -> Ended:
+    return Receipt(found["ref"]) if isinstance(found, dict) else found
+
+
+def _json(value: Any) -> Reply:
+    return Reply(200, json.dumps(value).encode())
