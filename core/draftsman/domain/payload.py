@@ -20,8 +20,8 @@ from draftsman.domain import target
 from draftsman.errors import UsageError
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
-Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_schema(schema))]
-"""A JSON Schema that no answer can make endless."""
+Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: sound_schema(schema))]
+"""A JSON Schema that is one, and that no answer can make endless."""
 METHODS: Final = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 IDEMPOTENT: Final = frozenset(METHODS.split(", ")) - {"POST", "PATCH"}
 """Methods that a resumed run may repeat without a word (RFC 9110)."""
@@ -205,11 +205,25 @@ def check_header(name: str, text: str) -> None:
     if lower in OURS:
         raise ValueError(f"{lower} is written by draftsman itself; leave it out")
     if lower in SECRET:
-        raise ValueError(f"{lower}: a payload is stored; name a credential of the configuration")
+        raise ValueError(f"a payload is stored: no {lower} in it; name a credential")
     if not text.isascii() or any(
         (ord(char) < 32 and char != "\t") or char == "\x7f" for char in text
     ):
         raise ValueError(f"{lower} may hold printable ASCII only")
+
+
+def sound_schema(schema: Any) -> Any:
+    """Return what is a bounded JSON Schema; raises ValueError. Nobody is asked for nothing."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import SchemaError
+
+    try:
+        Draft202012Validator.check_schema(bounded_schema(schema))
+    except SchemaError as error:
+        raise ValueError(f"it is no JSON Schema: {' '.join(error.message.split())}") from None
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+    return schema
 
 
 def bounded_schema(schema: Any) -> Any:

@@ -10,7 +10,8 @@ from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 
-FORMS: Final = "log, webhook:NAME, slack:CHANNEL, slack:CHANNEL/THREAD, trello:CARD, or none"
+FORMS: Final = "log or webhook:NAME"
+"""What is offered: the places that a worker delivers to."""
 NONE: Final = "none"
 """What a request names that wants nobody told, the defaults neither."""
 EVERYTHING: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.SETTLE)

@@ -66,9 +66,9 @@ def explain(facts: Facts, question: Question | None) -> Why:
 
 def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
     if facts.status in TERMINAL:
-        error = f": {facts.last_error}" if facts.last_error else ""
+        error = None if facts.status is Status.COMPLETED else facts.last_error
         then = "nothing follows; draftsman retry runs it anew"
-        return "ended", f"it is {facts.status}{error}", then
+        return "ended", error or "it is over", then
     if question is not None:
         return _asked(question)
     if facts.claimable:

@@ -300,9 +300,11 @@ def _port(url: httpx.URL) -> int:
 
 def _refused(host: str, port: int, address: Address) -> Failure:
     named = "" if parse(host) else f" (of {host})"
+    kind = why_refused(address) or ""
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     text = (
-        f"{address}{named} is a {why_refused(address)} address, which is not called;"
-        f' where it is meant: http.allow = ["{host}:{port}"]'
+        f"{address}{named} is a{'n' * kind.startswith(('IP', 'un'))} {kind} address,"
+        f' which is not called; where it is meant: http.allow = ["{place}"]'
     )
     return Failure(text, origin="http", code="address_refused")
 

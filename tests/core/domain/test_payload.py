@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import pytest
 
 from draftsman.domain.payload import MODELS, parse
 from draftsman.errors import UsageError
+from draftsman.log import redact
 
 GOOD: dict[str, list[dict[str, Any]]] = {
     "http_request": [
@@ -49,7 +51,7 @@ def test_good_ones_are_taken(type: str) -> None:
         ("http_request", URL | {"metod": "GET"}, "metod 'GET': unknown key; allowed: url, method"),
         ("http_request", URL | {"text": "x"}, "GET takes no body"),
         ("http_request", URL | {"method": "PUT", "text": "", "json": 1}, "not both"),
-        ("http_request", URL | {"headers": {"Authorization": "x"}}, "authorization: a payload is"),
+        ("http_request", URL | {"headers": {"Authorization": "x"}}, "no authorization in it; name"),
         ("http_request", URL | {"headers": {"Host": "b"}}, "host is written by draftsman itself"),
         ("http_request", URL | {"headers": {"X-A": "b\r\nc"}}, "printable ASCII only"),
         ("http_request", URL | {"headers": {"X A": "b"}}, "'X A' is no header name"),
@@ -60,6 +62,8 @@ def test_good_ones_are_taken(type: str) -> None:
             URL | {"output": {"anyOf": [{"uniqueItems": True}]}},
             "uniqueItems",
         ),
+        ("http_request", URL | {"output": {"type": "nope"}}, "output: it is no JSON Schema: 'nope"),
+        ("llm_generate", {"prompt": "a", "output": {"maxItems": "9"}}, "no JSON Schema: '9' is"),
         ("webhook_dispatch", {"webhook": "b", "type": "a b"}, "type 'a b'"),
         ("llm_generate", {}, "give prompt or messages, one of them"),
         ("llm_generate", {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, "one of"),
@@ -69,8 +73,8 @@ def test_good_ones_are_taken(type: str) -> None:
         ("send_notification", {"text": ""}, "text '': String should have at least"),
         (
             "send_notification",
-            {"text": "a", "targets": ["C1"]},
-            "'C1' is no target; give log",
+            {"text": "a", "targets": ["none"]},
+            "'none' is no target; give log or webhook:NAME",
         ),
     ],
     ids=str,
@@ -78,7 +82,13 @@ def test_good_ones_are_taken(type: str) -> None:
 def test_bad_ones_are_told_in_one_line(type: str, payload: dict[str, Any], says: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse(type, payload)
-    message = str(raised.value)
+    message = redact(str(raised.value))  # as people see it
     assert message.startswith(f"payload of {type}:")
     assert says in message
     assert "\n" not in message
+
+
+def test_a_schema_that_is_nested_too_deeply_is_told() -> None:
+    deep: dict[str, Any] = reduce(lambda inner, _: {"not": inner}, range(500), {})
+    with pytest.raises(UsageError, match="output: it is nested too deeply"):
+        parse("llm_generate", {"prompt": "a", "output": deep})

@@ -119,6 +119,22 @@ async def test_this_machine_is_not_called_however_it_is_written(site: Web, url: 
     assert site.requests == []
 
 
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("http://127.1:9/", "a loopback address"),
+        ("http://0.0.0.0:9/", "an unspecified address"),
+        ("http://[::1]:9/", "a loopback address"),
+        ("http://[::ffff:127.0.0.1]:9/", "an IPv4-mapped address"),
+    ],
+)
+async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
+    said = str(await failing(client(), url))
+    assert f" is {kind}, which is not called" in said
+    entry = said.rpartition('["')[2].removesuffix('"]')
+    assert (await failing(client(entry), url)).code != "address_refused"
+
+
 async def test_what_is_allowed_is_called(site: Web) -> None:
     site.routes["/"] = answer(b"yes")
     for allowed in ("127.0.0.0/8", f"127.0.0.1:{site.port}", f"localhost:{site.port}", "localhost"):

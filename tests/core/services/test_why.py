@@ -7,6 +7,7 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
@@ -183,5 +184,15 @@ async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) ->
 
 async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
     why = await rt.inspect.why(await make.failed())
-    assert why.text == "it is failed: no such thing"
+    assert why.text == "no such thing"
     assert "draftsman retry" in why.then
+
+
+async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime) -> None:
+    number = await make.retrying()
+    await make.set_due(number, 0)
+    await rt.sweeps.promote(Term())
+    work = await make.running(number)
+    await rt.settle.outcome(work, Done({}))
+    why = await rt.inspect.why(number)
+    assert (why.status, why.text) == (Status.COMPLETED, "it is over")

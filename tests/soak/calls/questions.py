@@ -58,7 +58,7 @@ CALLS: Final[dict[str, Call]] = {
     "questions.get": Call(lambda conn: questions.get(conn, MIDDLE, 1)),
     "questions.of_job": Call(lambda conn: questions.of_job(conn, MIDDLE)),
     "questions.of_job: none": Call(lambda conn: questions.of_job(conn, MIDDLE + 1)),
-    "questions.open": Call(lambda conn: questions.open_ones(conn, 200)),
+    "questions.open": Call(lambda conn: questions.open_ones(conn, 200), rows=401),
     "questions.open_of: a page": Call(
         lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
     ),

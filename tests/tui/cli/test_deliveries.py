@@ -13,6 +13,7 @@ from draftsman.errors import Failure
 from draftsman.runtime import Runtime
 from tests.core.outbox.rows import LOG, RECEIPT, claim, send_all, told
 from tests.factories import Factory
+from tests.support.clock import Clock
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli, Terminal
 
@@ -186,6 +187,16 @@ async def test_show_and_doctor_tell_of_them(
         one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 is dead: nobody was told"
+    assert checked["deliveries"]["text"] == "1 is dead: given up"
     assert "redeliver --dead" in checked["deliveries"]["then"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
+
+
+async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
+    await make.queued(**LOG)
+    assert "nobody delivers" not in (await cli("doctor", "--json")).out
+    await clock.forward(3600)
+    checks = (await cli("doctor", "--json")).json["checks"]
+    (late,) = (one for one in checks if one["name"] == "deliveries")
+    assert late["text"] == "messages to log are 60 min late: nobody delivers them"
+    assert (late["status"], "--status pending" in late["then"]) == ("warn", True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.errors import Failure
+from draftsman.errors import DatabaseUnreachable, Failure
 from draftsman.runtime import Runtime
 from draftsman.services import retries
+from draftsman.services.intake import Submitted
+from draftsman.services.operate import Operate
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import People
@@ -96,6 +99,27 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     assert done.code == 1
     assert '"how": "refused"' in done.out
     assert f"D-{live} is live" in done.out
+
+
+async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
+    cli: Cli, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead = [await make.dead() for _ in range(3)]
+    retry = Operate.retry
+
+    async def until_it_breaks(self: Operate, number: int, *rest: Any, **options: Any) -> Submitted:
+        if number == dead[1]:
+            raise DatabaseUnreachable("gone")
+        return await retry(self, number, *rest, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Operate, "retry", until_it_breaks)
+        done = await cli(*ALL)
+    assert done.out == f"D-{dead[-1] + 1} created: D-{dead[0]} anew\n"
+    assert done.err.startswith("stopped, with 2 of 3 left; again takes up the rest\ndraftsman: ")
+    done = await cli(*ALL)
+    assert done.err == "1 of them was retried before\n"
+    assert len(done.out.splitlines()) == 2
 
 
 async def test_who_may_not_retry_is_told_for_each(as_: As, make: Factory, people: People) -> None:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 OLDEST: Final = 15
 """Major version of PostgreSQL that has all that the schema uses."""
+LATE: Final = 300.0
+"""Seconds after which a message that is due has nobody who delivers it."""
 SKEW: Final = 2.0
 """Seconds that clocks may differ before times look wrong to people."""
 STYLES: Final = {"ok": "green", "warn": "yellow", "fail": "bold red"}
@@ -180,12 +182,18 @@ async def _archives(rt: Runtime) -> Sequence[Finding]:
 
 
 async def _deliveries(rt: Runtime) -> Sequence[Finding]:
-    """Say what nobody was told, and which webhook could not be signed."""
+    """Say what nobody was told, what nobody delivers, and which webhook could not be signed."""
+    from draftsman.domain.delivery import ChannelName
     from draftsman.outbound import secret
 
     said = []
+    for channel in ChannelName:
+        if (due := await rt.deliver.next_due(channel) or 0) < -LATE:
+            text = f"messages to {channel} are {times.span(-due)} late: nobody delivers them"
+            then = "start what does, a worker or a bot; see: draftsman deliveries --status pending"
+            said.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_count():
-        text = f"{_count(dead, 'is', 'are')} dead: nobody was told"
+        text = f"{_count(dead, 'is', 'are')} dead: given up"
         then = "draftsman deliveries --status dead, then draftsman redeliver --dead"
         said.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():

@@ -141,6 +141,8 @@ async def _retry_all(app: App, rt: Runtime, numbers: list[int], **options: bool)
     finally:  # what was made before an interruption is told too
         if app.json:
             app.out.document([_as_row(one) for one in done])
+        if (left := len(numbers) - len(done)) > 0:
+            app.out.say(f"stopped, with {left:,} of {len(numbers):,} left; again takes up the rest")
     if refused := sum(one.made is None for one in done):
         raise DraftsmanError(f"{refused:,} of {len(done):,} could not be retried")
 

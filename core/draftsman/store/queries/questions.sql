@@ -69,10 +69,18 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
 -- Open questions, those that expire soonest first.
 -- name: open
-SELECT q.* FROM draftsman.questions q
- WHERE q.status = 'open'
+WITH soonest AS MATERIALIZED (
+    SELECT q.job, q.ordinal FROM draftsman.job_questions q
+     WHERE q.status = 'open'
+     ORDER BY q.expires_at NULLS LAST, q.job
+     LIMIT %(limit)s
+)
+SELECT q.* FROM soonest s
+ CROSS JOIN LATERAL (
+       SELECT * FROM draftsman.questions q
+        WHERE q.job = s.job AND q.ordinal = s.ordinal
+        LIMIT 1) q
  ORDER BY q.expires_at NULLS LAST, q.job
- LIMIT %(limit)s
 
 -- Those of some jobs, each of which has at most one.
 -- name: open_of
