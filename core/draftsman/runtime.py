@@ -246,5 +246,5 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         archives,
         Retries(db, operate),
         Outbox(db, people, told),
-        Deliver(db, settings.notifications, fallback),
+        Deliver(db, settings.notifications, fallback, people),
     )
