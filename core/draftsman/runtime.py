@@ -250,7 +250,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         archives,
         Retries(db, operate),
         Outbox(db, people, told),
-        Deliver(db, settings.notifications, fallback),
+        Deliver(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people, login() if embedded else None),
     )

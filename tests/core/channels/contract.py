@@ -169,7 +169,8 @@ class ChannelContract:
 
     async def test_it_names_the_buckets_that_it_takes_from(self, place: Place) -> None:
         sent = message()
-        assert place.channel.bucket(sent).startswith(str(place.channel.name))
+        closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
+        assert closed.startswith(str(place.channel.name))
         for limit in place.channel.limits(sent):
             assert limit.every > 0
             assert limit.burst >= 1
