@@ -20,6 +20,7 @@ PLACEHOLDER: Final = 150
 SELECT_MOST: Final = 100
 BUTTONS_MOST: Final = 5
 """Choices that are buttons; more of them are easier to find in a list."""
+CUT: Final = "… (cut; `draftsman show` has it all)"
 EMPTY: Final = "\u2013"
 """What stands for a text of nothing, which Slack refuses."""
 
@@ -30,14 +31,9 @@ def section(text: str) -> Block:
 
 
 def paragraphs(text: str, most: int = 4) -> list[Block]:
-    """Return people's text in sections, whole; what is beyond `most` of them is cut off."""
-    found = [piece for piece in pieces(text) if piece.strip()]
-    if len(found) > most:
-        found = [*found[: most - 1], found[most - 1][: -len(CUT)].rsplit("&", 1)[0] + CUT]
-    return [section(piece) for piece in found]
-
-
-CUT: Final = " … (cut)"
+    """Return people's text in sections; what is beyond `most` of them is said to be cut."""
+    found = [section(piece) for piece in pieces(text) if piece.strip()]
+    return found if len(found) <= most else [*found[:most], context(CUT)]
 
 
 def fenced(text: str) -> Block:
