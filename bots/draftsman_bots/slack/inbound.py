@@ -266,7 +266,7 @@ def _message(
 ) -> Message | None:
     person = text(said, "user")
     machine = said.get("bot_id") or said.get("bot_profile") or person in ("USLACKBOT", bot)
-    if machine or not person or text(said, "subtype") not in HUMAN | {"message_deleted"}:
+    if machine or not person or text(said, "subtype") not in HUMAN:
         return None
     channel, ts = text(event, "channel"), text(said, "ts")
     if not channel or not ts:

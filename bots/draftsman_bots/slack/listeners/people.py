@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.question import QuestionKind
 from draftsman.errors import NotPermitted
 
 if TYPE_CHECKING:
+    from draftsman.domain.question import Question
     from draftsman_bots.slack.inbound import Who
     from draftsman_bots.slack.listeners.desk import Desk
 
@@ -40,6 +42,16 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     if actor.person is not None and not who.name:
         actor = replace(actor, display_name=actor.person)
     return actor
+
+
+async def may_answer(desk: Desk, actor: Actor, question: Question) -> bool:
+    """Return whether a question is for this person, to show it or to remind of it."""
+    if actor.owner or actor.person is None:
+        return actor.owner
+    invoker = (await desk.rt.inspect.job(question.job)).invoker_id
+    gate = question.kind is QuestionKind.APPROVAL
+    asked = desk.rt.policy.answering(question.approvers, invoker, gate=gate)
+    return actor.person in {person.name for person in asked}
 
 
 async def admit_known(desk: Desk, who: Who, channel: str = "") -> Actor:

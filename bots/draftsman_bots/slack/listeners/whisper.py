@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where somebody is; `channel` is "" in a view, `respond` the address of the payload, if any."""
+    """Where somebody is; `channel` is "" in a view, `respond` the payload's address, if any."""
 
     user: str
     channel: str = ""
@@ -36,7 +36,7 @@ class Said:
 
 
 def comes_again(error: DraftsmanError) -> bool:
-    """Return whether the same payload would fare otherwise a little later: Slack is to repeat it."""
+    """Return whether the same payload may fare better later: Slack is to repeat it."""
     return isinstance(error, DatabaseUnreachable | LostRace)
 
 
@@ -49,7 +49,7 @@ def refusal(error: DraftsmanError) -> Said:
 
 
 def whisper(desk: Desk, place: Place, said: Said) -> None:
-    """Say it to one person, beside: in the channel, else by the payload's address, else directly."""
+    """Say it to one person: in the channel, else by the payload's address, else directly."""
     desk.aside.begin(_whisper(desk, place, said))
 
 
