@@ -27,8 +27,8 @@ def read(slack: SlackSettings) -> Tokens:
     if slack.app_token is not None and slack.signing_secret is not None:
         wrong = "signing_secret" if slack.mode == "socket" else "app_token"
         raise ConfigError(
-            "[slack] has app_token, for Socket Mode, and signing_secret, for HTTP; an app has one of"
-            f" the two: for mode {slack.mode!r} remove {wrong}"
+            "[slack] has app_token, for Socket Mode, and signing_secret, for HTTP; an app has one"
+            f" of the two: for mode {slack.mode!r} remove {wrong}"
         )
     bot = _token("bot_token", slack.bot_token)
     if slack.mode == "socket":
