@@ -62,11 +62,6 @@ DOUBTFUL: Final = frozenset(
 RATES: Final = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 
 
-def code_of(failure: object) -> str | None:
-    """Return Slack's own word for it: the first of the message of a Failure from here."""
-    return str(failure).partition(" ")[0] if isinstance(failure, Failure) else None
-
-
 def translate(error: BaseException, method: str, *, writes: bool = True) -> Failure | Unknown:
     """Return what an exception of slack_sdk or aiohttp means; a read is never in doubt."""
     if isinstance(error, SlackApiError):

@@ -173,7 +173,8 @@ class Deliver:
             return Receipt(facts.copy_ref)
         if not facts.copy_in_doubt or facts.copy_kind is None:
             return Moot()
-        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind)
+        when = facts.copy_created_at or message.created_at
+        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind, created_at=when)
         return await channel.find(copy) or Moot()
 
     async def _call(self, channel: Channel, message: Message) -> Ended:

@@ -59,6 +59,7 @@ class Facts:
     copy_in_doubt: bool | None
     copy_kind: DeliveryKind | None
     copy_ref: str | None
+    copy_created_at: datetime | None
     root: str | None
 
 

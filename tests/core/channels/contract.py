@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import (
     DeliveryKind,
     File,
@@ -159,7 +160,7 @@ class ChannelContract:
         await place.refuse_the_next(400)
         ended = await place.channel.send(message())
         assert isinstance(ended, Failure)
-        assert ended.http_status == 400
+        assert classify(ended) is ErrorClass.PERMANENT
 
     async def test_nobody_there_is_a_failure_that_never_arrived(self, place: Place) -> None:
         await place.go_away()

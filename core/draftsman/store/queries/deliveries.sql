@@ -156,6 +156,7 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
        j.next_retry_at, j.last_error, j.cancel_requested_by, j.cancel_reason, j.result,
        j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
+       o.created_at AS copy_created_at,
        (SELECT r.external_ref FROM draftsman.deliveries r
          WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
            AND r.status = 'sent'
