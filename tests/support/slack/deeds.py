@@ -96,6 +96,14 @@ class Deeds:
         preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
         return await self._change(channel, ts, preview, how)
 
+    async def echo(self, channel: str, ts: str, **how: Unpack[How]) -> Ack:
+        """Tell the app of a message, its own or another's: as new, or as changed if it was."""
+        place = self.world.channels[channel]
+        message = place.messages[ts]
+        if "edited" in message:
+            return await self._change(channel, ts, {}, how)
+        return await self._tell(place, payloads.spoken(place, message, "message"), how)
+
     async def _change(self, channel: str, ts: str, new: Json, how: How) -> Ack:
         place = self.world.channels[channel]
         before = copy.deepcopy(place.messages[ts])

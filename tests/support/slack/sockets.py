@@ -104,8 +104,8 @@ class Sockets:
         envelope = said.get("envelope_id", "")
         self.acks.append(envelope)
         for link in self._links:
-            if waiting := link.pending.get(envelope):
-                waiting.pop(0).set_result(said.get("payload"))
+            if waiting := [one for one in link.pending.get(envelope, []) if not one.done()]:
+                waiting[0].set_result(said.get("payload"))
                 return
 
     def _end(self, link: Link) -> None:
@@ -114,7 +114,8 @@ class Sockets:
         self._links.remove(link)
         for waiting in link.pending.values():
             for one in waiting:
-                one.set_result(NOTHING)
+                if not one.done():
+                    one.set_result(NOTHING)
         link.pending.clear()
         self._changed.set()
 
