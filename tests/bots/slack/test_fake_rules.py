@@ -28,7 +28,7 @@ def button(**more: Any) -> Json:
     return {"type": "button", "text": plain("Go"), "action_id": "go"} | more
 
 
-def actions(*elements: Json, **more: Any) -> Json:
+def actions(*elements: Any, **more: Any) -> Json:
     return {"type": "actions", "elements": list(elements), **more}
 
 
