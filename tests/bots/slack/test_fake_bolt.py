@@ -122,6 +122,10 @@ async def test_a_choice_is_looked_up_and_made(
     assert [option["value"] for option in offered] == ["beta"]
     await slack.choose(anna, general, asked["ts"], "repo", offered[0]["value"])
     assert chosen == ["beta"]
+    view = MODAL | {"blocks": [FIELD | {"element": select}]}
+    opened = await app.client.views_open(trigger_id=slack.world.trigger(anna), view=view)
+    offered = await slack.suggest_in_view(anna, opened["view"]["id"], "repo", "a")
+    assert [option["value"] for option in offered] == ["alpha", "beta"]
 
 
 async def test_a_modal_is_opened_refused_and_accepted(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ Json = dict[str, Any]
 class Seen:
     """What came in, and how often the app still fails."""
 
-    def __init__(self, app: AsyncApp, failures: int = 0, **headers: str) -> None:
+    def __init__(self, app: AsyncApp, failures: int = 0, **headers: str | Sequence[str]) -> None:
         self.bodies: list[Json] = []
         self.retries: list[str] = []
         self.failures = failures
@@ -86,6 +87,20 @@ async def test_what_is_not_acked_comes_again(
     assert (done.acked, done.attempts) == (True, 3)
     assert [number for number in seen.retries if number != "0"] == ["1", "2"]
     assert len({body["event_id"] for body in seen.bodies}) == 1
+
+
+async def test_a_retry_can_be_all_that_comes(slack: FakeSlack, general: str, anna: str) -> None:
+    app = bolt_app(slack)
+    seen = Seen(app)
+    async with by_http(app, slack):
+        await slack.say(anna, general, "one", attempt=2)
+        done = await slack.say(anna, general, "two")
+        await slack.again(done)
+        await slack.again(done, attempt=1)
+    assert seen.retries == ["2", "1"]
+    texts = [body["event"]["text"] for body in seen.bodies]
+    assert texts == ["one", "two", "two", "two"]
+    assert len({body["event_id"] for body in seen.bodies[1:]}) == 1
 
 
 async def test_an_app_can_say_that_it_wants_no_more(

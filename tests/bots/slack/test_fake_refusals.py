@@ -12,6 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from tests.support.slack import FakeSlack
+from tests.support.slack.methods.registry import METHODS
 from tests.support.slack.world import Hook
 
 MODAL: dict[str, Any] = {
@@ -19,6 +20,11 @@ MODAL: dict[str, Any] = {
     "title": {"type": "plain_text", "text": "New job"},
     "blocks": [{"type": "divider"}],
 }
+NONSENSE: dict[str, Any] = {
+    "channel": 7, "ts": [], "user": {}, "users": ",,", "blocks": "{", "view": "[", "files": "{}",
+    "limit": "x", "cursor": "?", "oldest": "y", "length": -1, "metadata": "7", "thread_ts": {},
+    "trigger_id": 1, "timestamp": None, "name": [], "filename": 7, "file": {}, "types": 3,
+}  # fmt: skip
 META = {"event_type": "delivery", "event_payload": {"id": 1}}
 
 
@@ -277,6 +283,21 @@ async def test_an_upload_must_be_whole(
     assert (await refusal(nowhere))["error"] == "channel_not_found"
     assert slack.files == []
     await client.files_completeUploadExternal(files=[{"id": place["file_id"]}], channel_id=general)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, name: str) -> None:
+    method = METHODS[name]
+    token = slack.app_token if method.token == "app" else slack.bot_token
+    client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
+    odd = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
+    for said in odd:
+        try:
+            answer = await client.api_call(name, json=said)
+        except SlackApiError as refused:
+            answer = refused.response  # type: ignore[assignment]
+        assert answer.status_code == 200
+        assert answer["ok"] is True or answer["error"]
 
 
 async def test_nonsense_is_answered_in_json(slack: FakeSlack, client: AsyncWebClient) -> None:

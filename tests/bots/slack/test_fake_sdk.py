@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+from slack_sdk.errors import SlackApiError
 from slack_sdk.models.blocks import ButtonElement, SectionBlock
 from slack_sdk.web.async_client import AsyncWebClient
 from slack_sdk.webhook.async_client import AsyncWebhookClient
@@ -79,6 +81,8 @@ async def test_history_is_newest_first_and_without_replies(
     await client.chat_postMessage(channel=general, text="last")
     found = await client.conversations_history(channel=general)
     assert [message["text"] for message in found["messages"]] == ["last", "broadcast", "top"]
+    with pytest.raises(SlackApiError, match="invalid_ts_oldest"):
+        await client.conversations_history(channel=general, oldest="yesterday")
     later = await client.conversations_history(channel=general, oldest=top["ts"])
     assert [message["text"] for message in later["messages"]] == ["last", "broadcast"]
 

@@ -28,12 +28,12 @@ async def by_socket(
     """Connect; `ping` is the seconds after which the SDK looks whether the socket lives."""
     handler = AsyncSocketModeHandler(app, slack.app_token, ping_interval=ping)
     before = slack.sockets.count
-    await handler.connect_async()
+    await handler.connect_async()  # type: ignore[no-untyped-call]
     try:
         await slack.sockets.wait(before + 1)
         yield handler
     finally:
-        await handler.close_async()
+        await handler.close_async()  # type: ignore[no-untyped-call]
 
 
 @asynccontextmanager
