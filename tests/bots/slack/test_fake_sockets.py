@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
@@ -9,6 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from tests.support.slack import FakeSlack
 from tests.support.slack.bolted import bolt_app, by_socket
 from tests.support.slack.sockets import SOCKETS_MOST
+from tests.support.waits import DEADLINE
 
 SOON = 0.05
 """Seconds in which the SDK notices that a socket is dead."""
@@ -111,6 +114,7 @@ async def test_an_envelope_on_a_cut_socket_comes_again(
         if len(seen) == 1:
             slack.sockets.drop()
 
-    async with by_socket(app, slack, SOON):
+    slack.courier.patience = 2 * DEADLINE
+    async with by_socket(app, slack, SOON), asyncio.timeout(DEADLINE):
         done = await slack.say(anna, general, "one", retries=1)
     assert (done.acked, done.attempts, len(seen), len(set(seen))) == (True, 2, 2, 1)
