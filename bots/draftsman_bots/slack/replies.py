@@ -73,6 +73,7 @@ def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply
 def _first_input(body: Mapping[str, Any]) -> str | None:
     """Return the input under which a modal shows an error, so that what was typed stays."""
     try:
-        return next((block for block in body["view"]["state"]["values"] if block), None)
+        values = body["view"]["state"]["values"]
+        return next((block for block in values if isinstance(block, str) and block), None)
     except (KeyError, TypeError):
         return None

@@ -76,8 +76,8 @@ def lacks(kind: Kind, body: Mapping[str, Any]) -> str | None:
 def _actions(found: Any) -> str | None:
     if not (isinstance(found, list) and found):
         return "actions"
-    whole = all(_name(_dict(one).get("action_id")) or _name(_dict(one).get("name")) for one in found)
-    return None if whole else "actions.action_id"
+    named = (_dict(one).get("action_id") or _dict(one).get("name") for one in found)
+    return None if all(map(_name, named)) else "actions.action_id"
 
 
 def _dict(value: Any) -> Mapping[str, Any]:
