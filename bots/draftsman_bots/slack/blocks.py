@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman_bots.slack.text import clamped, code, escape, escaped, pieces
+from draftsman_bots.slack.text import clamped, code, escape, escaped, fenceless, pieces
 
 Block = dict[str, Any]
 
@@ -32,7 +32,7 @@ def section(text: str) -> Block:
 
 def paragraphs(text: str, most: int = 4) -> list[Block]:
     """Return people's text in sections; what is beyond `most` of them is said to be cut."""
-    found = [section(piece) for piece in pieces(text) if piece.strip()]
+    found = [section(piece) for piece in pieces(fenceless(text)) if piece.strip()]
     return found if len(found) <= most else [*found[:most], context(CUT)]
 
 

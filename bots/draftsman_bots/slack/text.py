@@ -18,8 +18,7 @@ ENDS: Final = "…"
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _MEANT: Final = {"amp": "&", "lt": "<", "gt": ">"}
-_FENCE: Final = "`\u200b``"
-"""Three backticks that end no code block."""
+_FENCE: Final = re.compile("`{3,}")
 _LONGEST_CLUSTER: Final = 16
 """Code points of a grapheme: more marks on one letter than any writing has are let go of."""
 _ZWJ: Final = "\u200d"
@@ -72,10 +71,15 @@ def pieces(text: str, most: int = TEXT) -> Iterator[str]:
 
 def code(text: str, most: int = TEXT) -> str:
     """Return as much of a text as fits in a code block, which nothing in it can end."""
-    safe = visible(text).replace("```", _FENCE).strip("\n")
+    safe = fenceless(visible(text)).strip("\n")
     if safe.endswith("`"):
         safe += "\u200b"
     return f"```\n{_fit((escape(one) for one in graphemes(safe)), most - 8)}\n```"
+
+
+def fenceless(text: str) -> str:
+    """Return the text with no code block begun or ended in it: a cut one would swallow the rest."""
+    return _FENCE.sub(lambda match: "\u200b".join(match[0]), text)
 
 
 def link(url: str) -> str:
