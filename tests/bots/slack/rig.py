@@ -104,7 +104,7 @@ class Rig:
         """Return once health is red with these words."""
 
         async def look() -> bool:
-            return part in str(self.health.as_json()["problems"])
+            return part in "\n".join(self.health.as_json()["problems"].values())
 
         await until(look, f"the problem {part!r}")
 
