@@ -74,6 +74,14 @@ def event_key(event_id: str) -> str:
     return _key("ev", event_id)
 
 
+def message_ref(channel: str, ts: str) -> str:
+    """Return what a posted message is called in a Receipt: `C012/1700000000.000100`.
+
+    The channel is the one that Slack's reply names. A reply in its thread is found by it.
+    """
+    return f"{channel}/{ts}"
+
+
 def answer_action(choice: int) -> str:
     """Return the action id of the button of a choice, by number from 1."""
     return f"{ANSWER}:{choice}"

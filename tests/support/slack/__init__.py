@@ -4,10 +4,11 @@
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url)
         anna = slack.user("anna")
         general = slack.channel("general", [anna])
-        await slack.mention(anna, general, "fix the parser")
+        ack = await slack.mention(anna, general, "fix the parser")
 
-It refuses what Slack refuses, and misbehaves when it is told to (`slack.faults`, `slack.sockets`).
-Its time is the machine's, and `slack.later(seconds)` lets some pass.
+What people do returns the app's `Ack`. The fake refuses what Slack refuses, and misbehaves when it
+is told to (`slack.faults`, `slack.sockets`, and `How` something is delivered). Its time is the
+machine's, and `slack.later(seconds)` lets some pass.
 """
 
 from __future__ import annotations

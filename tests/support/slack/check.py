@@ -110,7 +110,7 @@ def _typed(
 
 def _shape(value: dict[str, Any], shape: Shape, path: str) -> Problems:
     known = shape.fields.keys() | ({"type"} if shape.typed else set())
-    for name in value.keys() - known:
+    for name in sorted(value.keys() - known):
         yield _at(f"invalid additional property: {name}", path)
     for name, spec in shape.fields.items():
         if value.get(name) is not None:
@@ -166,7 +166,7 @@ def _text(value: object, spec: Spec, path: str) -> Problems:
         yield _at("must be one of: " + ", ".join(spec.of), f"{path}/type")
         return
     extra = value.keys() - {"type", "text", "emoji" if kind == "plain_text" else "verbatim"}
-    for name in extra:
+    for name in sorted(extra):
         yield _at(f"invalid additional property: {name}", path)
     if value.get("text") is None:
         yield _at("missing required field: text", path)

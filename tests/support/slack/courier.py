@@ -26,9 +26,10 @@ PATIENCE: Final = 3.0
 class How(TypedDict, total=False):
     """How something is delivered.
 
-    `copies` of each go out at once, with a `new_event_id` each and a little difference, or in the
-    `same_envelope`; `reordered` sends the last first. `retries` more are sent while none is
-    acked. `extra` is put over the payload.
+    `copies` of each go out at once, with a `new_event_id` each, or in the `same_envelope`;
+    `reordered` sends the last first. `retries` more of each are sent while it is not acked;
+    `attempt` is the number of the first retry that is sent, when all before it were lost.
+    `extra` is put over the payload.
     """
 
     copies: int
@@ -36,6 +37,7 @@ class How(TypedDict, total=False):
     same_envelope: bool
     reordered: bool
     retries: int
+    attempt: int
     extra: Json
 
 
@@ -52,6 +54,7 @@ class Ack:
     body: Any = None
     seconds: float = 0.0
     payload: Json | None = None
+    kind: Kind = "events_api"
     headers: tuple[tuple[str, str], ...] = ()
     copies: tuple[Ack, ...] = ()
     attempts: int = 1
@@ -118,17 +121,17 @@ class Courier:
                 one["event_context"] = self._world.id("EC")
             if number and not how.get("same_envelope"):
                 envelope = str(uuid.uuid4())
-            made.append(Delivery(kind, one, envelope))
+            made.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
         return made
 
     async def _insist(self, delivery: Delivery, retries: int) -> Ack:
-        ack = await self.once(delivery)
+        first, ack = delivery.attempt, await self.once(delivery)
         while not ack.acked and delivery.attempt < retries:
             if ("x-slack-no-retry", "1") in ack.headers:
                 break
             delivery = replace(delivery, attempt=delivery.attempt + 1, envelope=str(uuid.uuid4()))
             ack = await self.once(delivery)
-        return replace(ack, attempts=delivery.attempt + 1)
+        return replace(ack, attempts=delivery.attempt - first + 1)
 
     async def once(self, delivery: Delivery) -> Ack:
         """Deliver once."""
@@ -138,7 +141,7 @@ class Courier:
         else:
             ack = await self._by_http(delivery)
         seconds = time.monotonic() - began
-        return replace(ack, seconds=seconds, payload=delivery.payload)
+        return replace(ack, seconds=seconds, payload=delivery.payload, kind=delivery.kind)
 
     async def _by_socket(self, delivery: Delivery) -> Ack:
         envelope: Json = {

@@ -1,138 +1,23 @@
-"""What people do in Slack, as methods of the fake: they write, press, choose, fill in and close."""
+"""What people press, choose and fill in, as methods of the fake."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Unpack
 
 from tests.support.slack import answers, payloads
-from tests.support.slack.courier import Ack, Courier, How
-from tests.support.slack.post import controls, put, remove
-from tests.support.slack.world import Channel, Hook, Json, View, World
+from tests.support.slack.courier import Ack, How
+from tests.support.slack.post import controls
+from tests.support.slack.talk import Talk
+from tests.support.slack.world import Channel, Hook, Json, View
 
 
-class Deeds:
-    """What a person can do. Ids are Slack's: U…, C…, V….
+class Deeds(Talk):
+    """What a person can do with controls, modals and shortcuts.
 
-    A person can only do what Slack shows: pressing a button that is not there is a LookupError of
-    the test. `text` is what Slack puts on the wire, so `&`, `<`, `>` of a person come escaped.
+    A person can only do what Slack shows: to press what is not there is a LookupError of the test.
     """
-
-    def __init__(self, world: World, courier: Courier) -> None:
-        self.world = world
-        self.courier = courier
-        self.subscribed = {
-            "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
-            "app_home_opened", "app_uninstalled", "tokens_revoked",
-        }  # fmt: skip
-        """The events of the manifest."""
-        self.complaints: list[str] = []
-        """What was wrong with the answers in the app's acks, as a person would see it."""
-
-    async def command(
-        self, user: str, channel: str, text: str, name: str = "/draftsman", **how: Unpack[How]
-    ) -> Ack:
-        """Type a slash command."""
-        place = self.world.channels[channel]
-        payload = payloads.command(self.world, user, place, name, text)
-        ack = await self.courier.deliver("slash_commands", payload, how=how)
-        for one in ack.copies:
-            if one.acked and one.body:
-                self.complaints += answers.to_command(self.world, user, place, one.body)
-        return ack
-
-    async def say(
-        self,
-        user: str,
-        channel: str,
-        text: str,
-        thread: str | None = None,
-        more: Json | None = None,
-        **how: Unpack[How],
-    ) -> Ack:
-        """Write a message; `more` goes into it: subtype, files, bot_id …
-
-        A message that mentions the bot comes twice, as Slack sends it: message and app_mention.
-        """
-        place = self.world.channels[channel]
-        person = self.world.users[user]
-        said: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
-        said |= {"team": person["team_id"], **(more or {})}
-        if place.kind != "im" and person["team_id"] != self.world.team:
-            said |= {"user_team": person["team_id"], "source_team": person["team_id"]}
-        message = put(self.world, place, said, thread)
-        events = [
-            payloads.event(self.world, payloads.spoken(place, message, kind), place.shared)
-            for kind in self._events(place, text)
-        ]
-        ack = await self.courier.deliver("events_api", *events, how=how)
-        return replace(ack, ts=message["ts"])
-
-    async def mention(
-        self, user: str, channel: str, text: str, thread: str | None = None, **how: Unpack[How]
-    ) -> Ack:
-        """Write a message that begins with the bot's name."""
-        return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **how)
-
-    def _events(self, place: Channel, text: str) -> Iterator[str]:
-        if self.world.bot_user not in place.members:
-            return
-        if f"message.{place.scope}" in self.subscribed:
-            yield "message"
-        mentioned = f"<@{self.world.bot_user}" in text and place.kind != "im"
-        if mentioned and "app_mention" in self.subscribed:
-            yield "app_mention"
-
-    async def edit(self, channel: str, ts: str, text: str, **how: Unpack[How]) -> Ack:
-        """Change a message of a person."""
-        message = self.world.channels[channel].messages[ts]
-        marks = {"user": message.get("user"), "ts": self.world.ts()}
-        return await self._change(channel, ts, {"text": text, "edited": marks}, how)
-
-    async def unfurl(self, channel: str, ts: str, **how: Unpack[How]) -> Ack:
-        """Let Slack put the preview of a link under a message."""
-        preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
-        return await self._change(channel, ts, preview, how)
-
-    async def _change(self, channel: str, ts: str, new: Json, how: How) -> Ack:
-        place = self.world.channels[channel]
-        before = copy.deepcopy(place.messages[ts])
-        place.messages[ts].update(new)
-        inner = payloads.changed(self.world, place, before, place.messages[ts])
-        return await self._tell(place, inner, how)
-
-    async def delete(self, channel: str, ts: str, **how: Unpack[How]) -> Ack:
-        """Delete a message, whoever wrote it."""
-        place = self.world.channels[channel]
-        before = place.messages[ts]
-        remove(place, ts)
-        return await self._tell(place, payloads.deleted(self.world, place, before), how)
-
-    async def _tell(self, place: Channel, inner: Json, how: How) -> Ack:
-        outer = payloads.event(self.world, inner, place.shared)
-        wanted = [outer] if "message" in self._events(place, "") else []
-        return await self.courier.deliver("events_api", *wanted, how=how)
-
-    async def open_home(self, user: str, **how: Unpack[How]) -> Ack:
-        """Open the bot's home tab."""
-        inner: Json = {
-            "type": "app_home_opened",
-            "user": user,
-            "channel": self.world.direct(user).id,
-            "tab": "home",
-            "event_ts": self.world.ts(),
-        }
-        if user in self.world.homes:
-            inner["view"] = copy.deepcopy(self.world.homes[user].said)
-        return await self.event(inner, **how)
-
-    async def event(self, inner: Json, **how: Unpack[How]) -> Ack:
-        """Let any event happen; an outer one is sent as it is."""
-        outer = inner if "event" in inner or "api_app_id" in inner else None
-        whole = payloads.event(self.world, inner) if outer is None else outer
-        return await self.courier.deliver("events_api", whole, how=how)
 
     async def interactive(self, payload: Json, **how: Unpack[How]) -> Ack:
         """Send any interaction, as it is."""
@@ -182,13 +67,30 @@ class Deeds:
         """Type into an external select of a message; return the options that the app offers."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
-        block, element = control(message.get("blocks", []), action_id)
-        payload = payloads.interaction(self.world, "block_suggestion", user)
-        payload |= payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
-        for name in ("response_url", "trigger_id", "state"):
-            payload.pop(name)
-        names = {"action_id": element["action_id"], "block_id": block["block_id"]}
-        ack = await self.interactive(payload | names | {"value": query}, **how)
+        where = payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
+        for name in ("response_url", "state"):
+            where.pop(name)
+        return await self._offered(user, message.get("blocks", []), action_id, query, where, how)
+
+    async def suggest_in_view(
+        self, user: str, view_id: str, action_id: str, query: str, **how: Unpack[How]
+    ) -> list[Json]:
+        """Type into an external select of a modal; return the options that the app offers."""
+        view = self._view(user, view_id)
+        where = {
+            "container": {"type": "view", "view_id": view_id},
+            "view": payloads.in_view(view, {}),
+        }
+        return await self._offered(user, view.said["blocks"], action_id, query, where, how)
+
+    async def _offered(
+        self, user: str, blocks: list[Json], action_id: str, query: str, where: Json, how: How
+    ) -> list[Json]:
+        block, element = control(blocks, action_id)
+        payload = payloads.interaction(self.world, "block_suggestion", user) | where
+        payload.pop("trigger_id")
+        payload |= {"action_id": element["action_id"], "block_id": block["block_id"]}
+        ack = await self.interactive(payload | {"value": query}, **how)
         found, problems = answers.to_suggestion(ack.body)
         self.complaints += problems
         return found

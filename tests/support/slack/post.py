@@ -22,7 +22,7 @@ def put(world: World, channel: Channel, message: Json, thread: str | None = None
         made["blocks"] = named(world, made["blocks"])
     parent = channel.messages.get(thread) if thread else None
     if parent is not None:
-        parent = channel.messages.get(parent.get("thread_ts", parent["ts"]), parent)
+        parent = channel.messages.get(str(parent.get("thread_ts")), parent)
         made["thread_ts"] = parent["ts"]
         _count(parent, made)
     channel.messages[made["ts"]] = made

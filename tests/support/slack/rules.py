@@ -104,7 +104,7 @@ BLOCKS: Final[dict[str, Shape]] = {
             dispatch_action=FLAG,
         )
     ),
-    "markdown": Shape(_block(text=string(MARKDOWN_MOST, need=True))),
+    "markdown": Shape(_block(text=string(need=True))),
     "rich_text": Shape(_block(elements=Spec("many", need=True, least=0, of=("*",)))),
     "video": Shape(
         _block(

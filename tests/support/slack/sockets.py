@@ -11,6 +11,7 @@ from typing import Any, Final
 from aiohttp import WSMsgType, web
 
 from tests.support.slack.world import Json, World
+from tests.support.waits import DEADLINE
 
 SOCKETS_MOST: Final = 10
 LIFE: Final = 18_060
@@ -55,9 +56,10 @@ class Sockets:
 
     async def wait(self, count: int = 1, opened: int = 0) -> None:
         """Return once exactly so many are open, and at least so many were in all."""
-        while self.count != count or self.opened < opened:
-            self._changed.clear()
-            await self._changed.wait()
+        async with asyncio.timeout(DEADLINE):
+            while self.count != count or self.opened < opened:
+                self._changed.clear()
+                await self._changed.wait()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Serve one socket until it ends."""
@@ -104,8 +106,8 @@ class Sockets:
         envelope = said.get("envelope_id", "")
         self.acks.append(envelope)
         for link in self._links:
-            if waiting := link.pending.get(envelope):
-                waiting.pop(0).set_result(said.get("payload"))
+            if waiting := [one for one in link.pending.get(envelope, []) if not one.done()]:
+                waiting[0].set_result(said.get("payload"))
                 return
 
     def _end(self, link: Link) -> None:
@@ -114,7 +116,8 @@ class Sockets:
         self._links.remove(link)
         for waiting in link.pending.values():
             for one in waiting:
-                one.set_result(NOTHING)
+                if not one.done():
+                    one.set_result(NOTHING)
         link.pending.clear()
         self._changed.set()
 

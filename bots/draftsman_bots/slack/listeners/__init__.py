@@ -12,3 +12,7 @@ if TYPE_CHECKING:
 
 def register(app: AsyncApp, desk: Desk) -> None:
     """Put every listener on the app."""
+    from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
+
+    for module in (commands, messages, actions, views, shortcuts, home):
+        module.register(app, desk)

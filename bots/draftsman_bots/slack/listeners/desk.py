@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from draftsman_bots.slack.listeners.aside import Aside
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
@@ -19,3 +21,5 @@ class Desk:
     rt: Runtime
     settings: SlackSettings
     client: AsyncWebClient
+    aside: Aside = field(default_factory=Aside)
+    """What is done beside; whoever stops waits for it with `aside.idle()`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import math
 
 from tests.support.slack.methods.registry import Args, method, need_scope, seen
 from tests.support.slack.post import in_channel, in_thread
@@ -54,10 +55,17 @@ def _page(args: Args, found: list[Json], first: Json | None = None) -> Json:
 
 
 def _between(args: Args, ts: str) -> bool:
-    oldest, latest = float(args.get("oldest", 0)), float(args.get("latest", "inf"))
+    oldest, latest = _time(args, "oldest", 0), _time(args, "latest", math.inf)
     if args.flag("inclusive"):
         return oldest <= float(ts) <= latest
     return oldest < float(ts) < latest
+
+
+def _time(args: Args, name: str, default: float) -> float:
+    try:
+        return float(args.get(name, default))
+    except ValueError:
+        raise Refused(f"invalid_ts_{name}") from None
 
 
 def _told(args: Args, message: Json) -> Json:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.slack.methods.chat import by_bot, message_blocks
+from tests.support.slack.check import message_blocks
+from tests.support.slack.methods.chat import by_bot
 from tests.support.slack.methods.registry import Args, method, postable
 from tests.support.slack.post import put
 from tests.support.slack.refused import Refused, wrong
