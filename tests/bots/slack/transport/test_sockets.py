@@ -8,8 +8,8 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman_bots.slack import sockets
-from tests.bots.slack.conftest import Jobs
-from tests.bots.slack.rig import ANNA, Rig, over_sockets
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig, over_sockets
 from tests.support.waits import until
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from draftsman.runtime import Runtime
 from draftsman.store.db import Database
 from draftsman_bots.slack import replies
-from tests.bots.slack.conftest import Jobs
-from tests.bots.slack.rig import ANNA, Rig
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig
 from tests.support.slack import Fault
 
 MODAL = {

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from draftsman.store.db import Connection, Database
-from tests.bots.slack.conftest import Jobs
-from tests.bots.slack.rig import ANNA, Rig
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig
 from tests.support.slack.courier import Delivery
 from tests.support.waits import wait_blocked
 

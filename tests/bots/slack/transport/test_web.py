@@ -10,8 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from tests.bots.slack.conftest import Jobs
-from tests.bots.slack.rig import ANNA, Rig
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig
 
 FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 JSON = {"Content-Type": "application/json"}
