@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from draftsman.handlers.registry import Handler
     from draftsman.loops.crew import Crew
     from draftsman.loops.dispatcher import Dispatcher
+    from draftsman.loops.mailroom import Mailroom
     from draftsman.ports import Channel
 
 
@@ -125,6 +126,14 @@ class Runtime:
         from draftsman.loops.dispatcher import Dispatcher
 
         return Dispatcher(self.deliver, channels, self.settings.notifications)
+
+    def mailroom(self, channels: Sequence[Channel]) -> Mailroom:
+        """Return what sends the deliveries of these channels in a process without a worker."""
+        from draftsman.loops.mailroom import Mailroom
+
+        listen = self.settings.listen_url
+        url = listen.get_secret_value() if listen else None
+        return Mailroom(self.dispatcher(channels), self.db, url)
 
     async def _revive(self) -> None:
         await asyncio.to_thread(_server(self.settings).revive)

@@ -1,4 +1,4 @@
-"""A fake Slack, the SDK's own client for it, and a real Bolt app on its sockets."""
+"""A fake Slack with the SDK's own client for it, and the bot over each of its ways in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import AsyncIterator
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.db import Connection, Database
+from draftsman_bots.slack.bot import patience
+from tests.bots.slack.rig import Rig, over_http, over_sockets
 from tests.support.slack import FakeSlack
 
 
@@ -33,3 +38,52 @@ def anna(slack: FakeSlack) -> str:
 def general(slack: FakeSlack, anna: str) -> str:
     """Give a channel with a person and the bot in it."""
     return slack.channel("general", [anna])
+
+
+@pytest.fixture
+async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtime]:
+    """Give the services as the process of the bots has them."""
+    settings = patience(settings)
+    db = Database(database_url, settings.database)
+    await db.open()
+    yield wire(settings, db, False)
+    await db.close()
+
+
+@pytest.fixture
+async def http(patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot that Slack reaches by HTTP."""
+    async with over_http(patient) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def socket(patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot with two Socket Mode connections."""
+    async with over_sockets(patient) as rig:
+        yield rig
+
+
+@pytest.fixture(params=["http", "socket"])
+async def either(request: pytest.FixtureRequest, patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot by each of the two ways."""
+    async with (over_http if request.param == "http" else over_sockets)(patient) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def jobs(conn: Connection) -> Jobs:
+    """Give what counts the jobs that there are."""
+    return Jobs(conn)
+
+
+class Jobs:
+    """The jobs of the test's database."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    async def texts(self) -> list[str]:
+        """Return what each asks for, oldest first."""
+        cursor = await self._conn.execute("SELECT ticket_text FROM draftsman.jobs ORDER BY number")
+        return [text for (text,) in await cursor.fetchall()]
