@@ -92,7 +92,7 @@ class Rig:
 
     def outcomes(self) -> dict[str, float]:
         """Return how many requests ended how."""
-        found = {}
+        found: dict[str, float] = {}
         for metric in self.health.registry.collect():
             for sample in metric.samples:
                 if sample.name == "draftsman_slack_requests_total":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -84,7 +85,11 @@ async def test_case_18_a_request_that_is_replayed(http: Rig, jobs: Jobs) -> None
 
 
 async def test_case_61_an_org_install_names_no_team(either: Rig, jobs: Jobs) -> None:
-    outer = {"team_id": None, "enterprise_id": "E111", "is_enterprise_install": True}
+    outer: dict[str, Any] = {
+        "team_id": None,
+        "enterprise_id": "E111",
+        "is_enterprise_install": True,
+    }
     outer["authorizations"] = [
         {"enterprise_id": "E111", "team_id": None, "is_enterprise_install": True}
     ]
