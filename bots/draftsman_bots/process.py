@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import logging
 import os
-from typing import Final
 
 from draftsman import migrate
 from draftsman.process import told
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 from draftsman_bots.slack import tokens
+from draftsman_bots.slack.bot import patience
 from draftsman_bots.slack.service import Service
 
-STATEMENT: Final = 2.2
-"""Seconds that a statement may take at most: who waits for its answer is a person."""
 _log = logging.getLogger(__name__)
 
 
@@ -25,7 +23,7 @@ async def run_bots(settings: Settings, *, parent: int | None = None) -> int:
     """
     assert settings.slack is not None  # noqa: S101 - the command refuses without
     known = tokens.read(settings.slack)
-    async with open_runtime(_patience(settings)) as rt:
+    async with open_runtime(patience(settings)) as rt:
         if newer := await migrate.ready(rt.db.url):
             _log.warning("the database has %s, which this version does not know; going on", newer)
         service = Service(rt, settings.slack, known)
@@ -41,13 +39,3 @@ async def run_bots(settings: Settings, *, parent: int | None = None) -> int:
             await service.run()
     _log.info("bots stopped")
     return 0
-
-
-def _patience(settings: Settings) -> Settings:
-    """Return the settings with statements that end before Slack stops waiting.
-
-    What the server gave up was not done, which nobody could say of what was merely not waited for.
-    """
-    most = min(settings.database.statement_timeout, STATEMENT)
-    database = settings.database.model_copy(update={"statement_timeout": most})
-    return settings.model_copy(update={"database": database})

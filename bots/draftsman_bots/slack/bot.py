@@ -19,6 +19,7 @@ from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman.settings import Settings
 from draftsman_bots.slack import events, replies, shape
 from draftsman_bots.slack.identity import NETWORK, Identity
 from draftsman_bots.slack.replies import Reply
@@ -34,13 +35,25 @@ DEADLINE: Final = 2.5
 """Seconds until an answer goes out whatever happens; Slack waits for three."""
 WORK: Final = 2.2
 """Of these, those that a listener has: what is left is for taking back what it began."""
+STATEMENT: Final = 2.2
+"""Seconds after which the database ends a statement of this process by itself."""
 _ERROR: Final = "draftsman_error"
 _BEGUN: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
 _bolt = logging.getLogger("slack_bolt.draftsman")
-_bolt.setLevel(logging.WARNING)  # below, Bolt formats every payload, whether it is shown or not
+_bolt.setLevel(logging.ERROR)  # below, Bolt formats payloads, and warns of what is on purpose here
 
 Register = Callable[["AsyncApp"], None]
+
+
+def patience(settings: Settings) -> Settings:
+    """Return the settings with statements that end before Slack stops waiting.
+
+    What the server gave up was not done, which nobody could say of what was merely not waited for.
+    """
+    most = min(settings.database.statement_timeout, STATEMENT)
+    database = settings.database.model_copy(update={"statement_timeout": most})
+    return settings.model_copy(update={"database": database})
 
 
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:

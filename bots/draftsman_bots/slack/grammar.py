@@ -94,7 +94,9 @@ def _request(mode: str, text: str) -> Request | Unclear:
     plain = text
     while match := _OPTION.match(plain):
         name = match[1].lower()
-        value, plain = _value(plain[match.end() :])
+        rest = plain[match.end() :]
+        empty = match[0].endswith("=") and not rest[:1].strip()
+        value, plain = ("", rest) if empty else _value(rest)
         if why := _wrong(name, value, options):
             return Unclear(text, why)
         options[name] = value

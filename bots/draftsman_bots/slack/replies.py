@@ -73,7 +73,8 @@ def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply
 def _first_input(body: Mapping[str, Any]) -> str | None:
     """Return the input under which a modal shows an error, so that what was typed stays."""
     try:
-        values = body["view"]["state"]["values"]
-        return next((block for block in values if isinstance(block, str) and block), None)
+        blocks = [one for one in body["view"]["blocks"] if one["type"] == "input"]
+        found = blocks[0]["block_id"] if blocks else None
     except (KeyError, TypeError):
         return None
+    return found if isinstance(found, str) else None

@@ -13,6 +13,7 @@ import json
 import logging
 import random
 import time
+from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -38,6 +39,8 @@ STEADY: Final = 5.0
 """Seconds after which a connection counts as a good one, and the next is dialled at once."""
 LINGER: Final = 30.0
 """Seconds that a connection is still read after Slack announced its end; it says 10 itself."""
+UNDER_WAY: Final = 1.0
+"""Seconds for which an old connection is still read when the new one is there."""
 AT_ONCE: Final = 2000
 """Envelopes that are answered at the same time; then the sockets are not read."""
 LARGEST: Final = 4 * 1024 * 1024
@@ -48,6 +51,7 @@ HOPELESS: Final = {
     "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets): is"
     " another draftsman, or a test of one, running with its app_token?",
 }
+Task = asyncio.Task[None]
 _log = logging.getLogger(__name__)
 
 
@@ -70,8 +74,8 @@ class Sockets:
         self._health = health
         self._ping = ping
         self._open = 0
-        self._work: set[asyncio.Task[None]] = set()
-        self._readers: set[asyncio.Task[None]] = set()
+        self._work: set[Task] = set()
+        self._readers: set[Task] = set()
 
     async def run(self) -> None:
         """Keep the connections until stopped; then answer what came and hang up."""
@@ -89,7 +93,9 @@ class Sockets:
     async def _keep(self, session: aiohttp.ClientSession, number: int) -> None:
         """Keep one connection, dialling again whenever it is about to end or ended."""
         problem, failures = f"socket {number + 1}", 0
+        line: Line | None = None
         while not self.stop:
+            before = line
             try:
                 line = await self._dial(session)
             except (SlackApiError, *NETWORK) as error:
@@ -97,9 +103,7 @@ class Sockets:
                 failures += 1
                 await self.stop.wait(delay)
                 continue
-            end = asyncio.create_task(self._read(line, problem))
-            self._readers.add(end)
-            end.add_done_callback(self._readers.discard)
+            end = self._beside(self._read(line, problem, before), self._readers)
             began = time.monotonic()
             ending = await self._until_over(line, end)
             lived = line.greeted and time.monotonic() - began > STEADY
@@ -111,7 +115,7 @@ class Sockets:
             elif failures:
                 await self.stop.wait(_delay(failures - 1))
 
-    async def _until_over(self, line: Line, end: asyncio.Task[None]) -> str:
+    async def _until_over(self, line: Line, end: Task) -> str:
         """Wait until the connection ended, or its end was announced; return Slack's reason."""
         told = asyncio.create_task(line.announced.wait())
         stop = asyncio.create_task(self.stop.wait(float("inf")))
@@ -148,8 +152,11 @@ class Sockets:
         self._health.problem(problem, text)
         return SWITCHED_OFF if code in HOPELESS else max(_delay(failures), AGAIN[3])
 
-    async def _read(self, line: Line, problem: str) -> None:
-        """Take envelopes until the connection ends, or long enough after that was announced."""
+    async def _read(self, line: Line, problem: str, before: Line | None) -> None:
+        """Take envelopes until the connection ends, or long enough after that was announced.
+
+        As soon as Slack greets on it, the one before it is let go.
+        """
         counted = False
         try:
             while (text := await line.receive()) is not None:
@@ -158,6 +165,8 @@ class Sockets:
                     counted = True
                     self._count(+1)
                     self._health.clear(problem)
+                    if before is not None:
+                        self._beside(before.let_go(), self._readers)
         finally:
             if counted:
                 self._count(-1)
@@ -170,9 +179,15 @@ class Sockets:
             return
         if len(self._work) >= AT_ONCE:
             await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
-        task = asyncio.create_task(self._answer(line, envelope))
-        self._work.add(task)
-        task.add_done_callback(self._work.discard)
+        task = self._beside(self._answer(line, envelope), self._work)
+        line.answering.add(task)
+        task.add_done_callback(line.answering.discard)
+
+    def _beside(self, work: Coroutine[Any, Any, None], kept: set[Task]) -> Task:
+        task = asyncio.create_task(work)
+        kept.add(task)
+        task.add_done_callback(kept.discard)
+        return task
 
     async def _answer(self, line: Line, envelope: dict[str, Any]) -> None:
         retry = envelope.get("retry_attempt")
@@ -203,7 +218,16 @@ class Line:
         self.greeted = False
         self.announced = asyncio.Event()
         self.reason = ""
+        self.answering: set[Task] = set()
         self._until: float | None = None
+
+    async def let_go(self) -> None:
+        """Hang up when what came, or is coming, through it is answered; safe after its end."""
+        await asyncio.sleep(UNDER_WAY)
+        if self.answering:
+            await asyncio.wait(self.answering, timeout=DEADLINE)
+        with contextlib.suppress(Exception):
+            await self.ws.close()
 
     async def receive(self) -> str | None:
         """Return the next text, or None at the end."""

@@ -13,6 +13,8 @@ from draftsman.store.queries import load
 _Q = load("threads")
 MOST: Final = 20
 """Jobs of one thread that are looked at."""
+WAITING: Final = 100
+"""Open questions among which those of a channel are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +32,8 @@ async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
 
 
 async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:
-    """Return job and ordinal of what was asked in a Slack channel lately, and is open."""
-    params = {"target": channel, "seconds": seconds, "limit": MOST}
+    """Return job and ordinal of what the newest jobs asked in a Slack channel, and is open."""
+    params = {"target": channel, "seconds": seconds, "limit": WAITING}
     return [(row[0], row[1]) for row in await rows(conn, _Q["asked_in"], params)]
 
 

@@ -15,15 +15,18 @@ SELECT job, max(question) AS question
  ORDER BY job DESC
  LIMIT %(limit)s
 
--- Questions that wait in a channel, asked there less than so many seconds ago.
+-- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
 -- name: asked_in
-SELECT DISTINCT q.job, q.ordinal
-  FROM draftsman.job_questions q
-  JOIN draftsman.job_targets t ON t.job = q.job
- WHERE q.status = 'open' AND q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
-   AND t.channel = 'slack' AND t.target = %(target)s
+SELECT q.job, q.ordinal
+  FROM (SELECT job, ordinal, asked_at
+          FROM draftsman.job_questions
+         WHERE status = 'open'
+         ORDER BY job DESC
+         LIMIT %(limit)s) q
+ WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
+   AND EXISTS (SELECT FROM draftsman.job_targets t
+                WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s)
  ORDER BY q.job DESC
- LIMIT %(limit)s
 
 -- The job's lock is held. Once for what the channel calls it.
 -- name: remark

@@ -123,5 +123,3 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         await desk.aside.idle()
         await courier.bot.close()
         assert slack.complaints == []
-
-

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.errors import NotFound
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
 
@@ -134,14 +137,16 @@ async def test_a_gate_is_decided_by_command_by_those_who_may(bench: Bench) -> No
 async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) -> None:
     ack = await bench.slack.command(OLGA, bench.general, "link")
     code = ack.body["text"].split("people link ")[1].split("`")[0]
-    olga = bench.rt.policy.people["olga"]
-    actor = bench.rt.policy.resolve(bench.make.owner)
-    assert olga.ids
-    from draftsman.domain.actor import Actor
-    from draftsman.domain.job import Source
-
-    linked = await bench.rt.people.link(code.lower(), Actor(Source.CLI, "olga", "Olga"))
-    assert (linked.external_id, linked.person, actor.owner) == (OLGA, "olga", True)
+    olga = Actor(Source.CLI, "olga", "Olga")
+    linked = await bench.rt.people.link(code.lower(), olga)
+    assert (linked.external_id, linked.person, linked.linked_by) == (OLGA, "olga", "cli:olga")
     question, _ = await bench.asked()
     ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
     assert ack.body["text"] == f"D-{question.job} is canceled."
+    with pytest.raises(NotFound, match="was used"):
+        await bench.rt.people.link(code, olga)
+
+
+async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
+    ack = await bench.slack.command(ANNA, bench.general, "link")
+    assert ack.body["text"] == "the configuration says who you are already: anna"
