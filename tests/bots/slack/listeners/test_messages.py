@@ -258,7 +258,7 @@ async def test_case_35_a_file_is_no_answer(bench: Bench) -> None:
 
 async def test_case_62_a_stranger_is_refused(bench: Bench) -> None:
     shared = bench.slack.channel("shared", [], shared=True)
-    eve = bench.slack.user("eve", id="U-EVE", team="T0ELSEWHERE")
+    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
     await bench.slack.mention(eve, shared, "fix it")
     (said,) = await bench.whispered(eve, shared)
