@@ -7,6 +7,7 @@ from typing import Protocol
 
 from draftsman.domain.delivery import ChannelName, Ended, File, Limit, Message
 from draftsman.domain.run import Lease
+from draftsman.errors import Failure
 
 
 class Channel(Protocol):
@@ -14,8 +15,9 @@ class Channel(Protocol):
 
     A call returns how it ended and raises nothing: a Receipt, an Unknown when it may have arrived,
     or a Failure, translated from the foreign error, when it did not. `Failure.retry_after` closes
-    the bucket of the message for everybody for so long; a copy to edit that is gone has the code
-    `copy_gone`. A call ends by itself within the configured `timeout`.
+    a bucket for everybody for so long; a copy to edit that is gone has the code `copy_gone`, a
+    target that nothing reaches `target_gone`. A call ends by itself within the configured
+    `timeout`.
     """
 
     name: ChannelName
@@ -24,8 +26,8 @@ class Channel(Protocol):
         """Return the buckets that sending this message takes from, of its account and method."""
         ...
 
-    def bucket(self, message: Message) -> str:
-        """Return the bucket that a `retry_after` closes: a method's, a target's, an account's."""
+    def bucket(self, message: Message, failure: Failure) -> str:
+        """Return the bucket that its `retry_after` closes: a method's, a target's, an account's."""
         ...
 
     async def send(self, message: Message) -> Ended:

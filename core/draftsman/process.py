@@ -7,7 +7,7 @@ import contextlib
 import logging
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 from draftsman import migrate
@@ -40,19 +40,18 @@ async def run_worker(
         if newer := await migrate.ready(runtime.db.url):
             _log.warning("the database has %s, which this version does not know; going on", newer)
         crew = runtime.crew(handlers, queues=queues, slots=slots, leader=leader)
-        watch = asyncio.create_task(_watch(parent, crew.shut_down)) if parent else None
-        with _signals(crew.shut_down):
+        async with told(crew.shut_down, parent):
             await crew.run()
-        if watch is not None:
-            watch.cancel()
     if crew.worker.running:  # they swallow their cancellation, and would be waited for for ever
         _log.error("%s handlers do not end; exiting without them", len(crew.worker.running))
         os._exit(1)
     return 0
 
 
-@contextlib.contextmanager
-def _signals(handle: Callable[[str], None]) -> Iterator[None]:
+@contextlib.asynccontextmanager
+async def told(handle: Callable[[str], None], parent: int | None = None) -> AsyncIterator[None]:
+    """Call `handle` with why this process is to end: a signal, or the end of `parent`."""
+    watch = asyncio.create_task(_watch(parent, handle)) if parent else None
     loop = asyncio.get_running_loop()
     for number in SIGNALS:
         loop.add_signal_handler(number, handle, signal.Signals(number).name)
@@ -61,6 +60,8 @@ def _signals(handle: Callable[[str], None]) -> Iterator[None]:
     finally:
         for number in SIGNALS:
             loop.remove_signal_handler(number)
+        if watch is not None:
+            watch.cancel()
 
 
 async def _watch(parent: int, handle: Callable[[str], None]) -> None:

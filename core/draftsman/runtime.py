@@ -33,11 +33,13 @@ from draftsman.services.inspect import Inspect
 from draftsman.services.intake import Intake
 from draftsman.services.operate import Operate
 from draftsman.services.outbox import Outbox
+from draftsman.services.people import People
 from draftsman.services.questions import Questions
 from draftsman.services.remind import Reminders
 from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
+from draftsman.services.threads import Threads
 from draftsman.settings import Settings
 from draftsman.store.db import Database
 
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from draftsman.handlers.registry import Handler
     from draftsman.loops.crew import Crew
     from draftsman.loops.dispatcher import Dispatcher
+    from draftsman.loops.mailroom import Mailroom
     from draftsman.ports import Channel
 
 
@@ -69,6 +72,8 @@ class Runtime:
     retries: Retries
     outbox: Outbox
     deliver: Deliver
+    threads: Threads
+    people: People
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -125,6 +130,14 @@ class Runtime:
         from draftsman.loops.dispatcher import Dispatcher
 
         return Dispatcher(self.deliver, channels, self.settings.notifications)
+
+    def mailroom(self, channels: Sequence[Channel]) -> Mailroom:
+        """Return what sends the deliveries of these channels in a process without a worker."""
+        from draftsman.loops.mailroom import Mailroom
+
+        listen = self.settings.listen_url
+        url = listen.get_secret_value() if listen else None
+        return Mailroom(self.dispatcher(channels), self.db, url)
 
     async def _revive(self) -> None:
         await asyncio.to_thread(_server(self.settings).revive)
@@ -246,5 +259,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         archives,
         Retries(db, operate),
         Outbox(db, people, told),
-        Deliver(db, settings.notifications, fallback),
+        Deliver(db, settings.notifications, fallback, people),
+        Threads(db),
+        People(db, people, login() if embedded else None),
     )

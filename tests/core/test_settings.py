@@ -253,3 +253,41 @@ def test_root_keeps_its_data_with_the_system_and_a_user_at_home(
     assert load().data_dir == Path("/var/lib/draftsman")
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert load().data_dir.is_relative_to(home)
+
+
+class TestSlack:
+    SOCKET = '[slack]\nbot_token = { env = "B" }\napp_token = { env = "A" }\n'
+
+    def test_socket_mode_is_the_default_and_serves_nothing(self, write: Write) -> None:
+        slack = load(write(self.SOCKET)).slack
+        assert slack is not None
+        assert (slack.mode, slack.address, slack.api_url) == (
+            "socket",
+            None,
+            "https://slack.com/api/",
+        )
+
+    def test_http_is_served_on_a_port_of_its_own(self, write: Write) -> None:
+        text = '[slack]\nmode = "http"\nbot_token = { env = "B" }\nsigning_secret = { env = "S" }\n'
+        slack = load(write(text)).slack
+        assert slack is not None
+        assert slack.address == ("127.0.0.1", 3000)
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ('bot_token = { env = "B" }', 'mode "socket" needs app_token'),
+            ('mode = "http"\nbot_token = { env = "B" }', 'mode "http" needs signing_secret'),
+            ('bot_token = "xoxb-1-abcdefgh"', 'slack.bot_token: say where it is, { env = "NAME" }'),
+            ("channels = ['general']", "slack.channels.0 is 'general'"),
+            ("listen = '3000'", "slack.listen is '3000'"),
+            ("listen = 'localhost:70000'", "a port is 0 to 65535"),
+            ("command = 'draftsman'", "slack.command is 'draftsman'"),
+            ("api_url = 'slack.com'", "slack.api_url: give a URL"),
+        ],
+    )
+    def test_what_is_wrong_is_said_in_a_line(self, write: Write, text: str, words: str) -> None:
+        keys = "" if "bot_token" in text else self.SOCKET.removeprefix("[slack]\n")
+        said = _refusal(write(f"[slack]\n{keys}{text}\n"))
+        assert words in said
+        assert "abcdefgh" not in said

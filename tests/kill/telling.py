@@ -32,7 +32,7 @@ class Account:
     def limits(self, message: Message) -> Sequence[Limit]:
         return [Limit("slack#post", 0.001, 100)]
 
-    def bucket(self, message: Message) -> str:
+    def bucket(self, message: Message, failure: Failure) -> str:
         return f"slack:{message.target}"
 
     async def send(self, message: Message) -> Ended:

@@ -1,4 +1,4 @@
-"""Ten thousand deliveries through a proxy that fails, with dispatchers killed now and then.
+"""Ten thousand deliveries to a chat, and to Slack, that fail; dispatchers are killed meanwhile.
 
 Needs nothing but the embedded server; takes a few minutes.
 """
@@ -11,9 +11,9 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
-from tests.core.outbox.storm import Storm
+from tests.bots.slack.storm import SlackSky
+from tests.core.outbox.storm import ChatSky, Sky, Storm
 from tests.factories import Factory
-from tests.support.chat import FATES
 
 JOBS, NOTICES, KILLS = 500, 20, 20
 
@@ -22,19 +22,29 @@ JOBS, NOTICES, KILLS = 500, 20, 20
 async def test_ten_thousand_are_each_visible_once_and_in_order(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
+    await endure(ChatSky(seed=2, channels=50), make, rt, conn, record_property)
+
+
+@pytest.mark.timeout(3600)
+async def test_ten_thousand_are_each_visible_once_and_in_order_in_slack(
+    make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
+) -> None:
+    await endure(SlackSky(seed=2, channels=200), make, rt, conn, record_property)
+
+
+async def endure(
+    sky: Sky,
+    make: Factory,
+    rt: Runtime,
+    conn: Connection,
+    record_property: Callable[[str, object], None],
+) -> None:
     storm = Storm(
-        jobs=JOBS,
-        notices=NOTICES,
-        processes=2,
-        kills=KILLS,
-        seed=2,
-        deadline=3000,
-        channels=50,
-        timeout=5,
+        sky, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
     )
-    proxy = await storm.rage(make, conn)
+    await storm.rage(make, conn)
     kinds = await storm.check(rt, conn)
-    assert set(proxy.fates) == set(FATES), "not every fault struck"
+    assert set(sky.fates) == sky.known, "not every fault struck"
     assert storm.killed == KILLS
-    record_property("faults", dict(proxy.fates))
+    record_property("faults", dict(sky.fates))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

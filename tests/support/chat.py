@@ -119,7 +119,7 @@ class ChatChannel:
         """Take from the account, if it has a limit."""
         return () if self._rate is None else (Limit("slack#post", 1 / self._rate, 2),)
 
-    def bucket(self, message: Message) -> str:
+    def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket of the target."""
         return f"{self.name}:{message.target}"
 

@@ -35,7 +35,7 @@ class LogChannel:
         """Take from no bucket."""
         return ()
 
-    def bucket(self, message: Message) -> str:
+    def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket of the file."""
         return str(self.name)
 

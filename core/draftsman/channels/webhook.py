@@ -48,7 +48,7 @@ class WebhookChannel:
         """Take from no bucket: an endpoint that has enough says 429."""
         return ()
 
-    def bucket(self, message: Message) -> str:
+    def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket of the endpoint."""
         return f"{self.name}:{message.target}"
 

@@ -12,12 +12,15 @@ from uuid import UUID
 
 from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.job import Status
+from draftsman.domain.policy import Person
 from draftsman.domain.question import Question
 from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy, app_delay
 from draftsman.errors import Failure
 
 COPY_GONE: Final = "copy_gone"
 """Code of a Failure to edit what somebody deleted."""
+TARGET_GONE: Final = "target_gone"
+"""Code of a Failure at a target where nothing can be said any more."""
 
 
 class ChannelName(StrEnum):
@@ -87,9 +90,10 @@ class Subject:
 class Message:
     """What a channel sends. It renders it in its own way, with the marker where it can find it.
 
-    `root` is the reference of the job's first message at this target, for what belongs under it;
+    `root` is the reference of the job's status message at this target, for what belongs under it;
     `edits` that of the copy to rewrite; `thread` what the target named. `payload` is what a service
-    said: `text` of a notice, and `to` whom alone, if so; `name` of a file.
+    said: `text` of a notice, and `to` whom alone, if so; `name` of a file. `asked` are the people
+    whom a question is for: who may decide a gate, or answer because it is theirs.
     """
 
     marker: str
@@ -103,6 +107,7 @@ class Message:
     edits: str | None = None
     question: Question | None = None
     payload: dict[str, Any] | None = None
+    asked: tuple[Person, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +129,13 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """It is there; `ref` is the channel's own name of the copy, by which it can be rewritten."""
+    """It is there; `ref` is the channel's own name of the copy, by which it can be rewritten.
+
+    `absent` are targets of people who were asked and cannot see it there: each gets a copy.
+    """
 
     ref: str
+    absent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ class Verb(StrEnum):
     SWEEP = "sweep"
     RESTORE = "restore"
     REDELIVER = "redeliver"
+    UNLINK = "unlink"
 
 
 _ROLE = {
@@ -39,8 +40,9 @@ _ROLE = {
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
+    Verb.UNLINK: "operator",
 }
-_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND})
+_OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """What the invoker of a job may do to it without the role."""
 
 

@@ -51,7 +51,7 @@ class Crew:
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
         self.dispatcher = dispatcher
-        self.ear = Ear(self.worker, db, listen, self._presence.hold, dispatcher.wake)
+        self.ear = Ear(db, listen, self._hear, self._presence.hold)
         self.heart = Heart(
             self.worker, settings.worker, self._presence.register, lambda: self.ear.holding
         )
@@ -82,6 +82,18 @@ class Crew:
         _log.info("worker %s stopped", self.id)
         if broken := [end for end in ends if isinstance(end, Exception)]:
             raise broken[0]
+
+    def _hear(self, channel: str, payload: str) -> None:
+        match channel:
+            case "":
+                self.worker.wake()
+                self.dispatcher.wake()
+            case "draftsman_jobs":
+                self.worker.tell()
+            case "draftsman_deliveries":
+                self.dispatcher.wake(payload)
+            case _ if payload.isdigit():
+                self.worker.cancel(int(payload))
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """Stop the worker when a part of it broke: without a heart its runs would be lost."""

@@ -1,4 +1,4 @@
-"""The worker's ear: notifications that save a wait. Polling is the truth; this is a hint."""
+"""A process's ear: notifications that save a wait. Polling is the truth; this is a hint."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Final
 
 from draftsman.errors import DatabaseUnreachable
 from draftsman.loops.loop import Stop
-from draftsman.loops.worker import Worker
 from draftsman.store.db import Connection, Database, translated
 from draftsman.store.notify import listen, notifications
 
@@ -18,24 +17,26 @@ RECONNECT: Final = 2.0
 
 
 class Ear:
-    """Keeps one session connection: it carries the notifications and the worker's lock."""
+    """Keeps one session connection, which carries the notifications, and a worker's lock.
+
+    `hear` gets each notification, its channel and its payload; two empty texts say that it listens
+    from now on, and that what came before was not heard.
+    """
 
     def __init__(
         self,
-        worker: Worker,
         db: Database,
         url: str | None,
-        hold: Callable[[Connection], Awaitable[None]],
-        deliver: Callable[[str], None],
+        hear: Callable[[str, str], None],
+        hold: Callable[[Connection], Awaitable[None]] | None = None,
     ) -> None:
         self.stop = Stop()
         self.holding = False
         """Whether the session lock speaks for the worker."""
-        self._worker = worker
         self._db = db
         self._url = url
+        self._hear = hear
         self._hold = hold
-        self._deliver = deliver
 
     async def run(self) -> None:
         """Listen until stopped; connect again when the connection goes."""
@@ -55,20 +56,12 @@ class Ear:
         connection = await self._db.dedicated(self._url)
         try:
             with translated():
-                await self._hold(connection)
-                self.holding = True
+                if self._hold is not None:
+                    await self._hold(connection)
+                    self.holding = True
                 await listen(connection)
-                self._worker.wake()
-                self._deliver("")
+                self._hear("", "")
                 async for channel, payload in notifications(connection):
                     self._hear(channel, payload)
         finally:
             await connection.close()
-
-    def _hear(self, channel: str, payload: str) -> None:
-        if channel == "draftsman_jobs":
-            self._worker.tell()
-        elif channel == "draftsman_deliveries":
-            self._deliver(payload)
-        elif payload.isdigit():
-            self._worker.cancel(int(payload))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Final
 
+from draftsman.domain.attachment import CHATS, content, wholes
 from draftsman.domain.delivery import (
     ASKING,
     COPY_GONE,
+    TARGET_GONE,
     ChannelName,
     Claimed,
     DeliveryKind,
@@ -24,23 +26,27 @@ from draftsman.domain.delivery import (
     Moot,
     Outcome,
     Receipt,
-    Subject,
     Unknown,
     conclude,
 )
-from draftsman.domain.job import Status
-from draftsman.domain.question import Question, QuestionStatus
+from draftsman.domain.policy import Policy
+from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy
 from draftsman.domain.target import Target
 from draftsman.domain.wording import plain
 from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.ports import Channel
+from draftsman.services.message import linked, message_of, requester
 from draftsman.settings import NotificationSettings
 from draftsman.store import deliveries as store
 from draftsman.store import progress, questions
 from draftsman.store.db import Connection, Database
 
+FOLLOWED: Final = frozenset(
+    {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
+)
+"""Kinds that may need files beside them, or copies for others."""
 _log = logging.getLogger(__name__)
 
 
@@ -48,9 +54,14 @@ class Deliver:
     """Claims deliveries, sends them, and writes how that ended."""
 
     def __init__(
-        self, db: Database, settings: NotificationSettings, fallback: Target | None
+        self,
+        db: Database,
+        settings: NotificationSettings,
+        fallback: Target | None,
+        policy: Policy,
     ) -> None:
         self._db = db
+        self._policy = policy
         self._lease = settings.lease
         self._fallback = fallback
         self._limits = RetryPolicy(
@@ -86,10 +97,12 @@ class Deliver:
         """
         async with self._db.connection() as conn:
             facts = await store.facts(conn, item.seq)
-            question = None
+            question, policy = None, self._policy
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-        message = message_of(item, facts, question)
+            if item.kind in ASKING:
+                policy = await linked(conn, policy, item.channel)
+        message = message_of(item, facts, question, policy)
         if item.in_doubt and (found := await channel.find(message)) is not None:
             return found
         if item.kind in ASKING and question and question.status is not QuestionStatus.OPEN:
@@ -117,7 +130,11 @@ class Deliver:
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
             await store.lock(conn, item.job)
-            return await store.finish(conn, item, end, self._fallback)
+            fallback = await self._instead(conn, item, outcome)
+            written = await store.finish(conn, item, end, fallback)
+            if isinstance(outcome, Receipt) and written is not None:
+                await self._follow(conn, item, outcome)
+            return written
 
         written = await self._db.arrow(work)
         if written is None:
@@ -128,22 +145,44 @@ class Deliver:
             await self._mourn(item, end, instead)
         return status
 
+    async def _instead(self, conn: Connection, item: Claimed, outcome: Outcome) -> Target | None:
+        """Return where it is said instead: to who asked for the job, if the place is gone."""
+        gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE
+        if not gone or item.channel not in CHATS:
+            return self._fallback
+        facts = await store.facts(conn, item.seq)
+        policy = await linked(conn, self._policy, item.channel)
+        person = requester(policy, facts.invoker_id, item.channel)
+        if person is None or person == item.target:
+            return self._fallback
+        return Target(item.channel, person)
+
+    async def _follow(self, conn: Connection, item: Claimed, sent: Receipt) -> None:
+        """Write what belongs to it: its files, and a copy for those asked who cannot see it."""
+        if item.channel not in CHATS or item.kind not in FOLLOWED:
+            return
+        facts = await store.facts(conn, item.seq)
+        question = None
+        if item.question is not None:
+            question = await questions.get(conn, item.job, item.question)
+        message = message_of(item, facts, question, self._policy)
+        await store.attach(conn, item.seq, wholes(message))
+        if sent.absent:
+            await store.copy_to(conn, item.seq, sent.absent)
+
     async def _copy(self, message: Message, facts: store.Facts, channel: Channel) -> Outcome:
         """Return where the copy is that is to be rewritten; Moot where nobody can see one."""
         if facts.copy_ref is not None:
             return Receipt(facts.copy_ref)
         if not facts.copy_in_doubt or facts.copy_kind is None:
             return Moot()
-        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind)
+        when = facts.copy_created_at or message.created_at
+        copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind, created_at=when)
         return await channel.find(copy) or Moot()
 
     async def _call(self, channel: Channel, message: Message) -> Ended:
         if message.kind is DeliveryKind.FILE:
-            artifact = (message.payload or {}).get("artifact")
-            async with self._db.connection() as conn:
-                data = await progress.content(conn, int(artifact or 0))
-            name = str((message.payload or {}).get("name", "file"))
-            return await channel.upload(message, File(name, data))
+            return await channel.upload(message, await self._file(message))
         if message.edits is None:
             return await channel.send(message)
         ended = await channel.edit(message)
@@ -151,6 +190,14 @@ class Deliver:
         if gone and message.kind is DeliveryKind.STATUS:
             return await channel.send(replace(message, edits=None))
         return Receipt(message.edits) if gone else ended
+
+    async def _file(self, message: Message) -> File:
+        payload = message.payload or {}
+        name = str(payload.get("name", "file"))
+        if (text := content(message)) is not None:
+            return File(name, text.encode("utf-8", "replace"))
+        async with self._db.connection() as conn:
+            return File(name, await progress.content(conn, int(payload.get("artifact") or 0)))
 
     async def _take(self, limits: Sequence[Limit]) -> float | None:
         if not limits:
@@ -164,7 +211,7 @@ class Deliver:
     async def _heed(self, channel: Channel, message: Message, ended: Ended) -> None:
         """Let every process wait as long as the other side wants."""
         if isinstance(ended, Failure) and ended.retry_after:
-            bucket, reason = channel.bucket(message), redact(str(ended))[:500]
+            bucket, reason = channel.bucket(message, ended), redact(str(ended))[:500]
             seconds = min(ended.retry_after, LONGEST_WAIT)
             async with self._db.connection() as conn:
                 await store.pause(conn, bucket, seconds, reason)
@@ -180,61 +227,5 @@ class Deliver:
         _log.error(
             "delivery %s of D-%s to %s:%s is dead (%s)%s; it said: %s",
             *(item.seq, item.job, item.channel, item.target, end.error, where),
-            plain(message_of(item, facts, question)),
+            plain(message_of(item, facts, question, self._policy)),
         )
-
-
-def message_of(item: Claimed, facts: store.Facts, question: Question | None) -> Message:
-    """Return what a delivery says, as things are now."""
-    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
-    subject = Subject(
-        number=facts.number,
-        id=facts.job_id,
-        type=facts.type,
-        status=Status(facts.status),
-        title=_public(facts.ticket_title or facts.type),
-        agent=facts.agent,
-        repo=repo,
-        url=facts.ticket_url,
-        invoker=facts.invoker_display_name or facts.invoker_id,
-        error=_public(facts.last_error),
-        canceled_by=facts.cancel_requested_by,
-        cancel_reason=_public(facts.cancel_reason),
-        next_retry_at=facts.next_retry_at,
-        result=_public(facts.result),
-        created_at=facts.created_at,
-        finished_at=facts.finished_at,
-    )
-    return Message(
-        marker=str(item.id),
-        seq=item.seq,
-        kind=item.kind,
-        target=item.target,
-        subject=subject,
-        created_at=item.created_at,
-        thread=item.thread,
-        root=facts.root,
-        question=None if question is None else _public_question(question),
-        payload=_public(item.payload),
-    )
-
-
-def _public_question(question: Question) -> Question:
-    return replace(
-        question,
-        text=_public(question.text),
-        context_snippet=_public(question.context_snippet),
-        action=_public(question.action),
-        resolution=_public(question.resolution),
-    )
-
-
-def _public(value: Any) -> Any:
-    """Return the value without what looks like a secret, all through."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, Mapping):
-        return {key: _public(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_public(item) for item in value]
-    return value

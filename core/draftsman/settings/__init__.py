@@ -24,6 +24,7 @@ from pydantic_settings import (
 )
 
 from draftsman.errors import ConfigError
+from draftsman.settings.chat import SlackSettings
 from draftsman.settings.explain import explain, unparsable
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -76,6 +77,7 @@ __all__ = [
     "SecretSettings",
     "Section",
     "Settings",
+    "SlackSettings",
     "SweepSettings",
     "ToolSettings",
     "TypeSettings",
@@ -117,6 +119,7 @@ class Settings(BaseSettings):
     questions: QuestionSettings = QuestionSettings()
     notifications: NotificationSettings = NotificationSettings()
     webhooks: dict[str, WebhookSettings] = {}
+    slack: SlackSettings | None = None
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

@@ -6,10 +6,14 @@ import os
 import re
 import reprlib
 from pathlib import Path
+from typing import Final
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
+
+SECRET: Final = ("url", "secret", "token", "key")
+"""How the names of keys end whose wrong value may be a secret."""
 
 
 def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
@@ -29,7 +33,8 @@ def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -
 def _shown(error: ErrorDetails) -> str:
     """Return the wrong value, cut; nothing for tables, lists and what may hold a secret."""
     value, place = error["input"], error["loc"]
-    if not isinstance(value, str | int | float) or "env" in place or str(place[-1]).endswith("url"):
+    hidden = "env" in place or str(place[-1] if place else "").endswith(SECRET)
+    if hidden or not isinstance(value, str | int | float):
         return ""
     return f" is {reprlib.repr(value)}"
 

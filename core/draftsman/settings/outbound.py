@@ -17,9 +17,8 @@ MOST_BODY = 25 * 1024 * 1024
 """Bytes that an artifact may have, which a long answer becomes."""
 
 
-def _url(value: str | None) -> str | None:
-    if value is None:
-        return None
+def web_address(value: str) -> str:
+    """Return the URL of a place on the web; raises ValueError that says what one looks like."""
     try:
         parts = urlsplit(value)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
@@ -30,11 +29,22 @@ def _url(value: str | None) -> str | None:
     return value
 
 
+def _url(value: str | None) -> str | None:
+    return None if value is None else web_address(value)
+
+
 class SecretSettings(Section):
     """A secret, by the name of the variable or the file that holds it; never the secret itself."""
 
     env: str | None = Field(None, pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\z")
     file: UserPath | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_place(cls, data: Any) -> Any:
+        if isinstance(data, str):
+            raise ValueError('say where it is, { env = "NAME" } or { file = "PATH" }, not what')
+        return data
 
     @model_validator(mode="after")
     def _one_source(self) -> Self:

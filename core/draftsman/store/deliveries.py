@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
@@ -24,6 +24,10 @@ from draftsman.domain.target import Target
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
 
+FILES: Final = 5
+"""Artifacts that follow a result by themselves; the others are asked for by name."""
+FILE_SIZE: Final = 10 * 1024 * 1024
+"""Bytes of such an artifact at most."""
 _Q = load("deliveries")
 
 
@@ -55,6 +59,7 @@ class Facts:
     copy_in_doubt: bool | None
     copy_kind: DeliveryKind | None
     copy_ref: str | None
+    copy_created_at: datetime | None
     root: str | None
 
 
@@ -189,6 +194,17 @@ async def finish(
     }
     found = await rows(conn, _Q["finish"], params)
     return (found[0][0], found[0][1]) if found else None
+
+
+async def attach(conn: Connection, seq: int, files: Sequence[dict[str, Any]]) -> None:
+    """Write the files of what was sent to its thread: these, and of a result its artifacts."""
+    params = {"seq": seq, "files": Jsonb(list(files)), "most": FILES, "size": FILE_SIZE}
+    await execute(conn, _Q["attach"], params)
+
+
+async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
+    """Write a copy of the question that this is about for each of these targets, once."""
+    await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})
 
 
 async def make_buckets(conn: Connection, limits: Sequence[Limit]) -> None:

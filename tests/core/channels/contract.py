@@ -15,6 +15,7 @@ from uuid import UUID, uuid4
 
 import pytest
 
+from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import (
     DeliveryKind,
     File,
@@ -159,7 +160,7 @@ class ChannelContract:
         await place.refuse_the_next(400)
         ended = await place.channel.send(message())
         assert isinstance(ended, Failure)
-        assert ended.http_status == 400
+        assert classify(ended) is ErrorClass.PERMANENT
 
     async def test_nobody_there_is_a_failure_that_never_arrived(self, place: Place) -> None:
         await place.go_away()
@@ -169,7 +170,8 @@ class ChannelContract:
 
     async def test_it_names_the_buckets_that_it_takes_from(self, place: Place) -> None:
         sent = message()
-        assert place.channel.bucket(sent).startswith(str(place.channel.name))
+        closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
+        assert closed.startswith(str(place.channel.name))
         for limit in place.channel.limits(sent):
             assert limit.every > 0
             assert limit.burst >= 1

@@ -43,7 +43,8 @@ class Desk:
 
     def dispatcher(self, fallback: str | None = None, **channel: Any) -> Dispatcher:
         """Make one that does not run."""
-        deliver = Deliver(self.rt.db, FAST, parse(fallback) if fallback else None)
+        instead = parse(fallback) if fallback else None
+        deliver = Deliver(self.rt.db, FAST, instead, self.rt.policy)
         return Dispatcher(deliver, [ChatChannel(self.url, **channel)], FAST)
 
     async def open(self, fallback: str | None = None, **channel: Any) -> Dispatcher:

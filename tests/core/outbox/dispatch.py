@@ -9,6 +9,7 @@ import asyncio
 import signal
 import sys
 
+from draftsman.ports import Channel
 from draftsman.runtime import wire
 from draftsman.settings import NotificationSettings, Settings
 from draftsman.store.db import Database
@@ -28,16 +29,22 @@ def hasty(timeout: float) -> NotificationSettings:
     )
 
 
-async def main(database: str, chat: str, seconds: str) -> None:
+async def deliver(database: str, channel: Channel, timeout: float) -> None:
     """Deliver until SIGTERM."""
-    told = hasty(float(seconds))
+    told = hasty(timeout)
     settings = Settings.model_validate({"database_url": database, "notifications": told})
     db = Database(database, settings.database)
     await db.open()
-    dispatcher = wire(settings, db, False).dispatcher([ChatChannel(chat, timeout=told.timeout)])
+    dispatcher = wire(settings, db, False).dispatcher([channel])
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, dispatcher.stop.set)
     await dispatcher.run()
     await db.close()
+
+
+async def main(database: str, chat: str, seconds: str) -> None:
+    """Deliver to a chat."""
+    timeout = float(seconds)
+    await deliver(database, ChatChannel(chat, timeout=timeout), timeout)
 
 
 if __name__ == "__main__":

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.factories import Factory
-from tests.support.chat import Chat, Proxy
+from tests.support.chat import FATES, Chat, Proxy
 from tests.support.http import serving
 from tests.support.statements import rows, value
 
@@ -26,31 +27,97 @@ POSTED = (
 LIVE = "SELECT count(*) FROM draftsman.deliveries WHERE status IN ('pending','sending','unknown')"
 
 
+class Seen(NamedTuple):
+    """A message that people see."""
+
+    thread: str
+    marker: str
+    text: str
+
+
+class Sky(Protocol):
+    """Where it is delivered to, and what goes wrong there."""
+
+    fates: Counter[str]
+    """What happened to the calls, by name."""
+    known: set[str]
+    """What can happen."""
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Begin; return the module that delivers there, and the address that it takes."""
+        ...
+
+    def target(self, n: int) -> str:
+        """Return the target of a job."""
+        ...
+
+    async def reach(self, count: int) -> None:
+        """Return once so many messages were posted."""
+        ...
+
+    def seen(self) -> list[Seen]:
+        """Return what people see, in the order of its coming."""
+        ...
+
+
+class ChatSky:
+    """A chat behind a proxy that fails."""
+
+    def __init__(self, seed: int, channels: int = 5) -> None:
+        self.known = set(FATES)
+        self._chat = Chat()
+        self._seed = seed
+        self._channels = channels
+        self.fates: Counter[str] = Counter()
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Serve both."""
+        proxy = Proxy(await stack.enter_async_context(serving(self._chat.answer)), self._seed)
+        stack.push_async_callback(proxy.close)
+        self.fates = proxy.fates
+        return "tests.core.outbox.dispatch", await stack.enter_async_context(serving(proxy.answer))
+
+    def target(self, n: int) -> str:
+        """Return one of a few channels."""
+        return f"slack:C{n % self._channels}"
+
+    async def reach(self, count: int) -> None:
+        """Wait for the post."""
+        reached = asyncio.Event()
+        self._chat.on_change = lambda now: reached.set() if now >= count else None
+        await reached.wait()
+
+    def seen(self) -> list[Seen]:
+        """Return the posts by thread."""
+        return [
+            Seen(thread, post.marker, post.text)
+            for thread, posts in self._chat.threads.items()
+            for post in posts
+        ]
+
+
 @dataclass
 class Storm:
     """How much, and how bad."""
+
+    sky: Sky
 
     jobs: int
     notices: int
     processes: int
     kills: int
-    seed: int
     deadline: float
-    channels: int = 5
     timeout: float = 1.5
     """Seconds of a call; a dispatcher that is killed holds what it took four times as long."""
-    chat: Chat = field(default_factory=Chat)
     killed: int = 0
     watch: Connection = field(init=False)
 
-    async def rage(self, make: Factory, conn: Connection) -> Proxy:
+    async def rage(self, make: Factory, conn: Connection) -> None:
         """Let it all be delivered; up to twenty jobs ask, and are answered meanwhile."""
         rt, self.watch = make.rt, conn
         async with AsyncExitStack() as stack:
-            proxy = Proxy(await stack.enter_async_context(serving(self.chat.answer)), self.seed)
-            stack.push_async_callback(proxy.close)
-            url = await stack.enter_async_context(serving(proxy.answer))
-            crew = Dispatchers(rt.db.url, url, self.timeout)
+            module, *address = await self.sky.open(stack)
+            crew = Dispatchers(module, [rt.db.url, *address, str(self.timeout)])
             stack.push_async_callback(crew.stop)
             for _ in range(self.processes):
                 await crew.start()
@@ -59,13 +126,12 @@ class Storm:
                 await self._cause(make)
                 while await value(conn, LIVE):  # noqa: ASYNC110 - the rows are what tells
                     await asyncio.sleep(0.1)
-        return proxy
 
     async def _cause(self, make: Factory) -> None:
         asking = []
         numbers = []
         for n in range(self.jobs):
-            told: dict[str, Any] = {"notify": (f"slack:C{n % self.channels}",)}
+            told: dict[str, Any] = {"notify": (self.sky.target(n),)}
             if n % max(5, self.jobs // 20):  # each run of a test holds a session
                 numbers.append(await make.queued(**told))
             else:
@@ -85,14 +151,8 @@ class Storm:
     async def _kill(self, crew: Dispatchers) -> None:
         """Kill a process at every so many posts, and start another."""
         total = self.jobs * self.notices
-        reached = asyncio.Event()
         for n in range(1, self.kills + 1):
-            wanted = total * n // (self.kills + 1)
-            self.chat.on_change = lambda count, wanted=wanted: (  # type: ignore[misc]
-                reached.set() if count >= wanted else None
-            )
-            await reached.wait()
-            reached.clear()
+            await self.sky.reach(total * n // (self.kills + 1))
             await crew.kill_one()
             self.killed += 1
             await crew.start()
@@ -106,7 +166,8 @@ class Storm:
         kinds = Counter(str(kind) for _, _, kind, *_ in found)
         assert kinds["notice"] == self.jobs * self.notices
         assert kinds["settle"] > 0, "no copy had to be rewritten"
-        seen = self.chat.seen()
+        posts = self.sky.seen()
+        seen = Counter(post.marker for post in posts)
         assert max(seen.values()) == 1, "a message is visible twice"
         for marker, seq, kind, status, *_ in found:
             if kind is DeliveryKind.NOTICE:
@@ -114,11 +175,12 @@ class Storm:
             elif kind is DeliveryKind.QUESTION:
                 assert seen[marker] == (status is DeliveryStatus.SENT), seq
         order = {marker: seq for marker, seq, *_ in found}
-        for posts in self.chat.threads.values():
-            seqs = [order[post.marker] for post in posts]
-            assert seqs == sorted(seqs)
+        threads: defaultdict[str, list[int]] = defaultdict(list)
+        for post in posts:
+            threads[post.thread].append(order[post.marker])
+        assert all(seqs == sorted(seqs) for seqs in threads.values())
         asked = {marker for marker, _, kind, *_ in found if kind is DeliveryKind.QUESTION}
-        shown = [post for post in self.chat.posts.values() if post.marker in asked]
+        shown = [post for post in posts if post.marker in asked]
         assert all("was answered by" in post.text for post in shown)
         assert {name: bad for name, bad in (await rt.inspect.invariants()).items() if bad} == {}
         return kinds
@@ -127,9 +189,8 @@ class Storm:
 class Dispatchers:
     """Processes that deliver."""
 
-    def __init__(self, database: str, chat: str, timeout: float) -> None:
-        module = ["-m", "tests.core.outbox.dispatch"]
-        self._command = [sys.executable, *module, database, chat, str(timeout)]
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
         self._running: list[asyncio.subprocess.Process] = []
 
     async def start(self) -> None:

@@ -14,7 +14,7 @@ from draftsman.domain.run import Claimed
 from draftsman.domain.target import parse
 from draftsman.domain.wording import plain
 from draftsman.runtime import Runtime, wire
-from draftsman.services.deliver import message_of
+from draftsman.services.message import message_of
 from draftsman.settings import Settings
 from draftsman.store import deliveries
 from draftsman.store.db import Connection
@@ -59,7 +59,8 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     (item,) = [one for one in await claim(rt) if one.kind is DeliveryKind.REMINDER]
     question = await rt.questions.get(work.number, 1)
     async with rt.db.connection() as conn:
-        text = plain(message_of(item, await deliveries.facts(conn, item.seq), question))
+        facts = await deliveries.facts(conn, item.seq)
+        text = plain(message_of(item, facts, question, rt.policy))
     assert text.startswith(f"{work.name}/1 still waits for an answer\n")
     assert "Which one?" in text
     channels = [one.channel for one in await told(rt, work.number) if one.kind == "reminder"]

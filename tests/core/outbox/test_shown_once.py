@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
-from tests.core.outbox.storm import Storm
+from tests.core.outbox.storm import ChatSky, Storm
 from tests.factories import Factory
-from tests.support.chat import FATES
 
 
 async def test_each_is_visible_once_and_in_order_whatever_fails(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    storm = Storm(jobs=20, notices=10, processes=2, kills=2, seed=1, deadline=90)
-    proxy = await storm.rage(make, conn)
+    sky = ChatSky(seed=1)
+    storm = Storm(sky, jobs=20, notices=10, processes=2, kills=2, deadline=90)
+    await storm.rage(make, conn)
     await storm.check(rt, conn)
-    assert set(proxy.fates) == set(FATES), "not every fault struck"
+    assert set(sky.fates) == sky.known, "not every fault struck"
     assert storm.killed == 2

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.soak.calls import (
     archives,
+    chat,
     claim,
     deliveries,
     inspect,
@@ -24,6 +25,7 @@ from tests.soak.calls.call import Call
 
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
+    **chat.CALLS,
     **claim.CALLS,
     **deliveries.CALLS,
     **inspect.CALLS,

@@ -53,6 +53,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "demo": ("demo", "Run one real job on a real repository, with no credentials."),
         "up": ("serve", "Start all that is needed, and keep it running."),
         "worker": ("serve", "Run jobs, and lead where nobody does."),
+        "bots": ("serve", "Listen and speak in chat: Slack."),
         "workers": ("operators", "List the workers and how they are."),
         "sweep": ("operators", "Run one sweep of the leader now."),
         "stats": ("operators", "Count everything."),
@@ -60,6 +61,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Setup": {
         "doctor": ("doctor", "Check everything, and say what to do."),
+        "people": ("people", "Show who is who, and join identities of chat to people."),
         "config": ("configuration", "Print the configuration in effect, without secrets."),
         "migrate": ("database", "Bring the database to this version."),
         "db": ("database", "Control the embedded PostgreSQL."),

@@ -1,21 +1,26 @@
-"""`worker` and `up`: the processes that do the work."""
+"""`worker`, `bots` and `up`: the processes that do the work."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from draftsman.errors import ConfigError
 from draftsman_tui.cli import params
 from draftsman_tui.cli.app import App, command
 
 if TYPE_CHECKING:
     from draftsman.settings import Settings
+    from draftsman_tui.cli.supervise import Child
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui.cli.main")
 """-P: what lies in the current directory, maybe somebody else's repository, is not imported."""
+EXTRA: Final = ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client")
+"""What `pip install 'draftsman[slack]'` brings."""
 
 
 @command(
@@ -46,15 +51,42 @@ async def worker(
         raise click.exceptions.Exit(code)
 
 
+@command("bots", examples=("draftsman bots", "draftsman bots --slack"))
+@click.option("--slack", is_flag=True, help="Slack alone, where there are others.")
+@click.option("--parent", type=int, hidden=True)
+async def bots(app: App, slack: bool, parent: int | None) -> None:
+    """Listen in chat, and send there what jobs have to say.
+
+    It serves what the configuration has: [slack]. SIGTERM, SIGINT or SIGHUP stops it, after what it
+    has begun.
+    """
+    set_up_log(app)
+    settings: Settings = app.settings
+    if settings.slack is None:
+        raise ConfigError("no chat is configured; add [slack] to the configuration (docs/slack.md)")
+    _needs_the_extra()
+    from draftsman_bots.process import run_bots
+
+    if code := await run_bots(settings, parent=parent):
+        raise click.exceptions.Exit(code)
+
+
+def _needs_the_extra() -> None:
+    """Raise ConfigError where the libraries of the bots are not installed."""
+    missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+    if missing:
+        raise ConfigError(f"{missing[0]} is not installed; run: pip install 'draftsman[slack]'")
+
+
 @command("up", examples=("draftsman up", "draftsman up --headless"))
 @click.option("--headless", is_flag=True, help="Ask nothing and show no status: for a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:
     """Start all that is needed, and keep it running.
 
-    A worker that dies is started again. On a terminal you see what goes on; Ctrl-C asks whether to
-    stop all or leave it running. The embedded database is brought to this version first; any other
-    has to be (see: draftsman migrate).
+    That is a worker, and the bots where a chat is configured. What dies is started again. On a
+    terminal you see what goes on; Ctrl-C asks whether to stop all or leave it running. The embedded
+    database is brought to this version first; any other has to be (see: draftsman migrate).
     """
     from draftsman import migrate
     from draftsman.runtime import database_url
@@ -65,15 +97,25 @@ async def up(app: App, headless: bool, attached: bool) -> None:
         from draftsman_tui.cli.supervise import Supervisor
 
         set_up_log(app)
-        code = await Supervisor([*child(app, "worker"), "--parent", str(os.getpid())]).run(
-            attached=attached
-        )
+        code = await Supervisor(_children(app)).run(attached=attached)
     else:
         from draftsman_tui.cli.foreground import Foreground
 
         code = await Foreground(app, [*child(app, "up"), "--headless", "--attached"]).run()
     if code:
         raise click.exceptions.Exit(code)
+
+
+def _children(app: App) -> list[Child]:
+    from draftsman_tui.cli.supervise import Child
+
+    parent = ["--parent", str(os.getpid())]
+    worker = [*child(app, "worker"), *parent]
+    found = [Child("worker", worker, "worker; its runs get time to finish")]
+    if app.settings.slack is not None:
+        _needs_the_extra()
+        found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
+    return found
 
 
 def child(app: App, name: str) -> list[str]:

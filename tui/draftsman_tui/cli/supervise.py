@@ -1,6 +1,6 @@
-"""What `up --headless` does: keeps one child process running, and stops it in order.
+"""What `up --headless` does: keeps child processes running, and stops them in order.
 
-The child has a session of its own, so that Ctrl-C reaches it through us alone and counts once.
+Each child has a session of its own, so that Ctrl-C reaches it through us alone and counts once.
 When we are killed it notices by itself and shuts down.
 
 With a leash, our stdin is a pipe that whoever started us holds: when it closes we shut down,
@@ -32,18 +32,82 @@ HOPELESS: Final = 2
 _log = logging.getLogger(__name__)
 
 
-class Supervisor:
-    """Starts `command`, starts it again when it dies, stops it when told."""
+class Child:
+    """One process: started, started again when it dies, stopped when told."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, name: str, command: Sequence[str], stopping: str) -> None:
+        self.killed = False
+        self._name = name
         self._command = command
+        self._stopping = stopping
         self._stop = asyncio.Event()
-        self._child: Process | None = None
+        self._process: Process | None = None
+
+    async def run(self) -> int:
+        """Keep it running until told to stop; return its exit code, 0 when it was told."""
+        failures = 0
+        while True:
+            began = time.monotonic()
+            code = await self._run_once()
+            if self._stop.is_set():
+                return 0
+            if code == HOPELESS:
+                return code
+            lived = time.monotonic() - began
+            failures = 0 if lived > STEADY else failures
+            delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
+            failures += 1
+            _log.warning(
+                "the %s ended with %s after %.0f s; again in %s s", self._name, code, lived, delay
+            )
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._stop.wait(), delay)
+            if self._stop.is_set():
+                return 0
+
+    def stop(self) -> None:
+        """End it in order, and do not start it again."""
+        self._stop.set()
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._process is not None and self._process.returncode is None:
+            _log.warning(
+                "told again: killing the %s", self._name, extra=keys(pid=self._process.pid)
+            )
+            self.killed = True
+            self._process.kill()
+
+    def abandon(self) -> None:
+        """Tell it to end, and do not wait."""
+        if self._process is not None and self._process.returncode is None:
+            self._process.terminate()
+
+    async def _run_once(self) -> int:
+        """Run it to its end; once told to stop, pass that on to it."""
+        self._process = process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=DEVNULL, start_new_session=True
+        )
+        _log.info("%s started", self._name, extra=keys(pid=process.pid))
+        stopping = asyncio.create_task(self._stop.wait())
+        ending = asyncio.create_task(process.wait())
+        await asyncio.wait({stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
+        stopping.cancel()
+        if not ending.done():
+            _log.info("stopping the %s", self._stopping, extra=keys(pid=process.pid))
+            process.send_signal(signal.SIGTERM)
+        return await ending
+
+
+class Supervisor:
+    """Runs children until a signal, or until one has a configuration that no restart mends."""
+
+    def __init__(self, children: Sequence[Child]) -> None:
+        self._children = children
         self._told: int | None = None
-        self._killed = False
 
     async def run(self, *, attached: bool = False) -> int:
-        """Supervise until a signal; return the exit code."""
+        """Supervise; return the exit code."""
         leash = asyncio.create_task(self._hold_leash()) if attached else None
         try:
             with self._signals():
@@ -51,53 +115,28 @@ class Supervisor:
         finally:
             if leash is not None:
                 leash.cancel()
-            if self._child is not None and self._child.returncode is None:
-                self._child.terminate()
+            for child in self._children:
+                child.abandon()
 
     async def _supervise(self) -> int:
-        failures = 0
-        while True:
-            began = time.monotonic()
-            code = await self._run_child()
-            if self._told is not None:
-                _log.info("stopped")
-                return 128 + self._told if self._killed else 0
-            if code == HOPELESS:
-                return code
-            lived = time.monotonic() - began
-            failures = 0 if lived > STEADY else failures
-            delay = BACKOFF[min(failures, len(BACKOFF) - 1)]
-            failures += 1
-            _log.warning("the worker ended with %s after %.0f s; again in %s s", code, lived, delay)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), delay)
-            if self._told is not None:
-                return 0
-
-    async def _run_child(self) -> int:
-        """Run the child to its end; once told to stop, pass that on to it."""
-        self._child = child = await asyncio.create_subprocess_exec(
-            *self._command, stdin=DEVNULL, start_new_session=True
-        )
-        _log.info("worker started", extra=keys(pid=child.pid))
-        stopping = asyncio.create_task(self._stop.wait())
-        ending = asyncio.create_task(child.wait())
-        await asyncio.wait({stopping, ending}, return_when=asyncio.FIRST_COMPLETED)
-        stopping.cancel()
-        if not ending.done():
-            _log.info("stopping the worker; its runs get time to finish", extra=keys(pid=child.pid))
-            child.send_signal(signal.SIGTERM)
-        return await ending
+        tasks = [asyncio.create_task(child.run()) for child in self._children]
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for child in self._children:
+            child.stop()
+        codes = await asyncio.gather(*tasks)
+        if self._told is None:
+            return max(codes)
+        _log.info("stopped")
+        return 128 + self._told if any(child.killed for child in self._children) else 0
 
     def _tell(self, number: int) -> None:
         """Stop in order the first time; the second time kill."""
-        if self._told is None:
-            self._told = number
-            self._stop.set()
-        elif self._child is not None and self._child.returncode is None:
-            _log.warning("told again: killing the worker", extra=keys(pid=self._child.pid))
-            self._killed = True
-            self._child.kill()
+        again, self._told = self._told is not None, self._told or number
+        for child in self._children:
+            if again:
+                child.kill()
+            else:
+                child.stop()
 
     async def _hold_leash(self) -> None:
         reader = asyncio.StreamReader()

@@ -156,10 +156,11 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
        j.next_retry_at, j.last_error, j.cancel_requested_by, j.cancel_reason, j.result,
        j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
+       o.created_at AS copy_created_at,
        (SELECT r.external_ref FROM draftsman.deliveries r
          WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
            AND r.status = 'sent'
-         ORDER BY r.seq
+         ORDER BY r.seq DESC
          LIMIT 1) AS root
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
@@ -228,6 +229,40 @@ WITH verdict AS MATERIALIZED (
     RETURNING seq
 )
 SELECT e.status, (SELECT seq FROM instead) AS instead FROM ended e
+
+-- What belongs to a message that was sent: the whole of what it shows a part of, and the newest
+-- artifacts of each name of a job whose result it is.
+-- name: attach
+INSERT INTO draftsman.deliveries (job, question, channel, target, thread, thread_key, kind, payload,
+       dedupe_key)
+SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f.payload, f.key
+  FROM draftsman.deliveries d
+ CROSS JOIN LATERAL (
+       (SELECT 1 AS place, w.place AS n, w.payload, 'whole:' || d.seq || ':' || w.place AS key
+          FROM jsonb_array_elements(%(files)s::jsonb) WITH ORDINALITY AS w (payload, place))
+        UNION ALL
+       (SELECT 2, a.id, jsonb_build_object('artifact', a.id, 'name', a.name), 'file:' || a.id
+          FROM (SELECT DISTINCT ON (name) id, name, size FROM draftsman.artifacts
+                 WHERE job = d.job AND kind <> 'bundle'
+                 ORDER BY name, run DESC) a
+         WHERE d.kind = 'result' AND a.size <= %(size)s
+         ORDER BY a.id
+         LIMIT %(most)s)) f
+ WHERE d.seq = %(seq)s
+ ORDER BY f.place, f.n
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+
+-- name: copy_to
+INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, dedupe_key)
+SELECT d.job, d.question, d.channel, p.target,
+       'D-' || d.job || ' ' || d.channel || ':' || p.target, 'question', 'question:' || d.question
+  FROM draftsman.deliveries d
+  JOIN draftsman.job_questions q
+    ON q.job = d.job AND q.ordinal = d.question AND q.status = 'open'
+ CROSS JOIN unnest(%(targets)s::text[]) AS p (target)
+ WHERE d.seq = %(seq)s AND d.target <> p.target
+ ORDER BY p.target
+    ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
 -- A bucket may be used when it is neither empty nor paused. All of them are, or none is: then the
 -- seconds until it is worth asking again.

@@ -1,0 +1,1 @@
+"""Slack: what listens there, and what speaks there."""

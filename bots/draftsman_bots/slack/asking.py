@@ -1,0 +1,133 @@
+"""A question in Slack: what it says, whom it is for, and what can be pressed. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
+from draftsman.domain.diff import diffstat
+from draftsman.domain.job import Source
+from draftsman.domain.policy import Person
+from draftsman.domain.question import Question, QuestionKind
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.blocks import (
+    BUTTONS_MOST,
+    Block,
+    actions,
+    bold,
+    button,
+    context,
+    fenced,
+    moment,
+    option,
+    paragraphs,
+    section,
+    select,
+)
+from draftsman_bots.slack.text import clamped, escaped
+
+MENTIONS: Final = 20
+"""People who are named; more would be a crowd, of whom nobody feels meant."""
+DESCRIBED: Final = 10
+"""Choices that are described in the message; of more, the list says it."""
+OWN_WORDS: Final = "Answer in your own words…"
+
+
+def said(question: Question, title: str, asked: Sequence[Person]) -> Iterator[Block]:
+    """Yield the question, its context, and who may answer until when."""
+    verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
+    yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
+    yield from paragraphs(question.text, 6)
+    if question.context_snippet and question.context_snippet.strip():
+        yield from _context(question.context_snippet)
+    if question.action:
+        yield context("This allows:")
+        allows = json.dumps(question.action, ensure_ascii=False, sort_keys=True, indent=1)
+        yield fenced(clamped(allows, LENGTH // 3))
+    if described := _described(question):
+        yield from paragraphs(described, 3)
+    if asked:
+        yield section(f"For {_people(asked)}")
+    yield context(*_small(question))
+
+
+def controls(question: Question) -> Iterator[Block]:
+    """Yield what can be pressed: it carries numbers alone."""
+    block = ids.question_block(question.job, question.ordinal)
+    value = ids.answer_value(question.job, question.ordinal)
+    if question.kind is QuestionKind.APPROVAL:
+        approve = button("Approve", ids.APPROVE, value, "primary")
+        yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
+        return
+    pressed = list(_choices(question))
+    if question.freeform_allowed:
+        pressed.append(button(OWN_WORDS, ids.FREE, value))
+    if pressed:
+        yield actions(pressed, block)
+
+
+def options(question: Question) -> list[Block]:
+    """Return all that may be chosen, in its order."""
+    return [
+        option(
+            f"{place}. {choice['label']}",
+            ids.answer_value(question.job, question.ordinal, place),
+            choice.get("description"),
+        )
+        for place, choice in enumerate(question.choices, 1)
+    ]
+
+
+def _choices(question: Question) -> Iterator[Block]:
+    if len(question.choices) > BUTTONS_MOST:
+        yield select(ids.CHOOSE, options(question), "Choose an answer")
+        return
+    for place, choice in enumerate(question.choices, 1):
+        value = ids.answer_value(question.job, question.ordinal, place)
+        yield button(str(choice["label"]), ids.answer_action(place), value)
+
+
+def _context(snippet: str) -> Iterator[Block]:
+    """Yield the beginning of what a question is about; of a diff its statistics first."""
+    if is_diff(snippet):
+        yield fenced(clamped(diffstat(snippet), LENGTH // 2))
+    lines = "\n".join(snippet.splitlines()[:LINES])
+    yield fenced(clamped(lines, LENGTH))
+    if is_long(snippet, LINES):
+        yield context("This is the beginning; the whole is a file in this thread.")
+
+
+def _described(question: Question) -> str:
+    if len(question.choices) > DESCRIBED:
+        return ""
+    long = any(len(str(one["label"])) > 60 or one.get("description") for one in question.choices)
+    if not long:
+        return ""
+    return "\n".join(
+        f"{place}. {one['label']}" + (f" - {one['description']}" if one.get("description") else "")
+        for place, one in enumerate(question.choices, 1)
+    )
+
+
+def _people(asked: Sequence[Person]) -> str:
+    more = f" and {len(asked) - MENTIONS} more" if len(asked) > MENTIONS else ""
+    return ", ".join(_mention(person) for person in asked[:MENTIONS]) + more
+
+
+def _small(question: Question) -> Iterator[str]:
+    if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
+        yield f"{question.quorum} approvals are needed"
+    if question.escalated_at is not None and question.escalate_to:
+        yield f"nobody answered in time: it went to {escaped(question.escalate_to, 100)} as well"
+    if question.expires_at is not None:
+        yield f"expires {moment(question.expires_at)}"
+    how = "approve or deny" if question.kind is QuestionKind.APPROVAL else "answer"
+    yield f"{how} here, in this thread, or in a terminal: {question.name}"
+
+
+def _mention(person: Person) -> str:
+    own = person.ids.get(Source.SLACK)
+    usable = own is not None and own.isascii() and own.isalnum()
+    return f"<@{own}>" if usable else escaped(person.name, 100)

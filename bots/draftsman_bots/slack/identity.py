@@ -1,0 +1,76 @@
+"""Who the bot is in Slack: asked once at the start, never while a request waits for its answer."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+
+from draftsman.loops.loop import Stop
+from draftsman_bots.slack.health import Health
+
+if TYPE_CHECKING:
+    from slack_sdk.web.async_client import AsyncWebClient
+
+AGAIN: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+"""Seconds until Slack is asked again who we are, one after the other; the last repeats."""
+NETWORK: Final = (aiohttp.ClientError, OSError, TimeoutError)
+PROBLEM: Final = "identity"
+_log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Identity:
+    """The bot's own ids; None until Slack said them."""
+
+    team: str | None = None
+    enterprise: str | None = None
+    bot_user: str | None = None
+    bot_id: str | None = None
+
+    def learn(self, found: Mapping[str, Any]) -> None:
+        """Take what auth.test said."""
+        self.team, self.enterprise = _text(found, "team_id"), _text(found, "enterprise_id")
+        self.bot_user, self.bot_id = _text(found, "user_id"), _text(found, "bot_id")
+
+
+async def find_out(
+    identity: Identity, client: AsyncWebClient, health: Health, stop: Stop, team: str | None
+) -> None:
+    """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
+    health.problem(PROBLEM, "Slack has not said yet whose the bot token is")
+    for attempt in range(10**9):
+        try:
+            identity.learn((await client.auth_test()).data)  # type: ignore[arg-type]
+        except SlackApiError as error:
+            health.problem(PROBLEM, f"Slack refuses the bot token: {error_code(error)}")
+        except NETWORK as error:
+            health.problem(PROBLEM, f"Slack cannot be reached: {type(error).__name__}")
+        else:
+            if team is not None and team not in (identity.team, identity.enterprise):
+                there = f"the bot token belongs to {identity.team}"
+                health.problem(PROBLEM, f"{there}, and [slack] team is {team}: change one of them")
+            else:
+                health.clear(PROBLEM)
+            return
+        if await stop.wait(AGAIN[min(attempt, len(AGAIN) - 1)]):
+            return
+
+
+def error_code(error: SlackApiError) -> str:
+    """Return what Slack calls the error, or how it answered when it said nothing."""
+    response = error.response
+    try:
+        code = response["error"]
+    except (KeyError, TypeError, ValueError):
+        code = None
+    return str(code) if code else f"HTTP {getattr(response, 'status_code', '?')}"
+
+
+def _text(found: Mapping[str, Any], key: str) -> str | None:
+    value = found.get(key)
+    return value if isinstance(value, str) and value else None

@@ -1,0 +1,18 @@
+"""What people do in Slack, one module for each kind of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+    from draftsman_bots.slack.listeners.desk import Desk
+
+
+def register(app: AsyncApp, desk: Desk) -> None:
+    """Put every listener on the app."""
+    from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
+
+    for module in (commands, messages, actions, views, shortcuts, home):
+        module.register(app, desk)

@@ -1,0 +1,92 @@
+"""Messages and mentions: words for the bot, replies in threads, and everything else.
+
+A mention comes twice, as itself and as a message; both copies do the same, under one key.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from draftsman.errors import DraftsmanError
+from draftsman_bots.slack import grammar, inbound
+from draftsman_bots.slack.grammar import Request, Unclear, Wish
+from draftsman_bots.slack.inbound import Change, Message
+from draftsman_bots.slack.listeners import replies
+from draftsman_bots.slack.listeners.requests import Asked, place
+from draftsman_bots.slack.listeners.take import take
+from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+    from draftsman_bots.slack.listeners.desk import Desk
+
+_log = logging.getLogger(__name__)
+
+
+def register(app: AsyncApp, desk: Desk) -> None:
+    """Put both events on the app."""
+
+    async def message(ack: Any, body: dict[str, Any], context: Any) -> None:
+        await hear(desk, body, context.bot_user_id or "")
+        await ack()
+
+    app.event("message")(message)
+    app.event("app_mention")(message)
+
+
+async def hear(desk: Desk, body: dict[str, Any], bot: str) -> None:
+    """Do what a message asks for; raises what lets Slack send it again."""
+    found = inbound.message(body, bot)
+    if found is None:
+        _log.debug("a message that no person wrote was ignored")
+        return
+    try:
+        said = await _route(desk, found)
+    except DraftsmanError as error:
+        if comes_again(error):
+            raise
+        said = refusal(error)
+    if said is not None and desk.aside.first((found.key, found.text)):
+        whisper(desk, Place(found.who.id, found.channel, found.thread), said)
+
+
+async def _route(desk: Desk, message: Message) -> Said | None:
+    """Return what is to be said to whoever wrote it, if anything."""
+    if message.change is not Change.POSTED and await replies.touched(desk, message):
+        return None
+    if message.change is Change.DELETED:
+        return None
+    addressed = message.mentioned or message.private
+    read = grammar.parse(message.text)
+    if message.thread and not _is_for_the_bot(message, read):
+        routed = await replies.reply(desk, message)
+        if routed is not replies.NOT_ABOUT_US:
+            return routed
+    if not addressed:
+        return await replies.hint(desk, message)
+    beside = message.private and isinstance(read, Unclear)
+    if beside and (said := await replies.hint(desk, message)) is not None:
+        return said
+    if message.change is Change.EDITED and not isinstance(read, Request):
+        return None
+    if isinstance(read, Request) and message.thread and await replies.waits(desk, message):
+        return Said(
+            "A job waits in this thread for an answer. To answer it, reply here without naming me;"
+            " for a new job, write outside this thread."
+        )
+    asked = Asked(message.key, place(message.channel, message.thread or message.ts, message.who.id))
+    said = await take(desk, message.who, message.channel, asked, message.text)
+    # A job says itself, in the thread, that it is there.
+    return None if isinstance(read, Request) and said and said.text.startswith("D-") else said
+
+
+def _is_for_the_bot(message: Message, read: Request | Wish | Unclear) -> bool:
+    """Return whether a message in a thread is a command: it names the bot, and begins with a verb.
+
+    `approve` and `deny` that name no question are about the thread's.
+    """
+    if not message.mentioned or isinstance(read, Unclear):
+        return False
+    return not (isinstance(read, Wish) and read.verb in ("approve", "deny") and not read.ref)

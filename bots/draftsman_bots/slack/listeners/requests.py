@@ -1,0 +1,94 @@
+"""A request made in Slack becomes a job, which is told where it was asked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.target import parse
+from draftsman.errors import IdempotencyConflict, UsageError
+from draftsman.services.intake import Submitted, invocation
+from draftsman_bots.slack.text import clamped
+
+if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
+    from draftsman_bots.slack.grammar import Request
+    from draftsman_bots.slack.listeners.desk import Desk
+
+TITLE: Final = 120
+"""Characters of a title, counted as people see them; the text is kept whole."""
+_REMOTE: Final = ("https://", "ssh://", "git@")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Where something was asked; `target` is what is told of it, `key` what makes it one job."""
+
+    key: str
+    target: str
+
+
+def place(channel: str, thread: str, user: str) -> str:
+    """Return the target of a job that was asked for there.
+
+    In a private conversation without a thread that is the person: it may be one without the bot.
+    """
+    if thread:
+        return f"slack:{channel}/{thread}"
+    return f"slack:{user}" if not channel or channel.startswith("D") else f"slack:{channel}"
+
+
+async def submit(desk: Desk, actor: Actor, asked: Asked, request: Request) -> Submitted | None:
+    """Make the job, or find the one that this key made; None where that was asked otherwise.
+
+    A message that was edited, or read in two ways, is still the one request. Raises UsageError,
+    NotPermitted.
+    """
+    fields: dict[str, Any] = dict(request.options)
+    if "repo" in fields:
+        _check_repo(desk, fields["repo"])
+    made = invocation(
+        key=asked.key,
+        external_event_id=asked.key,
+        mode=request.mode,
+        agent=_agent(desk, fields.pop("agent", None)),
+        title=title(request.text),
+        text=request.text,
+        notify=_targets(desk, asked.target),
+        **fields,
+    )
+    try:
+        return await desk.rt.intake.submit(made, actor)
+    except IdempotencyConflict:
+        return None
+
+
+def title(text: str) -> str | None:
+    """Return the first line that says something, cut between what people see as characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return clamped(line, TITLE) or None
+
+
+def _agent(desk: Desk, name: str | None) -> str:
+    agents = desk.rt.settings.agents
+    known = ", ".join(sorted(agents))
+    if name is None and len(agents) != 1:
+        raise UsageError(f"which agent? give --agent=NAME: {known}")
+    if name is not None and name not in agents:
+        raise UsageError(f"there is no agent {name[:60]!r}; choose: {known}")
+    return name or next(iter(agents))
+
+
+def _check_repo(desk: Desk, repo: str) -> None:
+    """Refuse what is no repository that people elsewhere may name: a folder of ours is not."""
+    local = desk.rt.embedded and repo.startswith("/") and Path(repo).is_dir()
+    if not local and not repo.startswith(_REMOTE):
+        raise UsageError(f"--repo={repo[:60]}: give a URL: https://…, ssh://… or git@…")
+
+
+def _targets(desk: Desk, target: str) -> tuple[str, ...]:
+    """Return who is told: the place where it was asked, and who always is, elsewhere."""
+    channel = parse(target).target
+    always = desk.rt.settings.notifications.targets
+    return (target, *(one for one in always if one.partition("/")[0] != f"slack:{channel}"))

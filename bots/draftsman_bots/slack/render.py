@@ -1,0 +1,193 @@
+"""What a message looks like in Slack: blocks, and `text` for who cannot see them. Pure.
+
+Whatever text comes in, a valid message comes out. Nobody is notified but those whom a question is
+for, and they by its first copy alone: a rewritten one rings nobody's bell.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draftsman.domain.attachment import LENGTH, is_long
+from draftsman.domain.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.wording import ending, plain, settled
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.asking import controls, said
+from draftsman_bots.slack.blocks import (
+    BLOCKS_MOST,
+    Block,
+    actions,
+    bold,
+    button,
+    context,
+    fenced,
+    moment,
+    paragraphs,
+    section,
+)
+from draftsman_bots.slack.text import TEXT, clamped, escaped, link
+
+MARKS: Final = {
+    Status.SCHEDULED: ":alarm_clock:",
+    Status.QUEUED: ":hourglass:",
+    Status.CLAIMED: ":hourglass:",
+    Status.RUNNING: ":gear:",
+    Status.RESUMED: ":gear:",
+    Status.RETRYING: ":repeat:",
+    Status.WAITING_FOR_INPUT: ":question:",
+    Status.WAITING_FOR_APPROVAL: ":question:",
+    Status.COMPLETED: ":white_check_mark:",
+    Status.FAILED: ":x:",
+    Status.DEAD_LETTER: ":x:",
+    Status.CANCELED: ":no_entry_sign:",
+    Status.EXPIRED: ":stopwatch:",
+}
+AGAIN: Final = TERMINAL - {Status.COMPLETED}
+"""Ends after which people may want another try."""
+_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})\b")
+WHOLE: Final = "This is a part of it; the whole is a file in this thread."
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What `chat.postMessage` and `chat.update` take."""
+
+    text: str
+    blocks: list[Block]
+
+
+def render(message: Message) -> Rendered:
+    """Return what people see of a message."""
+    return Rendered(short(message), list(_blocks(message))[:BLOCKS_MOST])
+
+
+def short(message: Message) -> str:
+    """Return the message as plain text that is never too long for Slack."""
+    return escaped(plain(message), TEXT)
+
+
+def _blocks(message: Message) -> Iterator[Block]:
+    match message.kind:
+        case DeliveryKind.STATUS:
+            yield from _card(message.subject)
+        case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
+            yield from _question(message)
+        case DeliveryKind.SETTLE if message.question is not None:
+            yield from _closed(message)
+        case DeliveryKind.RESULT:
+            yield from _result(message)
+        case DeliveryKind.NOTICE:
+            yield from _notice(message)
+        case _:
+            yield section(short(message))
+
+
+def _card(subject: Subject) -> Iterator[Block]:
+    """Yield the one message of a job that is rewritten as it moves."""
+    yield section(_headline(subject))
+    yield context(*_facts(subject))
+    if subject.error and subject.status not in (Status.CANCELED, Status.COMPLETED):
+        yield fenced(clamped(subject.error, LENGTH // 4))
+    if pressed := _buttons(subject):
+        yield actions([pressed])
+
+
+def _headline(subject: Subject) -> str:
+    return f"{MARKS[subject.status]} *{subject.name}* {bold(subject.title)}"
+
+
+def _facts(subject: Subject) -> Iterator[str]:
+    state = str(subject.status).replace("_", " ")
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+        state = f"{state} {moment(subject.next_retry_at)}"
+    yield state
+    if subject.status is Status.CANCELED:
+        yield escaped(ending(subject), 300)
+    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
+        if value:
+            yield name + person(value)
+    if subject.url:
+        yield link(subject.url)
+    if (when := subject.finished_at or subject.created_at) is not None:
+        yield moment(when)
+
+
+def _buttons(subject: Subject) -> Block | None:
+    value = ids.job_value(subject.number)
+    if subject.status in AGAIN:
+        return button("Retry", ids.RETRY, value)
+    if subject.status in TERMINAL:
+        return None
+    confirm = f"Cancel {subject.name}? What it did so far is kept."
+    return button("Cancel job", ids.CANCEL, value, "danger", confirm)
+
+
+def _question(message: Message) -> Iterator[Block]:
+    question = message.question
+    assert question is not None  # noqa: S101
+    payload = message.payload or {}
+    if message.kind is DeliveryKind.REMINDER:
+        reminder = payload.get("text") or f"{question.name} still waits for an answer"
+        yield from paragraphs(str(reminder), 1)
+    yield from said(question, message.subject.title, message.asked)
+    yield from controls(question)
+
+
+def _closed(message: Message) -> Iterator[Block]:
+    """Yield what became of a question: nothing is left to press."""
+    question = message.question
+    assert question is not None  # noqa: S101
+    yield from paragraphs_of_people(f"{question.name} {settled(question)}")
+    yield context(f"{bold(message.subject.title, 200)} asked:")
+    yield from paragraphs(question.text)
+
+
+def _result(message: Message) -> Iterator[Block]:
+    subject, result = message.subject, message.subject.result or {}
+    yield section(_headline(subject))
+    yield from paragraphs(clamped(ending(subject), LENGTH // 2), 3)
+    summary = result.get("summary")
+    if isinstance(summary, str) and summary.strip():
+        yield from paragraphs(clamped(summary, LENGTH // 2), 3)
+    if isinstance(url := result.get("pr_url"), str) and url.strip():
+        yield section(link(url))
+    hidden = ("summary", "pr_url")
+    if rest := {name: value for name, value in result.items() if name not in hidden and value}:
+        yield fenced(clamped(_document(rest), LENGTH // 4))
+    yield context(*_facts(subject))
+    if is_long(plain(message)):
+        yield context(WHOLE)
+    if subject.status in AGAIN and (pressed := _buttons(subject)):
+        yield actions([pressed])
+
+
+def _notice(message: Message) -> Iterator[Block]:
+    text = str((message.payload or {}).get("text", ""))
+    yield from paragraphs_of_people(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
+    if is_long(text) and "to" not in (message.payload or {}):
+        yield context(WHOLE)
+
+
+def paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
+    """Yield text in sections, its Slack voters by their names here."""
+    for block in paragraphs(text, most):
+        block["text"]["text"] = _VOTER.sub(_named, block["text"]["text"])
+        yield block
+
+
+def person(name: str) -> str:
+    """Return who it is: a Slack voter by their name here, everybody else as they are called."""
+    return _VOTER.sub(_named, escaped(name, 100))
+
+
+def _named(match: re.Match[str]) -> str:
+    return f"<@{match[1]}>"
+
+
+def _document(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)

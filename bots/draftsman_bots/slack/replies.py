@@ -1,0 +1,80 @@
+"""What Slack is answered, by kind of request: it is the one word that a person sees at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from draftsman_bots.slack.shape import Kind
+
+LATER: Final = "Nothing was done: draftsman could not reach its database in time. Please try again."
+IN_DOUBT: Final = (
+    "draftsman's database did not answer in time. Look whether it was done before you try again."
+)
+BROKEN: Final = "That did not work, and it is draftsman's fault: its log says why."
+NO_RETRY: Final = "x-slack-no-retry"
+"""The header with which Slack does not repeat what was not answered with 200."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An answer: HTTP as it is; through a socket only one that is `final` is acknowledged."""
+
+    outcome: str
+    status: int = 200
+    body: Mapping[str, Any] | str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def final(self) -> bool:
+        """Whether Slack need not send it again."""
+        return self.status < 500 or NO_RETRY in self.headers
+
+    @property
+    def text(self) -> str:
+        """The body as it is sent by HTTP."""
+        return self.body if isinstance(self.body, str) else json.dumps(self.body)
+
+
+def ignored() -> Reply:
+    """Answer what is nobody's business here."""
+    return Reply("ignored")
+
+
+def later(kind: Kind, body: Mapping[str, Any], text: str = LATER) -> Reply:
+    """Answer what was not done and may work when it is repeated, by Slack or by the person."""
+    return _told(kind, body, "later", text) or Reply("later", 503)
+
+
+def refused(kind: Kind, body: Mapping[str, Any], text: str) -> Reply:
+    """Answer what will be refused however often it is repeated."""
+    return _told(kind, body, "refused", text) or Reply("refused")
+
+
+def broken(kind: Kind, body: Mapping[str, Any]) -> Reply:
+    """Answer what fails for a reason that nobody foresaw, and must not come back three times."""
+    return _told(kind, body, "broken", BROKEN) or Reply("broken", 500, headers={NO_RETRY: "1"})
+
+
+def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply | None:
+    """Return the answer in which the person reads the text, where the kind has one."""
+    if kind is Kind.COMMAND:
+        said = {"response_type": "ephemeral", "text": text}
+        return Reply(outcome, body=said)
+    if kind is Kind.OPTIONS:
+        return Reply(outcome, body={"options": []})
+    if kind is Kind.VIEW and (block := _first_input(body)) is not None:
+        return Reply(outcome, body={"response_action": "errors", "errors": {block: text}})
+    return None
+
+
+def _first_input(body: Mapping[str, Any]) -> str | None:
+    """Return the input under which a modal shows an error, so that what was typed stays."""
+    try:
+        blocks = [one for one in body["view"]["blocks"] if one["type"] == "input"]
+        found = blocks[0]["block_id"] if blocks else None
+    except (KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,74 @@
+"""Looks for what may have been posted, by its marker: in the thread, then in the channel."""
+
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+from typing import Any, Final
+
+from draftsman.domain.delivery import DeliveryKind, Message
+from draftsman.errors import Failure
+from draftsman_bots.slack.calls import Caller, Data
+from draftsman_bots.slack.failures import TARGET, THREAD
+from draftsman_bots.slack.place import Ref, is_it, is_person, thread_of
+
+SKEW: Final = timedelta(minutes=5)
+"""What the clocks of the database and of Slack may differ by."""
+_log = logging.getLogger(__name__)
+
+
+async def search(caller: Caller, message: Message) -> Ref | Failure | None:
+    """Return where the message is; None: it is not there, or nobody lets us look."""
+    channel = await _channel(caller, message.target)
+    if not isinstance(channel, str):
+        return channel
+    oldest = f"{(message.created_at - SKEW).timestamp():.6f}"
+    since = {"channel": channel, "oldest": oldest, "include_all_metadata": "true"}
+    wanted: list[tuple[str, dict[str, Any]]] = [("conversations.history", since)]
+    if (thread := thread_of(message)) is not None:
+        wanted.insert(0, ("conversations.replies", {**since, "ts": thread}))
+    for method, args in wanted:
+        async for page in caller.pages(method, **args):
+            if isinstance(page, Failure):
+                if _over(page):
+                    break
+                return page
+            if (ref := _among(channel, page, message)) is not None:
+                return ref
+    return None
+
+
+def _over(failure: Failure) -> bool:
+    """Return whether there is nothing to be found; without the scope nobody can know."""
+    if failure.code == "missing_scope":
+        _log.warning("cannot look for a message that may be there, and repeat it: %s", failure)
+    gone = str(failure).partition(" ")[0]
+    return failure.code == "missing_scope" or gone in THREAD or gone in TARGET
+
+
+async def _channel(caller: Caller, target: str) -> str | Failure | None:
+    """Return the id of the conversation, of a person the one with the bot."""
+    if not is_person(target):
+        return target
+    call = caller.web.conversations_open(users=target)
+    found = await caller.read("conversations.open", call)
+    if isinstance(found, Failure):
+        return None if _over(found) else found
+    channel = found.get("channel")
+    made = channel.get("id") if isinstance(channel, dict) else None
+    return made if isinstance(made, str) else None
+
+
+def _among(channel: str, page: Data, message: Message) -> Ref | None:
+    found = page.get("messages")
+    for one in found if isinstance(found, list) else []:
+        if is_it(message, one) and isinstance(one.get("ts"), str):
+            return ref_of(message, channel, one)
+    return None
+
+
+def ref_of(message: Message, channel: str, posted: Data) -> Ref:
+    """Return what to call a posted message."""
+    ts, thread = str(posted["ts"]), posted.get("thread_ts")
+    card = message.kind is DeliveryKind.STATUS and message.thread is None
+    return Ref(channel, ts, str(thread) if card and thread and thread != ts else None)

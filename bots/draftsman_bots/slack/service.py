@@ -1,0 +1,89 @@
+"""Slack in one process: the bot behind its sockets or its HTTP, and the mailroom that sends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from draftsman.loops.loop import Stop
+from draftsman.runtime import Runtime
+from draftsman.settings import SlackSettings
+from draftsman_bots.slack import channel, listeners
+from draftsman_bots.slack.bot import DEADLINE, Bot, build
+from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.identity import Identity, find_out
+from draftsman_bots.slack.listeners.desk import Desk
+from draftsman_bots.slack.sockets import Sockets
+from draftsman_bots.slack.tokens import Tokens
+from draftsman_bots.slack.web import Server, application, bind
+
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """All parts of Slack; when one of them breaks, all end."""
+
+    def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Tokens) -> None:
+        self.stop = Stop()
+        self.health = Health()
+        self.port: int | None = None
+        """Where HTTP is served, once it is."""
+        self._slack = slack
+        self._identity = Identity()
+        timeout = rt.settings.notifications.timeout
+        self._client = channel.client(tokens.bot, slack.api_url, timeout)
+        self._desk = desk = Desk(rt, slack, self._client)
+        app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
+        self._bot = Bot(app, self.health)
+        self._mailroom = rt.mailroom([channel.SlackChannel(self._client, timeout=timeout)])
+        self._server: Server | None = None
+        self._sockets: Sockets | None = None
+        if slack.mode == "socket":
+            self._sockets = Sockets(self._bot, self._client, tokens.app, self.health)
+        self._signing = tokens.signing
+
+    async def run(self) -> None:
+        """Serve until `end`; raises ConfigError where its address is taken."""
+        parts = [*self._listening(), self._mailroom.run(), self._find_out()]
+        tasks = [asyncio.create_task(part) for part in parts]
+        for task in tasks:
+            task.add_done_callback(self._part_ended)
+        _log.info("bots: Slack by %s", self._slack.mode)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        await self._bot.close()
+        await self._desk.aside.close(DEADLINE)
+        if broken := [end for end in ends if isinstance(end, BaseException)]:
+            raise broken[0]
+
+    def end(self) -> None:
+        """Take nothing new, finish what was begun."""
+        self.stop.set()
+        self._mailroom.stop()
+        if self._sockets is not None:
+            self._sockets.stop.set()
+        if self._server is not None:
+            self._server.end()
+
+    def _listening(self) -> list[Coroutine[Any, Any, None]]:
+        parts: list[Coroutine[Any, Any, None]] = []
+        if (address := self._slack.address) is not None:
+            served = bind(address)
+            self.port = served.getsockname()[1]
+            bot = self._bot if self._slack.mode == "http" else None
+            self._server = Server(application(bot, self._signing, self.health))
+            parts.append(self._server.serve([served]))
+            _log.info("serving HTTP on %s:%s", address[0], self.port)
+        if self._sockets is not None:
+            parts.append(self._sockets.run())
+        return parts
+
+    async def _find_out(self) -> None:
+        await find_out(self._identity, self._client, self.health, self.stop, self._slack.team)
+
+    def _part_ended(self, task: asyncio.Task[None]) -> None:
+        """End all when a part broke: half a bot would answer and not send, or the reverse."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s broke: %s", task.get_coro(), error)
+            self.end()

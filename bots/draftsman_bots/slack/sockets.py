@@ -1,0 +1,280 @@
+"""Socket Mode: two connections, so that one is there while the other is renewed.
+
+Slack announces that it will close a connection; the next one is open before this one is let go, and
+what came through this one is still acknowledged on it. What is not acknowledged comes again,
+through either, and is known by its key. (The SDK's own client hangs up first and dials then.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import random
+import time
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, Final
+
+import aiohttp
+from slack_sdk.errors import SlackApiError
+
+from draftsman.loops.loop import Stop
+from draftsman_bots.slack.bot import DEADLINE, Bot
+from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.identity import NETWORK, error_code
+from draftsman_bots.slack.replies import Reply
+
+if TYPE_CHECKING:
+    from slack_sdk.web.async_client import AsyncWebClient
+
+CONNECTIONS: Final = 2
+PING: Final = 10.0
+"""Seconds between two pings; half of it without a pong, and the connection counts as dead."""
+AGAIN: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
+"""Seconds until the next try, one after the other; the last repeats. Up to halved at random."""
+SWITCHED_OFF: Final = 60.0
+"""Seconds until it is tried again where trying mends nothing."""
+STEADY: Final = 5.0
+"""Seconds after which a connection counts as a good one, and the next is dialled at once."""
+LINGER: Final = 30.0
+"""Seconds that a connection is still read after Slack announced its end; it says 10 itself."""
+UNDER_WAY: Final = 1.0
+"""Seconds for which an old connection is still read when the new one is there."""
+AT_ONCE: Final = 2000
+"""Envelopes that are answered at the same time; then the sockets are not read."""
+LARGEST: Final = 4 * 1024 * 1024
+NONE: Final = "sockets"
+HOPELESS: Final = {
+    "link_disabled": "Socket Mode is switched off in the app's settings (link_disabled): switch it"
+    ' on, or set mode = "http"',
+    "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets): is"
+    " another draftsman, or a test of one, running with its app_token?",
+}
+Task = asyncio.Task[None]
+_log = logging.getLogger(__name__)
+
+
+class Sockets:
+    """The connections of one process; `run` returns when it was stopped and all is answered."""
+
+    def __init__(
+        self,
+        bot: Bot,
+        client: AsyncWebClient,
+        app_token: str,
+        health: Health,
+        *,
+        ping: float = PING,
+    ) -> None:
+        self.stop = Stop()
+        self._bot = bot
+        self._client = client
+        self._token = app_token
+        self._health = health
+        self._ping = ping
+        self._open = 0
+        self._work: set[Task] = set()
+        self._readers: set[Task] = set()
+
+    async def run(self) -> None:
+        """Keep the connections until stopped; then answer what came and hang up."""
+        self._count(0)
+        async with aiohttp.ClientSession() as session:
+            try:
+                await asyncio.gather(*(self._keep(session, n) for n in range(CONNECTIONS)))
+            finally:
+                if self._work:
+                    await asyncio.wait(self._work, timeout=DEADLINE)
+                for reader in self._readers:
+                    reader.cancel()
+                await asyncio.gather(*self._readers, return_exceptions=True)
+
+    async def _keep(self, session: aiohttp.ClientSession, number: int) -> None:
+        """Keep one connection, dialling again whenever it is about to end or ended."""
+        problem, failures = f"socket {number + 1}", 0
+        line: Line | None = None
+        while not self.stop:
+            before = line
+            try:
+                line = await self._dial(session)
+            except (SlackApiError, *NETWORK) as error:
+                delay = self._not_connected(error, problem, failures)
+                failures += 1
+                await self.stop.wait(delay)
+                continue
+            end = self._beside(self._read(line, problem, before), self._readers)
+            began = time.monotonic()
+            ending = await self._until_over(line, end)
+            lived = line.greeted and time.monotonic() - began > STEADY
+            failures = 0 if lived else failures + 1
+            if ending in HOPELESS:
+                self._health.problem(problem, HOPELESS[ending])
+                end.cancel()
+                await self.stop.wait(SWITCHED_OFF)
+            elif failures:
+                await self.stop.wait(_delay(failures - 1))
+
+    async def _until_over(self, line: Line, end: Task) -> str:
+        """Wait until the connection ended, or its end was announced; return Slack's reason."""
+        told = asyncio.create_task(line.announced.wait())
+        stop = asyncio.create_task(self.stop.wait(float("inf")))
+        await asyncio.wait({told, stop, end}, return_when=asyncio.FIRST_COMPLETED)
+        for task in (told, stop):
+            task.cancel()
+        if line.reason:
+            _log.info("Slack renews a connection: %s", line.reason)
+        elif end.done():
+            _log.warning("a Socket Mode connection was cut; dialling again")
+        return line.reason
+
+    async def _dial(self, session: aiohttp.ClientSession) -> Line:
+        found = await self._client.apps_connections_open(app_token=self._token)
+        ws = await session.ws_connect(
+            str(found.get("url")),
+            heartbeat=self._ping,
+            max_msg_size=LARGEST,
+            proxy=self._client.proxy,
+            ssl=self._client.ssl if self._client.ssl is not None else True,
+        )
+        return Line(ws)
+
+    def _not_connected(self, error: Exception, problem: str, failures: int) -> float:
+        """Say why there is no connection; return the seconds until the next try."""
+        if not isinstance(error, SlackApiError):
+            # not its text: that may hold the address, whose ticket is a secret
+            _log.warning("no Socket Mode connection: %s", type(error).__name__)
+            return _delay(failures)
+        code = error_code(error)
+        text = HOPELESS.get(code, f"Slack refuses a Socket Mode connection: {code}")
+        if code == "ratelimited":
+            return _seconds(error, SWITCHED_OFF)
+        self._health.problem(problem, text)
+        return SWITCHED_OFF if code in HOPELESS else max(_delay(failures), AGAIN[3])
+
+    async def _read(self, line: Line, problem: str, before: Line | None) -> None:
+        """Take envelopes until the connection ends, or long enough after that was announced.
+
+        As soon as Slack greets on it, the one before it is let go.
+        """
+        counted = False
+        try:
+            while (text := await line.receive()) is not None:
+                await self._take(line, text)
+                if line.greeted and not counted:
+                    counted = True
+                    self._count(+1)
+                    self._health.clear(problem)
+                    if before is not None:
+                        self._beside(before.let_go(), self._readers)
+        finally:
+            if counted:
+                self._count(-1)
+            with contextlib.suppress(Exception):
+                await line.ws.close()
+
+    async def _take(self, line: Line, text: str) -> None:
+        envelope = line.understand(text)
+        if envelope is None:
+            return
+        if len(self._work) >= AT_ONCE:
+            await asyncio.wait(self._work, return_when=asyncio.FIRST_COMPLETED)
+        task = self._beside(self._answer(line, envelope), self._work)
+        line.answering.add(task)
+        task.add_done_callback(line.answering.discard)
+
+    def _beside(self, work: Coroutine[Any, Any, None], kept: set[Task]) -> Task:
+        task = asyncio.create_task(work)
+        kept.add(task)
+        task.add_done_callback(kept.discard)
+        return task
+
+    async def _answer(self, line: Line, envelope: dict[str, Any]) -> None:
+        retry = envelope.get("retry_attempt")
+        reply = await self._bot.answer(
+            envelope.get("payload"), retry=retry if isinstance(retry, int) else 0
+        )
+        if not reply.final:
+            return
+        try:
+            await line.ws.send_str(json.dumps(acknowledgement(envelope, reply)))
+        except (*NETWORK, RuntimeError) as error:
+            _log.warning("an answer came too late for its connection: %s", type(error).__name__)
+
+    def _count(self, change: int) -> None:
+        self._open += change
+        self._health.sockets(self._open)
+        if self._open:
+            self._health.clear(NONE)
+        elif not self.stop:
+            self._health.problem(NONE, "there is no Socket Mode connection")
+
+
+class Line:
+    """One connection, from the dialling to its end."""
+
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
+        self.ws = ws
+        self.greeted = False
+        self.announced = asyncio.Event()
+        self.reason = ""
+        self.answering: set[Task] = set()
+        self._until: float | None = None
+
+    async def let_go(self) -> None:
+        """Hang up when what came, or is coming, through it is answered; safe after its end."""
+        await asyncio.sleep(UNDER_WAY)
+        if self.answering:
+            await asyncio.wait(self.answering, timeout=DEADLINE)
+        with contextlib.suppress(Exception):
+            await self.ws.close()
+
+    async def receive(self) -> str | None:
+        """Return the next text, or None at the end."""
+        while True:
+            try:
+                async with asyncio.timeout_at(self._until):
+                    frame = await self.ws.receive()
+            except TimeoutError:
+                return None
+            if frame.type is aiohttp.WSMsgType.TEXT:
+                return str(frame.data)
+            if frame.type not in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.CONTINUATION):
+                return None
+
+    def understand(self, text: str) -> dict[str, Any] | None:
+        """Return the envelope in a text, if there is one to answer."""
+        try:
+            found = json.loads(text)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            _log.warning("a frame that is no JSON object was ignored")
+            return None
+        if found.get("type") == "hello":
+            self.greeted = True
+        elif found.get("type") == "disconnect":
+            self.reason = str(found.get("reason"))[:60]
+            self._until = asyncio.get_running_loop().time() + LINGER
+            self.announced.set()
+        elif isinstance(found.get("envelope_id"), str):
+            return found
+        return None
+
+
+def acknowledgement(envelope: dict[str, Any], reply: Reply) -> dict[str, Any]:
+    """Return the frame that acknowledges an envelope, with what the person is answered."""
+    said: dict[str, Any] = {"envelope_id": envelope["envelope_id"]}
+    if reply.status != 200 or not reply.body or envelope.get("accepts_response_payload") is False:
+        return said
+    payload = {"text": reply.body} if isinstance(reply.body, str) else dict(reply.body)
+    return said | {"payload": payload}
+
+
+def _delay(failures: int) -> float:
+    return AGAIN[min(failures, len(AGAIN) - 1)] * random.uniform(0.5, 1.0)
+
+
+def _seconds(error: SlackApiError, default: float) -> float:
+    said = str(getattr(error.response, "headers", {}).get("Retry-After", ""))
+    return float(said) if said.isascii() and said.isdigit() else default

@@ -1,0 +1,56 @@
+"""What is too long for a message in a chat: shown in part there, and whole in a file. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any, Final
+
+from draftsman.domain.delivery import ChannelName, DeliveryKind, Message
+from draftsman.domain.wording import plain
+
+CHATS: Final = frozenset({ChannelName.SLACK})
+"""Channels where people look at files."""
+LINES: Final = 30
+LENGTH: Final = 2800
+"""Lines of a context, and characters of any text, that a message shows."""
+
+
+def is_diff(text: str) -> bool:
+    """Return whether this is the difference of two trees."""
+    lines = text.splitlines()
+    return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
+
+
+def is_long(text: str, lines: int | None = None) -> bool:
+    """Return whether a message shows only a part of it."""
+    return len(text) > LENGTH or (lines is not None and len(text.splitlines()) > lines)
+
+
+def wholes(message: Message) -> list[dict[str, Any]]:
+    """Return the payloads of the files that a message needs beside it."""
+    question, payload = message.question, message.payload or {}
+    if message.kind is DeliveryKind.QUESTION and question is not None:
+        snippet = question.context_snippet or ""
+        ending = "diff" if is_diff(snippet) else "txt"
+        found = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{ending}"}
+        return [found] if is_long(snippet, LINES) else []
+    if message.kind is DeliveryKind.RESULT and is_long(plain(message)):
+        return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
+    if message.kind is DeliveryKind.NOTICE and "to" not in payload:
+        said = str(payload.get("text", ""))
+        name = f"{message.subject.name}-{message.seq}.txt"
+        return [{"text": said, "name": name}] if is_long(said) else []
+    return []
+
+
+def content(message: Message) -> str | None:
+    """Return what a file of `wholes` holds; None for another file."""
+    payload = message.payload or {}
+    if isinstance(payload.get("text"), str):
+        return str(payload["text"])
+    if payload.get("whole") == "context" and message.question is not None:
+        return message.question.context_snippet or ""
+    if payload.get("whole") == "result":
+        return plain(replace(message, kind=DeliveryKind.RESULT))
+    return None

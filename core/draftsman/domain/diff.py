@@ -1,0 +1,54 @@
+"""The statistics of a diff, from its own lines. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+MOST: Final = 20
+"""Files that are named."""
+_HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def diffstat(diff: str) -> str:
+    """Return how many lines each file gains and loses, and the sum: as `git diff --stat` counts."""
+    files = list(_files(diff.splitlines()))
+    plus, minus = sum(one[1] for one in files), sum(one[2] for one in files)
+    lines = [f"{name} | +{added} -{removed}" for name, added, removed in files[:MOST]]
+    if len(files) > MOST:
+        lines.append(f"… and {len(files) - MOST} more")
+    noun = "file" if len(files) == 1 else "files"
+    return "\n".join([*lines, f"{len(files)} {noun} changed, +{plus} -{minus}"])
+
+
+def _files(lines: list[str]) -> Iterator[tuple[str, int, int]]:
+    """Yield (name, lines added, lines removed); what stands in a hunk is counted, not read."""
+    name: str | None = None
+    added = removed = old = new = 0
+    for line in lines:
+        if old > 0 or new > 0:
+            kind = line[:1]
+            added, removed = added + (kind == "+"), removed + (kind == "-")
+            old, new = old - (kind in " -" or not kind), new - (kind in " +" or not kind)
+        elif (hunk := _HUNK.match(line)) is not None:
+            old, new = int(hunk[1] or 1), int(hunk[2] or 1)
+        elif line.startswith(("--- ", "diff --git ")):
+            if name is not None and line.startswith("diff --git "):
+                yield name, added, removed
+                name, added, removed = None, 0, 0
+            elif name is not None and added + removed:
+                yield name, added, removed
+                added = removed = 0
+            name = _name(line) or name
+        elif line.startswith("+++ ") and not line.startswith("+++ /dev/null"):
+            name = _name(line)
+    if name is not None:
+        yield name, added, removed
+
+
+def _name(line: str) -> str | None:
+    if line.startswith("diff --git "):
+        return line.rpartition(" b/")[2] or None
+    found = line[4:].partition("\t")[0].strip()
+    return None if found == "/dev/null" else found.removeprefix("a/").removeprefix("b/")

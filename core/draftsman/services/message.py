@@ -1,0 +1,119 @@
+"""A delivery, and what it says: the job, the question and whom it is for, as things are now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from draftsman.domain.delivery import ChannelName, Claimed, Message, Subject
+from draftsman.domain.job import Source, Status
+from draftsman.domain.policy import Person, Policy
+from draftsman.domain.question import Question, QuestionKind
+from draftsman.log import redact
+from draftsman.store import deliveries as store
+from draftsman.store import people
+from draftsman.store.db import Connection
+
+WHERE: Final = {ChannelName.SLACK: Source.SLACK, ChannelName.TRELLO: Source.TRELLO}
+"""Where the people of a channel do things."""
+LINKS: Final = 10_000
+"""Links that are looked at."""
+
+
+def message_of(
+    item: Claimed, facts: store.Facts, question: Question | None, policy: Policy
+) -> Message:
+    """Return what a delivery says, without what looks like a secret."""
+    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
+    subject = Subject(
+        number=facts.number,
+        id=facts.job_id,
+        type=facts.type,
+        status=Status(facts.status),
+        title=_public(facts.ticket_title or facts.type),
+        agent=facts.agent,
+        repo=repo,
+        url=facts.ticket_url,
+        invoker=facts.invoker_display_name or facts.invoker_id,
+        error=_public(facts.last_error),
+        canceled_by=facts.cancel_requested_by,
+        cancel_reason=_public(facts.cancel_reason),
+        next_retry_at=facts.next_retry_at,
+        result=_public(facts.result),
+        created_at=facts.created_at,
+        finished_at=facts.finished_at,
+    )
+    return Message(
+        marker=str(item.id),
+        seq=item.seq,
+        kind=item.kind,
+        target=item.target,
+        subject=subject,
+        created_at=item.created_at,
+        thread=item.thread,
+        root=facts.root,
+        question=None if question is None else _public_question(question),
+        payload=_public(item.payload),
+        asked=_asked(policy, question, facts.invoker_id, item.channel) if question else (),
+    )
+
+
+async def linked(conn: Connection, policy: Policy, channel: ChannelName) -> Policy:
+    """Return the policy whose people have the ids as well that a code joined to them."""
+    if channel not in WHERE:
+        return policy
+    source, known = WHERE[channel], dict(policy.people)
+    for link in await people.links(conn, LINKS):
+        person = known.get(link.person)
+        if link.channel == source and person is not None and source not in person.ids:
+            ids = {**person.ids, source: link.external_id}
+            known[link.person] = replace(person, ids=ids)
+    return replace(policy, people=known)
+
+
+def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
+    """Return who asked for a job, by the channel's own id; None where the channel has none."""
+    if (person := policy.people.get(invoker)) is not None:
+        return person.ids.get(WHERE[channel]) if channel in WHERE else None
+    place, _, own = invoker.partition(":")
+    return own if channel in WHERE and place == channel and own else None
+
+
+def _asked(
+    policy: Policy, question: Question, invoker: str, channel: ChannelName
+) -> tuple[Person, ...]:
+    """Return whom a question is for: the approvers; or who wants the job, and others it went to.
+
+    Where those cannot be reached there, everybody who may answer.
+    """
+    gate = question.kind is QuestionKind.APPROVAL
+    able = policy.answering(question.approvers, invoker, gate=gate)
+    if gate:
+        return tuple(able)
+    named = policy.approvers(question.approvers) | {invoker}
+    nearest = [person for person in able if person.name in named]
+    if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
+        nearest.append(Person(invoker, frozenset(), {WHERE[channel]: own}))
+    return tuple(nearest or able)
+
+
+def _public_question(question: Question) -> Question:
+    return replace(
+        question,
+        text=_public(question.text),
+        context_snippet=_public(question.context_snippet),
+        action=_public(question.action),
+        resolution=_public(question.resolution),
+    )
+
+
+def _public(value: Any) -> Any:
+    """Return the value without what looks like a secret, all through."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {key: _public(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_public(item) for item in value]
+    return value

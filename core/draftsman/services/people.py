@@ -1,0 +1,117 @@
+"""identity -> person: what is configured, and what somebody joined with a code."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import replace
+from typing import Final
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.text import clean
+from draftsman.errors import NotFound, NotPermitted, UsageError
+from draftsman.store import people as store
+from draftsman.store.db import Connection, Database
+from draftsman.store.people import Link as Link  # of `links`, for those who show it
+
+CODE_LIFE: Final = 900.0
+"""Seconds that a code can be used."""
+CODE_LENGTH: Final = 10
+"""Of 32 signs: 50 bits, for a quarter of an hour, asked only of people who are known already."""
+_SIGNS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
+_NAME_LIMIT: Final = 200
+MOST: Final = 1000
+"""Links that one call lists."""
+
+
+class People:
+    """Says who an actor is, and joins identities to people.
+
+    `owner` is the name of who owns an embedded database; they need no entry in the configuration.
+    """
+
+    def __init__(self, db: Database, policy: Policy, owner: str | None) -> None:
+        self._db = db
+        self._policy = policy
+        self._owner = owner
+
+    async def actor(self, actor: Actor) -> Actor:
+        """Return the actor as the configuration knows it, or else as the person it was joined to.
+
+        Somebody who is neither comes back without a person and without roles.
+        """
+        actor = self._policy.resolve(actor)
+        if actor.person is not None:
+            return actor
+        async with self._db.connection() as conn:
+            name = await store.person(conn, actor.channel, actor.id)
+        if name is None:
+            return actor
+        if (person := self._policy.people.get(name)) is not None:
+            return replace(actor, person=name, roles=person.roles)
+        return self._policy.resolve(replace(actor, person=name, owner=name == self._owner))
+
+    async def offer(self, actor: Actor) -> str:
+        """Return a new code that joins this identity to whoever enters it; only its hash is kept.
+
+        It counts once, and for a quarter of an hour. Raises UsageError for one that is configured.
+        """
+        known = self._policy.resolve(actor)
+        if known.person is not None:
+            raise UsageError(f"the configuration says who you are already: {known.person}")
+        code = "".join(secrets.choice(_SIGNS) for _ in range(CODE_LENGTH))
+        name = clean(known.display_name)[:_NAME_LIMIT]
+
+        async def work(conn: Connection) -> None:
+            await store.offer(conn, known.channel, known.id, name, _hash(code), CODE_LIFE)
+
+        await self._db.arrow(work)
+        return code
+
+    async def link(self, code: str, actor: Actor) -> Link:
+        """Join the identity that was given this code to the person of the actor.
+
+        Raises NotPermitted for an actor who is nobody, NotFound for a code that does not count.
+        """
+        actor = self._policy.resolve(actor)
+        person = actor.person
+        if person is None:
+            raise NotPermitted(f"{actor.display_name} is not mapped to a person; add [people]")
+
+        async def work(conn: Connection) -> Link | None:
+            return await store.link(conn, _hash(code), person, actor.name)
+
+        if (found := await self._db.arrow(work)) is None:
+            raise NotFound("this code is not known, was used, or is too old; ask for a new one")
+        return found
+
+    async def unlink(self, channel: Source, id: str, actor: Actor) -> str:
+        """Part an identity from its person, whose name comes back.
+
+        People may part their own, operators any. Raises NotFound, NotPermitted.
+        """
+        actor = self._policy.resolve(actor)
+
+        async def work(conn: Connection) -> str | None:
+            person = await store.person(conn, channel, id)
+            if person is not None:
+                self._policy.check(actor, Verb.UNLINK, invoker=person)
+                await store.unlink(conn, channel, id)
+            return person
+
+        if (found := await self._db.arrow(work)) is None:
+            raise NotFound(f"{channel}:{id} is joined to nobody")
+        return found
+
+    async def links(self) -> list[Link]:
+        """Return who was joined to whom."""
+        async with self._db.connection() as conn:
+            return await store.links(conn, MOST)
+
+
+def _hash(code: str) -> str:
+    """Return the hash of a code, however its letters were typed."""
+    plain = "".join(char for char in code.upper() if char.isalnum())
+    return hashlib.sha256(plain.encode("utf-8", "replace")).hexdigest()

@@ -1,0 +1,68 @@
+"""The tables of the configuration that say how people are reached in chat."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from draftsman.settings.outbound import SecretSettings, web_address
+from draftsman.settings.tables import Section
+
+HTTP_LISTEN: Final = "127.0.0.1:3000"
+"""Where mode `http` serves when `listen` is unset: the port that Slack's own examples use."""
+_Channel = Annotated[str, Field(pattern=r"\A[CGD][A-Z0-9]{1,30}\z")]
+
+
+class SlackSettings(Section):
+    """One Slack app in one workspace; without this table there is no Slack."""
+
+    mode: Literal["socket", "http"] = "socket"
+    """How Slack reaches us: Socket Mode needs no public address. One app has one of them."""
+    bot_token: SecretSettings
+    """`xoxb-…`"""
+    app_token: SecretSettings | None = None
+    """`xapp-…` with `connections:write`, for mode `socket` alone."""
+    signing_secret: SecretSettings | None = None
+    """For mode `http` alone."""
+    listen: str | None = Field(None, pattern=r"\A([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}\z")
+    """`host:port` that HTTP is served on: Slack's requests in mode `http`, and health in both."""
+    team: str | None = Field(None, pattern=r"\A[TE][A-Z0-9]{1,30}\z")
+    """The workspace whose requests count; unset: the one that the bot token belongs to."""
+    channels: tuple[_Channel, ...] = ()
+    """Channels where requests count; none: every channel that the bot is in."""
+    strangers: bool = False
+    """Whether people of other workspaces, in shared channels, may ask for work."""
+    command: str = Field("/draftsman", pattern=r"\A/[a-z0-9_-]{1,31}\z")
+    """The slash command, as the manifest has it."""
+    api_url: str = "https://slack.com/api/"
+    """Where the Web API is."""
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_a_folder(cls, value: str) -> str:
+        return web_address(value).removesuffix("/") + "/"
+
+    @field_validator("listen")
+    @classmethod
+    def _has_a_port(cls, value: str | None) -> str | None:
+        if value is not None and not 0 <= int(value.rpartition(":")[2]) <= 65_535:
+            raise ValueError("a port is 0 to 65535")
+        return value
+
+    @model_validator(mode="after")
+    def _has_what_its_mode_needs(self) -> Self:
+        if self.mode == "socket" and self.app_token is None:
+            raise ValueError('mode "socket" needs app_token; for signing_secret set mode = "http"')
+        if self.mode == "http" and self.signing_secret is None:
+            raise ValueError('mode "http" needs signing_secret')
+        return self
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Return host and port that HTTP is served on; None: nothing is served."""
+        listen = self.listen or (HTTP_LISTEN if self.mode == "http" else None)
+        if listen is None:
+            return None
+        host, _, port = listen.rpartition(":")
+        return host.strip("[]"), int(port)

@@ -1,0 +1,55 @@
+"""Rows of identity links."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from draftsman.domain.job import Source
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, scalar
+from draftsman.store.queries import load
+
+_Q = load("people")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Somebody's id in a channel, and the person that it was joined to."""
+
+    channel: Source
+    external_id: str
+    display_name: str
+    person: str
+    linked_by: str
+    linked_at: datetime
+
+
+async def offer(
+    conn: Connection, channel: Source, id: str, name: str, code_hash: str, seconds: float
+) -> None:
+    """Keep the hash of a code that joins this id to a person, for so many seconds."""
+    params = {"channel": channel, "id": id, "name": name, "hash": code_hash, "seconds": seconds}
+    await execute(conn, _Q["offer"], params)
+
+
+async def link(conn: Connection, code_hash: str, person: str, actor: str) -> Link | None:
+    """Use up a code; None where there is none, or its time is over."""
+    params = {"hash": code_hash, "person": person, "actor": actor}
+    return await fetch_one(conn, _Q["link"], params, Link)
+
+
+async def unlink(conn: Connection, channel: Source, id: str) -> str | None:
+    """Part an id from its person, whose name comes back; None where it had none."""
+    found = await scalar(conn, _Q["unlink"], {"channel": channel, "id": id})
+    return None if found is None else str(found)
+
+
+async def person(conn: Connection, channel: Source, id: str) -> str | None:
+    """Return the person that an id was joined to."""
+    found = await scalar(conn, _Q["person"], {"channel": channel, "id": id})
+    return None if found is None else str(found)
+
+
+async def links(conn: Connection, limit: int) -> list[Link]:
+    """Return who was joined to whom."""
+    return await fetch_all(conn, _Q["links"], {"limit": limit}, Link)

@@ -1,0 +1,44 @@
+-- Threads in chat: which jobs a reply is about, and what became of a reply.
+
+-- Jobs that were asked for in a Slack thread, or whose messages it hangs under; `question` where that
+-- message is a question's own. The newest first.
+-- name: slack
+SELECT job, max(question) AS question
+  FROM (SELECT t.job, NULL::int AS question
+          FROM draftsman.job_targets t
+         WHERE t.target = %(target)s AND t.thread = %(thread)s AND t.channel = 'slack'
+         UNION ALL
+        SELECT d.job, d.question
+          FROM draftsman.deliveries d
+         WHERE d.channel = 'slack' AND d.external_ref = %(ref)s) f
+ GROUP BY job
+ ORDER BY job DESC
+ LIMIT %(limit)s
+
+-- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
+-- name: asked_in
+SELECT q.job, q.ordinal
+  FROM (SELECT job, ordinal, asked_at
+          FROM draftsman.job_questions
+         WHERE status = 'open'
+         ORDER BY job DESC
+         LIMIT %(limit)s) q
+ WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
+   AND EXISTS (SELECT FROM draftsman.job_targets t
+                WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s)
+ ORDER BY q.job DESC
+
+-- The job's lock is held. Once for what the channel calls it.
+-- name: remark
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+SELECT a.job, %(kind)s, %(actor)s,
+       jsonb_build_object('question', a.question, 'answer', a.id, 'event', %(event)s::text)
+           || %(detail)s::jsonb
+  FROM draftsman.job_answers a
+ WHERE a.job = %(job)s AND a.question = %(question)s AND a.source_event_id = %(event)s
+   AND a.accepted
+   AND NOT EXISTS (SELECT FROM draftsman.job_events e
+                    WHERE e.job = a.job AND e.kind = %(kind)s
+                      AND e.payload @> (jsonb_build_object('event', %(event)s::text)
+                                        || %(detail)s::jsonb))
+RETURNING id

@@ -1,0 +1,51 @@
+"""Rows of what is said in threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psycopg.types.json import Jsonb
+
+from draftsman.store.db import Connection, fetch_all, rows, scalar
+from draftsman.store.queries import load
+
+_Q = load("threads")
+MOST: Final = 20
+"""Jobs of one thread that are looked at."""
+WAITING: Final = 100
+"""Open questions among which those of a channel are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A job that a thread is about; `question` where the thread hangs under a question of it."""
+
+    job: int
+    question: int | None
+
+
+async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
+    """Return what a Slack thread is about, the newest first."""
+    params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MOST}
+    return await fetch_all(conn, _Q["slack"], params, Topic)
+
+
+async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:
+    """Return job and ordinal of what the newest jobs asked in a Slack channel, and is open."""
+    params = {"target": channel, "seconds": seconds, "limit": WAITING}
+    return [(row[0], row[1]) for row in await rows(conn, _Q["asked_in"], params)]
+
+
+async def remark(
+    conn: Connection,
+    job: int,
+    question: int,
+    event: str,
+    kind: str,
+    actor: str,
+    detail: dict[str, Any],
+) -> bool:
+    """Note what became of an accepted answer; False where there is none, or it was noted."""
+    params = {"job": job, "question": question, "event": event, "kind": kind, "actor": actor}
+    return await scalar(conn, _Q["remark"], params | {"detail": Jsonb(detail)}) is not None

@@ -1,0 +1,135 @@
+"""The bot with its real listeners, over a real database, in a fake Slack."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pytest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from draftsman.domain.question import Ask, Question, QuestionStatus
+from draftsman.runtime import Runtime
+from draftsman.settings import Settings, SlackSettings
+from draftsman_bots.slack import asking
+from draftsman_bots.slack.bot import Bot, build
+from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.listeners import register
+from draftsman_bots.slack.listeners.desk import Desk
+from tests.factories import QUESTION, Factory
+from tests.support.slack import Ack, FakeSlack
+from tests.support.slack.courier import Courier, Delivery
+
+ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
+    "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
+)  # fmt: skip
+"""Asks; answers; approve, both; operates, with no Slack id in the configuration; nobody."""
+
+
+class InProcess(Courier):
+    """Hands payloads to the bot as its sockets would, without the sockets."""
+
+    bot: Bot
+
+    async def _by_socket(self, delivery: Delivery) -> Ack:
+        reply = await self.bot.answer(delivery.payload, retry=delivery.attempt)
+        return Ack(reply.status, reply.body or None) if reply.final else Ack()
+
+
+@dataclass
+class Bench:
+    """A workspace in which draftsman listens, and what tests ask it."""
+
+    slack: FakeSlack
+    rt: Runtime
+    desk: Desk
+    make: Factory
+    general: str
+
+    def limit(self, **changes: Any) -> None:
+        """Change what is configured of Slack."""
+        settings = self.desk.settings.model_copy(update=changes)
+        object.__setattr__(self.desk, "settings", settings)
+
+    async def jobs(self) -> list[str]:
+        """Return what every job was asked, the first one first."""
+        found = await self.rt.inspect.jobs()
+        full = [await self.rt.inspect.job(one.number) for one in reversed(found)]
+        return [job.ticket_text or "" for job in full]
+
+    async def whispered(self, user: str, channel: str | None = None) -> list[str]:
+        """Return what only this person was told in a channel, once all is said."""
+        await self.desk.aside.idle()
+        return [one["text"] for one in self.slack.ephemerals(channel or self.general, user)]
+
+    async def asked(self, ask: Ask = QUESTION, **fields: Any) -> tuple[Question, str]:
+        """Let a job of a thread ask there; return the question, and the ts of the thread."""
+        root = fields.pop("root", None) or (await self.post("a request"))["ts"]
+        target = f"slack:{self.general}/{root}"
+        work = await self.make.asked(ask, **{"notify": (target,)} | fields)
+        return await self.rt.questions.get(work.number, 1), root
+
+    async def shown(self, ask: Ask = QUESTION, **fields: Any) -> tuple[Question, str, str]:
+        """Let a job ask, and show the question; return it, its thread, and its message's ts."""
+        question, root = await self.asked(ask, **fields)
+        blocks = list(asking.controls(question))
+        said = await self.post(question.text, thread_ts=root, blocks=blocks)
+        return question, root, said["ts"]
+
+    async def post(self, text: str, **more: Any) -> dict[str, Any]:
+        """Let the bot post in the general channel."""
+        said = await self.desk.client.chat_postMessage(channel=self.general, text=text, **more)
+        return {"ts": said["ts"]}
+
+    async def question(self, question: Question) -> Question:
+        """Return the question as it is now."""
+        return await self.rt.questions.get(question.job, question.ordinal)
+
+    async def is_open(self, question: Question) -> bool:
+        """Say whether it still waits."""
+        return (await self.question(question)).status is QuestionStatus.OPEN
+
+    async def answer(self, question: Question) -> tuple[str | None, tuple[str, ...]]:
+        """Return how it was answered, and by whom."""
+        ended = (await self.question(question)).resolution or {}
+        return ended.get("value") or ended.get("text") or ended["outcome"], tuple(ended["by"])
+
+    async def trail(self, question: Question, kind: str) -> list[dict[str, Any]]:
+        """Return what the trail of its job says of one kind."""
+        return [e.payload for e in await self.rt.inspect.trail(question.job) if e.kind == kind]
+
+
+@pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Give the people of the tests ids as Slack makes them."""
+    people = {
+        name: person.model_copy(update={"slack": person.slack and person.slack.replace("-", "")})
+        for name, person in settings.people.items()
+    }
+    return settings.model_copy(update={"people": people})
+
+
+@pytest.fixture
+async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
+    """Give the bot in its workspace, with people who are known and one who is not."""
+    async with FakeSlack() as slack:
+        courier = InProcess(slack.world, slack.sockets)
+        slack.courier = courier
+        everybody = [ANNA, BEN, CAROL, DAVE, OLGA, MALLORY]
+        for id in everybody:
+            slack.user(id.removeprefix("U").lower(), id=id)
+        client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
+        given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
+        settings = SlackSettings.model_validate(given)
+        desk = Desk(rt, settings, client)
+        identity = Identity()
+        found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
+        identity.learn(found)
+        courier.bot = Bot(build(client, identity, partial(register, desk=desk)), Health())
+        yield Bench(slack, rt, desk, make, slack.channel("general", everybody))
+        await desk.aside.idle()
+        await courier.bot.close()
+        assert slack.complaints == []

@@ -1,0 +1,172 @@
+"""Buttons and selects: the first that counts decides, and everybody else is told why not."""
+
+from __future__ import annotations
+
+import asyncio
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.domain.question import Ask
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.blocks import actions, button
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, Bench
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.support.slack import error
+
+MANY = Ask(key="many", text="Which?", choices=tuple(f"choice {n}" for n in range(1, 251)))
+LONG = Ask.model_validate({
+    "key": "long",
+    "text": "Which?",
+    "choices": [
+        {"value": f"{n}" * 150, "label": f"label {n} ".ljust(75, "x")} for n in range(1, 8)
+    ],
+})  # fmt: skip
+
+
+async def test_a_button_answers(bench: Bench) -> None:
+    question, _, ts = await bench.shown()
+    await bench.slack.press(BEN, bench.general, ts, "blue")
+    assert await bench.answer(question) == ("blue", ("ben",))
+    (_, (answer,)) = await bench.rt.questions.of_job(question.job)
+    assert answer.source == "slack"
+    assert answer.source_event_id.startswith(f"slack:act:{bench.general}:{ts}:{BEN}:")
+    assert await bench.whispered(BEN) == []
+
+
+async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: Bench) -> None:
+    crossed = Ask.model_validate({"key": "k", "text": "?", "choices": ["2", "1"]})
+    question, _, ts = await bench.shown(crossed)
+    await bench.slack.press(BEN, bench.general, ts, ids.answer_action(1))
+    assert await bench.answer(question) == ("2", ("ben",))
+
+
+async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: Bench) -> None:
+    question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
+    assert await bench.whispered(CAROL) == [f"{question.name}: your approval counts, 1 of 2."]
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
+    assert "one vote a person" in (await bench.whispered(CAROL))[1]
+    assert await bench.is_open(question)
+    await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
+    assert await bench.answer(question) == ("approved", ("carol", "dave"))
+
+
+async def test_case_36_two_people_press_in_the_same_second(bench: Bench) -> None:
+    question, _, ts = await bench.shown(GATE)
+    await asyncio.gather(
+        bench.slack.press(CAROL, bench.general, ts, ids.APPROVE),
+        bench.slack.press(DAVE, bench.general, ts, ids.APPROVE),
+    )
+    _, (winner,) = await bench.answer(question)
+    loser = {"carol": DAVE, "dave": CAROL}[winner]
+    (said,) = await bench.whispered(loser)
+    assert said == f"That did not count: {question.name} was approved by {winner} before"
+
+
+async def test_case_37_a_press_and_a_word_elsewhere_at_once(
+    bench: Bench, make: Factory, people: People
+) -> None:
+    question, _, ts = await bench.shown()
+    elsewhere = Response(source_event_id="1", text="red")
+    pressed, verdict = await asyncio.gather(
+        bench.slack.press(BEN, bench.general, ts, "blue"),
+        bench.rt.questions.answer(question.job, 1, elsewhere, people.anna),
+    )
+    assert pressed.acked
+    ended = await bench.answer(question)
+    assert ended == (("red", ("anna",)) if verdict.accepted else ("blue", ("ben",)))
+    assert len(await bench.whispered(BEN)) == int(verdict.accepted)
+
+
+async def test_case_38_a_double_click_is_one_answer(bench: Bench) -> None:
+    question, _, ts = await bench.shown()
+    ack = await bench.slack.press(BEN, bench.general, ts, "blue", copies=3)
+    assert [one.acked for one in ack.copies] == [True] * 3
+    await bench.slack.press(BEN, bench.general, ts, "blue")
+    _, given = await bench.rt.questions.of_job(question.job)
+    assert [one.accepted for one in given] == [True, False]
+    assert await bench.answer(question) == ("blue", ("ben",))
+
+
+async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) -> None:
+    question, _, _ = await bench.shown()
+    old = ids.answer_value(999, 1, 1)
+    tampered = ids.answer_value(question.job, 1, 99)
+    for value in (old, tampered, "answer=blue", "q:1:1; drop table"):
+        made = [actions([button("blue", ids.answer_action(1), value)])]
+        said = await bench.post("an old message", blocks=made)
+        assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
+        await bench.desk.aside.idle()
+        (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
+        assert shown.get("blocks", []) == []
+    assert await bench.whispered(BEN) == ["That is no longer active."] * 4
+    assert await bench.is_open(question)
+
+
+async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
+    question, _, ts = await bench.shown(GATE)
+    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
+    bench.slack.world.channels[bench.general].members.add(eve)
+    for user in (MALLORY, ANNA, eve):
+        await bench.slack.press(user, bench.general, ts, ids.APPROVE)
+    assert "needs the role approver); who may: carol, dave" in (await bench.whispered(MALLORY))[0]
+    assert "needs the role approver); who may: carol, dave" in (await bench.whispered(ANNA))[0]
+    assert "another workspace" in (await bench.whispered(eve))[0]
+    assert await bench.is_open(question)
+    assert len(await bench.trail(question, "answer_refused")) == 2
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
+    assert await bench.answer(question) == ("approved", ("carol",))
+
+
+async def test_case_41_over_a_hundred_choices_are_searched(bench: Bench) -> None:
+    question, _, ts = await bench.shown(MANY)
+    options = await bench.slack.suggest(BEN, bench.general, ts, ids.CHOOSE, "")
+    assert len(options) == 100
+    options = await bench.slack.suggest(BEN, bench.general, ts, ids.CHOOSE, "CHOICE 249")
+    (option,) = options
+    await bench.slack.choose(BEN, bench.general, ts, ids.CHOOSE, option["value"])
+    assert await bench.answer(question) == ("choice 249", ("ben",))
+
+
+async def test_case_41_long_values_are_numbers_on_the_wire(bench: Bench) -> None:
+    question, _, ts = await bench.shown(LONG)
+    await bench.slack.choose(BEN, bench.general, ts, ids.CHOOSE, ids.answer_value(1, 1, 7))
+    assert await bench.answer(question) == ("7" * 150, ("ben",))
+
+
+async def test_case_42_a_window_that_opens_too_late(bench: Bench) -> None:
+    question, _, ts = await bench.shown(Ask(key="w", text="Why?", freeform=True))
+    for code in ("expired_trigger_id", "exchanged_trigger_id"):
+        bench.slack.faults.next("views.open", error(code))
+        await bench.slack.press(BEN, bench.general, ts, ids.FREE)
+    assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 2
+    await bench.slack.press(BEN, bench.general, ts, ids.FREE)
+    await bench.desk.aside.idle()
+    assert len(bench.slack.views(BEN)) == 1
+    assert await bench.is_open(question)
+
+
+async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(bench: Bench) -> None:
+    number = await bench.make.queued()
+    value = ids.job_value(number)
+    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    said = await bench.post("a job", blocks=made)
+    await bench.slack.press(BEN, bench.general, said["ts"], ids.CANCEL)
+    assert "ben may not cancel" in (await bench.whispered(BEN))[0]
+    mine = await bench.make.queued(actor=Actor(Source.SLACK, ANNA, "anna"))
+    value = ids.job_value(mine)
+    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    said = await bench.post("mine", blocks=made)
+    await bench.slack.press(ANNA, bench.general, said["ts"], ids.CANCEL)
+    await bench.slack.press(ANNA, bench.general, said["ts"], ids.RETRY)
+    told = await bench.whispered(ANNA)
+    assert told == [f"D-{mine} is canceled.", f"D-{mine + 1} tries D-{mine} again."]
+
+
+async def test_something_else_that_can_be_pressed_is_acknowledged(bench: Bench) -> None:
+    made = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
+    said = await bench.post("docs", blocks=made)
+    assert (await bench.slack.press(BEN, bench.general, said["ts"], "docs")).acked
+    assert await bench.whispered(BEN) == []

@@ -1,0 +1,152 @@
+"""The slash command: what it says becomes a job, or words for whoever wrote it."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.errors import NotFound
+from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
+from tests.factories import GATE
+
+
+async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(bench: Bench) -> None:
+    ack = await bench.slack.command(ANNA, bench.general, "fix --ref=main the *parser* &amp; co")
+    (job,) = [await bench.rt.inspect.job(one.number) for one in await bench.rt.inspect.jobs()]
+    assert (job.ticket_text, job.mode, job.source, job.invoker_id, job.agent) == (
+        "the *parser* & co", "fix", "slack", "anna", "tidy",
+    )  # fmt: skip
+    assert ack.body["response_type"] == "ephemeral"
+    assert ack.body["text"].startswith(f"D-{job.number} is queued")
+    (target,) = await bench.rt.outbox.targets(job.number)
+    assert (target.channel, target.target, target.thread) == ("slack", bench.general, None)
+    assert job.idempotency_key == f"slack:trg:{ack.sent['trigger_id']}"
+
+
+async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) -> None:
+    await bench.slack.command(ANNA, bench.general, "fix it", copies=5)
+    assert await bench.jobs() == ["fix it".removeprefix("fix ")]
+    await bench.slack.command(ANNA, bench.general, "fix it")
+    assert await bench.jobs() == ["it", "it"]
+
+
+@pytest.mark.parametrize("text", ["", "   ", "help", "HELP me"])
+async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) -> None:
+    ack = await bench.slack.command(ANNA, bench.general, text)
+    assert "`/draftsman fix TEXT`" in ack.body["text"]
+    assert ack.body["response_type"] == "ephemeral"
+    assert await bench.jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("x" * 10_000, "x" * 10_000),
+        ("\u202eright to left \u05d0\u05d1", "\u202eright to left \u05d0\u05d1"),
+        ("zero\u200bwidth \U0001f468\u200d\U0001f469\u200d\U0001f467", None),
+        ("a NUL \x00 and a half \ud800 sign", "a NUL \ufffd and a half ? sign"),
+    ],
+)
+async def test_case_9_strange_text_is_kept_whole(bench: Bench, text: str, kept: str | None) -> None:
+    await bench.slack.command(ANNA, bench.general, f"fix {text}")
+    assert await bench.jobs() == [kept or text]
+
+
+async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(bench: Bench) -> None:
+    family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
+    await bench.slack.command(ANNA, bench.general, f"fix {family * 60}")
+    (job,) = await bench.rt.inspect.jobs()
+    assert job.ticket_title is not None
+    assert job.ticket_title.endswith(f"{family}…")
+    assert job.ticket_title.removesuffix("…").replace(family, "") == ""
+    assert await bench.jobs() == [family * 60]
+
+
+async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(bench: Bench) -> None:
+    ack = await bench.slack.command(ANNA, bench.general, "fix " + "x" * 200_001)
+    assert "200000" in ack.body["text"]
+    assert await bench.jobs() == []
+
+
+async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(bench: Bench) -> None:
+    hostile = "&lt;!everyone&gt; <https://evil.example|click>"
+    await bench.slack.command(ANNA, bench.general, f"fix {hostile}")
+    assert await bench.jobs() == ["<!everyone> click (https://evil.example)"]
+    ack = await bench.slack.command(ANNA, bench.general, "list")
+    assert "&lt;!everyone&gt; click" in ack.body["text"]
+
+
+async def test_somebody_unknown_is_refused_and_told_who_may(bench: Bench) -> None:
+    ack = await bench.slack.command(MALLORY, bench.general, "fix it")
+    assert "who may: anna, ben, carol" in ack.body["text"]
+    assert "/draftsman link" in ack.body["text"]
+    assert ack.body["response_type"] == "ephemeral"
+    assert await bench.jobs() == []
+
+
+async def test_somebody_without_the_role_is_refused_and_told_who_may(bench: Bench) -> None:
+    ack = await bench.slack.command(BEN, bench.general, "fix it")
+    assert "ben may not submit (needs the role invoker); who may: anna, erin" in ack.body["text"]
+
+
+async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named(
+    bench: Bench,
+) -> None:
+    bench.limit(channels=("C0OTHER",))
+    ack = await bench.slack.command(ANNA, bench.general, "fix it")
+    assert "<#C0OTHER>" in ack.body["text"]
+    await bench.slack.command(ANNA, bench.slack.direct(ANNA), "fix this one")
+    assert await bench.jobs() == ["this one"]
+
+
+async def test_a_job_is_shown_canceled_and_retried_by_command(bench: Bench) -> None:
+    said = []
+    await bench.slack.command(ANNA, bench.general, "investigate the heap")
+    for text in ("status", "status D-1", "show 1", "cancel D-1 no time", "cancel 1", "retry D-1"):
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        said.append(ack.body["text"])
+    assert "*D-1* queued: the heap" in said[0]
+    assert said[1].startswith("*D-1* the heap\nqueued: ")
+    assert "asked by" in said[2]
+    assert said[3] == "D-1 is canceled."
+    assert "canceled already" in said[4]
+    assert said[5] == "D-2 tries D-1 again."
+    assert (await bench.rt.inspect.job(1)).cancel_reason == "no time"
+
+
+async def test_a_question_is_answered_by_command_only_when_it_is_named(bench: Bench) -> None:
+    question, _ = await bench.asked()
+    ack = await bench.slack.command(BEN, bench.general, f"answer D-{question.job} blue")
+    assert f"name the question: answer {question.name}" in ack.body["text"]
+    assert await bench.is_open(question)
+    ack = await bench.slack.command(BEN, bench.general, f"answer {question.name} blue")
+    assert ack.body["text"] == f"{question.name} is answered: blue."
+    assert await bench.answer(question) == ("blue", ("ben",))
+
+
+async def test_a_gate_is_decided_by_command_by_those_who_may(bench: Bench) -> None:
+    question, _ = await bench.asked(GATE)
+    ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
+    assert "who may: carol, dave" in ack.body["text"]
+    ack = await bench.slack.command("UCAROL", bench.general, f"deny {question.name} too risky")
+    assert ack.body["text"] == f"{question.name} is denied."
+    assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
+
+
+async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) -> None:
+    ack = await bench.slack.command(OLGA, bench.general, "link")
+    code = ack.body["text"].split("people link ")[1].split("`")[0]
+    olga = Actor(Source.CLI, "olga", "Olga")
+    linked = await bench.rt.people.link(code.lower(), olga)
+    assert (linked.external_id, linked.person, linked.linked_by) == (OLGA, "olga", "cli:olga")
+    question, _ = await bench.asked()
+    ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
+    assert ack.body["text"] == f"D-{question.job} is canceled."
+    with pytest.raises(NotFound, match="was used"):
+        await bench.rt.people.link(code, olga)
+
+
+async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
+    ack = await bench.slack.command(ANNA, bench.general, "link")
+    assert ack.body["text"] == "the configuration says who you are already: anna"

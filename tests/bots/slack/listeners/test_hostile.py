@@ -1,0 +1,49 @@
+"""Payloads that nobody at Slack would send: answered, and nothing comes of them."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+
+from tests.bots.slack.listeners.conftest import BEN, Bench
+from tests.bots.slack.test_inbound import CHANGED, COMMAND, GOOD, MESSAGE, PRESS, SUBMISSION
+from tests.support.slack.courier import Delivery
+
+NOT_READ: list[dict[str, Any]] = [
+    MESSAGE | {"event": None},
+    MESSAGE | {"event": {"type": "message"}},
+    MESSAGE | {"event": {"type": "app_home_opened"}},
+    PRESS | {"actions": []},
+    PRESS | {"user": None},
+    PRESS | {"container": None, "message": None},
+    SUBMISSION | {"view": {"id": "V1"}},
+    SUBMISSION | {"view": {"id": "V1", "type": "modal", "callback_id": "x", "state": None}},
+    COMMAND | {"user_id": ""},
+    CHANGED | {"event": {"type": "message", "subtype": "message_changed"}},
+]
+
+
+@pytest.mark.parametrize("body", NOT_READ)
+async def test_case_14_a_payload_that_lacks_what_it_needs(
+    bench: Bench, body: dict[str, Any]
+) -> None:
+    ack = await bench.slack.courier.once(Delivery("events_api", copy.deepcopy(body), "e"))
+    assert ack.status == 200
+    assert await bench.jobs() == []
+
+
+@pytest.mark.parametrize("body", GOOD)
+async def test_every_field_may_be_null(bench: Bench, body: dict[str, Any]) -> None:
+    """One after the other, in the payload and in what it holds."""
+    question, _ = await bench.asked()
+    for name in body:
+        await bench.slack.courier.once(Delivery("events_api", body | {name: None}, "e"))
+        if isinstance(inner := body[name], dict):
+            for part in inner:
+                spoilt = body | {name: inner | {part: None}}
+                ack = await bench.slack.courier.once(Delivery("events_api", spoilt, "e"))
+                assert ack.status == 200
+    assert await bench.is_open(question)
+    await bench.slack.command(BEN, bench.general, "help")

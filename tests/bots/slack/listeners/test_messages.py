@@ -1,0 +1,275 @@
+"""Messages, mentions and replies: which of them are requests, which answers, and which neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.question import Ask
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, Bench
+from tests.factories import GATE
+
+OWN_WORDS = Ask(key="why", text="Why?", freeform=True)
+BOT = {"bot_id": "B0OTHER"}
+"""An app that writes in somebody's name."""
+
+
+def _named(bench: Bench, text: str) -> str:
+    return f"<@{bench.slack.bot_user}> {text}"
+
+
+async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: Bench) -> None:
+    ack = await bench.slack.mention(
+        ANNA, bench.general, "fix it", copies=3, new_event_id=True, reordered=True
+    )
+    assert len(ack.copies) == 6
+    assert await bench.jobs() == ["it"]
+    (target,) = await bench.rt.outbox.targets(1)
+    assert (target.target, target.thread) == (bench.general, ack.ts)
+    key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
+    assert (await bench.rt.inspect.job(1)).idempotency_key == key
+    assert await bench.whispered(ANNA) == []
+
+
+async def test_a_refusal_of_both_copies_is_said_once(bench: Bench) -> None:
+    await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
+    (said,) = await bench.whispered(MALLORY)
+    assert "who may: anna" in said
+    assert await bench.jobs() == []
+
+
+async def test_words_that_are_no_request_are_explained(bench: Bench) -> None:
+    await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
+    (said,) = await bench.whispered(ANNA)
+    assert said.startswith("it is nothing that draftsman does; begin with one of: fix, ")
+    assert await bench.jobs() == []
+
+
+async def test_a_private_message_is_a_request_told_in_its_thread(bench: Bench) -> None:
+    direct = bench.slack.direct(ANNA)
+    ack = await bench.slack.say(ANNA, direct, "fix it")
+    assert await bench.jobs() == ["it"]
+    (target,) = await bench.rt.outbox.targets(1)
+    assert (target.target, target.thread) == (direct, ack.ts)
+
+
+async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: Bench) -> None:
+    ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
+    said = f"<@{bench.slack.bot_user}> fix it"
+    await bench.slack.edit(bench.general, ack.ts, said)
+    assert await bench.jobs() == ["it"]
+    await bench.slack.edit(bench.general, ack.ts, said + " and more")
+    assert await bench.jobs() == ["it"]
+    assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
+
+
+async def test_a_reply_in_the_thread_answers(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.slack.say(BEN, bench.general, "Blue", root)
+    assert await bench.answer(question) == ("blue", ("ben",))
+    assert await bench.whispered(BEN) == []
+
+
+async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.slack.say(BEN, bench.general, "green", root)
+    (said,) = await bench.whispered(BEN)
+    assert "'green' is not a choice; choose: 1 red, 2 blue" in said
+    assert await bench.is_open(question)
+
+
+async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.slack.say(MALLORY, bench.general, "blue", root)
+    (said,) = await bench.whispered(MALLORY)
+    assert "who may: ben" in said
+    assert await bench.is_open(question)
+
+
+async def test_a_mention_in_the_thread_answers_too(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.slack.mention(BEN, bench.general, "blue", root)
+    assert await bench.answer(question) == ("blue", ("ben",))
+
+
+async def test_a_request_in_a_thread_that_waits_is_not_guessed_at(bench: Bench) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    await bench.slack.mention(ANNA, bench.general, "fix it", root)
+    (said,) = await bench.whispered(ANNA)
+    assert said.startswith("A job waits in this thread for an answer.")
+    assert await bench.is_open(question)
+    assert len(await bench.jobs()) == 1
+
+
+async def test_case_11_an_answer_is_unescaped_once(bench: Bench) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    await bench.slack.say(BEN, bench.general, "&lt;b&gt; &amp; &amp;lt;", root)
+    assert await bench.answer(question) == ("<b> & &lt;", ("ben",))
+
+
+async def test_case_25_the_bots_own_words_are_no_answer(bench: Bench) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
+    await bench.slack.say(BEN, bench.general, "because", root, more=own)
+    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=own)
+    assert await bench.is_open(question)
+    assert len(await bench.jobs()) == 1
+
+
+async def test_case_26_an_update_of_our_own_message_is_nothing(bench: Bench) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    own = {"bot_id": bench.slack.world.bot, "ts": "1.1", "thread_ts": root, "text": "new"}
+    change: dict[str, Any] = {
+        "type": "message",
+        "subtype": "message_changed",
+        "channel": bench.general,
+    }
+    change |= {"message": own | {"edited": {"ts": "2.1"}}, "previous_message": own | {"text": "x"}}
+    assert (await bench.slack.event(change)).acked
+    assert await bench.is_open(question)
+
+
+@pytest.mark.parametrize("more", [BOT, BOT | {"subtype": "bot_message", "user": None}])
+async def test_case_27_another_bot_is_nobody(bench: Bench, more: dict[str, str]) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    await bench.slack.say(BEN, bench.general, "because", root, more=more)
+    await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=more)
+    assert await bench.is_open(question)
+    assert len(await bench.jobs()) == 1
+
+
+async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: Bench) -> None:
+    question, root = await bench.asked()
+    ack = await bench.slack.say(BEN, bench.general, "bleu", root)
+    assert await bench.is_open(question)
+    await bench.slack.edit(bench.general, ack.ts, "blue")
+    assert await bench.answer(question) == ("blue", ("ben",))
+
+
+async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: Bench) -> None:
+    question, root = await bench.asked()
+    ack = await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.edit(bench.general, ack.ts, "red", copies=2, new_event_id=True)
+    assert await bench.answer(question) == ("blue", ("ben",))
+    (note,) = await bench.trail(question, "answer_edited")
+    assert (note["question"], note["text"]) == (1, "red")
+
+
+async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: Bench) -> None:
+    question, root = await bench.asked()
+    ack = await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.delete(bench.general, ack.ts, copies=2)
+    assert await bench.answer(question) == ("blue", ("ben",))
+    assert len(await bench.trail(question, "answer_deleted")) == 1
+
+
+async def test_case_30_a_link_that_unfolds_is_no_edit(bench: Bench) -> None:
+    question, root = await bench.asked()
+    ack = await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.unfurl(bench.general, ack.ts)
+    assert await bench.trail(question, "answer_edited") == []
+    mentioned = await bench.slack.mention(ANNA, bench.general, "nonsense")
+    await bench.slack.unfurl(bench.general, mentioned.ts)
+    assert len(await bench.whispered(ANNA)) == 1
+
+
+async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(bench: Bench) -> None:
+    question, root = await bench.asked()
+    more = {"subtype": "thread_broadcast"}
+    await bench.slack.say(BEN, bench.general, "blue", root, more=more, copies=2)
+    assert await bench.answer(question) == ("blue", ("ben",))
+    assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
+
+
+async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_once(
+    bench: Bench,
+) -> None:
+    question, _ = await bench.asked()
+    for user in (MALLORY, BEN, BEN):
+        await bench.slack.say(user, bench.general, "blue")
+    assert await bench.is_open(question)
+    (said,) = await bench.whispered(BEN)
+    assert said.startswith(f"If that was meant for {question.name}: reply in its thread")
+    assert await bench.whispered(MALLORY) == []
+
+
+async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(bench: Bench) -> None:
+    one, root = await bench.asked(OWN_WORDS)
+    two, _ = await bench.asked(OWN_WORDS, root=root)
+    await bench.slack.say(BEN, bench.general, "because", root)
+    assert await bench.is_open(one)
+    assert await bench.is_open(two)
+    assert await bench.whispered(BEN) == ["Which question does that answer?"]
+    (said,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, said["ts"], one.name)
+    await bench.desk.aside.idle()
+    (view,) = bench.slack.views(BEN)
+    await bench.slack.submit(BEN, view["id"])
+    assert await bench.answer(one) == ("because", ("ben",))
+    assert await bench.is_open(two)
+
+
+async def test_case_33_words_and_decisions_are_told_apart(bench: Bench) -> None:
+    gate, root = await bench.asked(GATE)
+    question, _ = await bench.asked(OWN_WORDS, root=root)
+    await bench.slack.say(CAROL, bench.general, "approve", root)
+    await bench.slack.say(BEN, bench.general, "because", root)
+    assert await bench.answer(gate) == ("approved", ("carol",))
+    assert await bench.answer(question) == ("because", ("ben",))
+
+
+@pytest.mark.parametrize("text", ["approved", "looks good", "approve? no", "yes", "👍"])
+async def test_free_text_never_decides_a_gate(bench: Bench, text: str) -> None:
+    gate, root = await bench.asked(GATE)
+    await bench.slack.say(CAROL, bench.general, text, root)
+    await bench.slack.say(CAROL, bench.general, text, root)
+    assert await bench.is_open(gate)
+    (said,) = await bench.whispered(CAROL)
+    assert said.startswith(f"Words do not decide {gate.name}: write `approve`")
+
+
+async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.rt.operate.cancel(question.job, bench.make.owner)
+    await bench.slack.say(BEN, bench.general, "blue", root)
+    (said,) = await bench.whispered(BEN)
+    assert said == f"That did not count: {question.name} was canceled by cli:root before"
+    await bench.slack.say(BEN, bench.general, "a pity", root)
+    assert len(await bench.whispered(BEN)) == 1
+
+
+async def test_case_34_who_answered_may_go_on_talking(bench: Bench) -> None:
+    question, root = await bench.asked()
+    await bench.slack.say(BEN, bench.general, "blue", root)
+    await bench.slack.say(BEN, bench.general, "thanks", root)
+    assert await bench.whispered(BEN) == []
+    assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
+
+
+async def test_case_35_a_file_is_no_answer(bench: Bench) -> None:
+    question, root = await bench.asked(OWN_WORDS)
+    more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
+    await bench.slack.say(BEN, bench.general, "", root, more=more)
+    (said,) = await bench.whispered(BEN)
+    assert said.startswith("A file alone is no answer")
+    assert await bench.is_open(question)
+    await bench.slack.say(BEN, bench.general, "as drawn", root, more=more)
+    assert await bench.answer(question) == ("as drawn", ("ben",))
+
+
+async def test_case_62_a_stranger_is_refused(bench: Bench) -> None:
+    shared = bench.slack.channel("shared", [], shared=True)
+    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
+    bench.slack.world.channels[shared].members |= {eve, ANNA}
+    await bench.slack.mention(eve, shared, "fix it")
+    (said,) = await bench.whispered(eve, shared)
+    assert "another workspace" in said
+    await bench.slack.mention(ANNA, shared, "fix this")
+    assert await bench.jobs() == ["this"]
+
+
+async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: Bench) -> None:
+    root = await bench.slack.say(BEN, bench.general, "lunch?")
+    await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
+    assert await bench.whispered(MALLORY) == []

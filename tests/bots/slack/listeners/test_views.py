@@ -1,0 +1,133 @@
+"""Windows, shortcuts and the App Home: forms that keep what was typed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.question import Ask
+from draftsman_bots.slack import forms, ids
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, Bench
+from tests.factories import GATE
+
+WHY = Ask(key="why", text="Why?", freeform=True)
+
+
+async def _opened(bench: Bench, user: str) -> dict[str, Any]:
+    await bench.desk.aside.idle()
+    (view,) = bench.slack.views(user)
+    return view
+
+
+async def _free(bench: Bench) -> tuple[Any, dict[str, Any]]:
+    question, _, ts = await bench.shown(WHY)
+    await bench.slack.press(BEN, bench.general, ts, ids.FREE)
+    return question, await _opened(bench, BEN)
+
+
+async def test_an_answer_in_own_words(bench: Bench) -> None:
+    question, view = await _free(bench)
+    await bench.slack.submit(BEN, view["id"], {forms.TEXT: "because <it> & that"})
+    assert await bench.answer(question) == ("because <it> & that", ("ben",))
+    assert bench.slack.views(BEN) == []
+
+
+async def test_a_denial_with_its_reason(bench: Bench) -> None:
+    question, _, ts = await bench.shown(GATE)
+    await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
+    view = await _opened(bench, CAROL)
+    await bench.slack.submit(CAROL, view["id"], {forms.REASON: "too risky"})
+    assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
+    assert await bench.answer(question) == ("denied", ("carol",))
+
+
+async def test_case_43_a_window_that_comes_too_late_keeps_its_text(bench: Bench) -> None:
+    question, view = await _free(bench)
+    await bench.make.answer(question.job, "first", bench.make.owner)
+    await bench.slack.submit(BEN, view["id"], {forms.TEXT: "a long text"})
+    shown = await _opened(bench, BEN)
+    assert shown["errors"] == {forms.TEXT: f"{question.name} was answered by root before"}
+    assert await bench.answer(question) == ("first", ("root",))
+
+
+@pytest.mark.parametrize("text", [None, "", "   "])
+async def test_case_44_nothing_entered_is_an_error_of_its_field(
+    bench: Bench, text: str | None
+) -> None:
+    question, view = await _free(bench)
+    payload = {forms.TEXT: text} if text else {}
+    await bench.slack.submit(BEN, view["id"], payload)
+    shown = await _opened(bench, BEN)
+    assert shown["errors"] == {forms.TEXT: "say what your answer is"}
+    assert await bench.is_open(question)
+
+
+async def test_case_44_a_denial_needs_no_reason(bench: Bench) -> None:
+    question, _, ts = await bench.shown(GATE)
+    await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
+    view = await _opened(bench, CAROL)
+    await bench.slack.submit(CAROL, view["id"])
+    assert await bench.answer(question) == ("denied", ("carol",))
+
+
+async def test_case_45_a_window_that_is_closed_changes_nothing(bench: Bench) -> None:
+    question, view = await _free(bench)
+    await bench.slack.close_view(BEN, view["id"])
+    closed = {"type": "view_closed", "user": {"id": BEN, "team_id": bench.slack.team}}
+    closed |= {"team": {"id": bench.slack.team}, "view": view | {"type": "modal"}}
+    assert (await bench.slack.interactive(closed)).acked
+    assert await bench.is_open(question)
+
+
+async def test_a_shortcut_opens_the_window_of_a_new_job(bench: Bench) -> None:
+    await bench.slack.shortcut(ANNA, ids.NEW_JOB)
+    view = await _opened(bench, ANNA)
+    given = {forms.TEXT: "the parser", forms.MODE: "investigate"}
+    await bench.slack.submit(ANNA, view["id"], given, copies=2)
+    (job,) = await bench.rt.inspect.jobs()
+    full = await bench.rt.inspect.job(job.number)
+    assert (full.ticket_text, full.mode, full.idempotency_key) == (
+        "the parser", "investigate", f"slack:view:{view['id']}",
+    )  # fmt: skip
+    (target,) = await bench.rt.outbox.targets(job.number)
+    assert (target.target, target.thread) == (ANNA, None)
+
+
+async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: Bench) -> None:
+    said = await bench.slack.say(BEN, bench.general, "it &lt;fails&gt;")
+    await bench.slack.message_shortcut(ANNA, bench.general, said.ts, ids.FROM_MESSAGE)
+    view = await _opened(bench, ANNA)
+    await bench.slack.submit(ANNA, view["id"])
+    assert await bench.jobs() == ["it <fails>"]
+    (target,) = await bench.rt.outbox.targets(1)
+    assert (target.target, target.thread) == (bench.general, said.ts)
+
+
+async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) -> None:
+    await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
+    view = await _opened(bench, MALLORY)
+    await bench.slack.submit(MALLORY, view["id"], {forms.TEXT: "it"})
+    assert "who may: anna" in (await _opened(bench, MALLORY))["errors"][forms.TEXT]
+    assert await bench.jobs() == []
+
+
+async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench) -> None:
+    question, _ = await bench.asked()
+    gate, _ = await bench.asked(GATE)
+    await bench.slack.open_home(BEN)
+    await bench.desk.aside.idle()
+    home = bench.slack.home(BEN)
+    assert home is not None
+    assert question.name in str(home)
+    assert gate.name not in str(home)
+    await bench.slack.press_in_view(BEN, home["id"], "blue")
+    assert await bench.answer(question) == ("blue", ("ben",))
+    await bench.desk.aside.idle()
+    assert "Nothing waits for you." in str(bench.slack.home(BEN))
+
+
+async def test_the_home_of_somebody_unknown_says_what_to_do(bench: Bench) -> None:
+    await bench.slack.open_home(MALLORY)
+    await bench.desk.aside.idle()
+    assert "/draftsman link" in str(bench.slack.home(MALLORY))

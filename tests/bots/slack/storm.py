@@ -1,0 +1,65 @@
+"""Slack as a place where much goes wrong: by its own server, at random, with a seed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from tests.core.outbox.storm import Seen
+from tests.support.slack import FakeSlack, Fault, error
+
+RATES: Final = {
+    Fault.RATE_LIMIT(0.02): 0.08,
+    Fault.DROP_BEFORE: 0.05,
+    Fault.DROP_AFTER: 0.1,
+    Fault.HTML_503: 0.05,
+    Fault.HTML_AFTER: 0.05,
+    Fault.GARBAGE_AFTER: 0.04,
+    Fault.CUT_AFTER: 0.04,
+    error("internal_error"): 0.04,
+}
+
+
+class SlackSky:
+    """A workspace that fails."""
+
+    def __init__(self, seed: int, channels: int) -> None:
+        self.known = {fault.name for fault in RATES}
+        self.fates: Counter[str] = Counter()
+        self._slack = FakeSlack()
+        self._seed = seed
+        self._channels = channels
+        self._rooms: list[str] = []
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Serve it."""
+        slack = await stack.enter_async_context(self._slack)
+        self._rooms = [slack.channel(f"room-{n}") for n in range(self._channels)]
+        slack.faults.random(self._seed, RATES)
+        self.fates = slack.faults.seen
+        return "tests.bots.slack.dispatch", slack.api_url, slack.bot_token
+
+    def target(self, n: int) -> str:
+        """Return one of the channels."""
+        return f"slack:{self._rooms[n % self._channels]}"
+
+    async def reach(self, count: int) -> None:
+        """Look at the channels until there is so much in them."""
+        rooms = [self._slack.world.channels[room].messages for room in self._rooms]
+        while sum(map(len, rooms)) < count:  # noqa: ASYNC110 - the server has no bell
+            await asyncio.sleep(0.02)
+
+    def seen(self) -> list[Seen]:
+        """Return what is in every channel, by thread."""
+        return [
+            Seen(
+                f"{room} {one.get('thread_ts', one['ts'])}",
+                one["metadata"]["event_payload"]["delivery_id"],
+                one["text"],
+            )
+            for room in self._rooms
+            for one in self._slack.world.channels[room].messages.values()
+        ]

@@ -1,0 +1,228 @@
+"""What Slack's errors do to a delivery: each by the real client, from a server that gives them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.delivery import (
+    COPY_GONE,
+    TARGET_GONE,
+    DeliveryKind,
+    DeliveryStatus,
+    Ended,
+    File,
+    Receipt,
+    Unknown,
+    conclude,
+)
+from draftsman.domain.retry import RetryPolicy
+from draftsman.errors import Failure
+from draftsman_bots.slack.channel import SlackChannel
+from draftsman_bots.slack.failures import ACCOUNT, CONTENT, COPY, DOUBTFUL, TARGET
+from tests.bots.slack.desk import message, shown, speaking
+from tests.support.slack import FakeSlack, Fault, error
+
+POST = "chat.postMessage"
+LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
+
+
+@pytest.fixture
+def room(slack: FakeSlack) -> str:
+    return slack.channel("ops")
+
+
+@pytest.fixture
+def channel(slack: FakeSlack) -> SlackChannel:
+    return speaking(slack)
+
+
+def failed(ended: Ended) -> Failure:
+    assert isinstance(ended, Failure), ended
+    return ended
+
+
+async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothing(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    slack.faults.next(POST, Fault.RATE_LIMIT(7))
+    said = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
+    ended = failed(await channel.send(said))
+    assert ended.retry_after == 7
+    end = conclude(ended, 5, LIMITS)
+    assert (end.status, end.delay, end.spent) == (DeliveryStatus.PENDING, 7, False)
+    closed = channel.bucket(said, ended)
+    assert closed == f"slack#chat.postMessage:{room}"
+    assert [limit.bucket for limit in channel.limits(said)] == [closed]
+    other = message(DeliveryKind.NOTICE, "C0OTHER", payload={"text": "hello"})
+    assert closed not in {limit.bucket for limit in channel.limits(other)}
+    rewritten = replace(said, edits=f"{room}/1.1")
+    assert closed not in {limit.bucket for limit in channel.limits(rewritten)}
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_AFTER, Fault.CUT_AFTER, Fault.GARBAGE_AFTER])
+async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_repeated(
+    slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
+) -> None:
+    slack.faults.next(POST, fault)
+    said = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(said), Unknown)
+    assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
+    found = await channel.find(said)
+    (one,) = slack.messages(room)
+    assert found == Receipt(f"{room}/{one['ts']}")
+
+
+async def test_case_48_what_never_arrived_is_not_found(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    slack.faults.next(POST, Fault.DROP_BEFORE)
+    said = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(said), Unknown)
+    assert await channel.find(said) is None
+
+
+@pytest.mark.parametrize("code", sorted(ACCOUNT - {"missing_scope"}))
+async def test_case_49_an_account_that_is_shut_out_pauses_everything(
+    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+) -> None:
+    slack.revoke(code)
+    said = message(DeliveryKind.RESULT, room)
+    ended = failed(await channel.send(said))
+    end = conclude(ended, 5, LIMITS)
+    assert (end.status, end.spent) == (DeliveryStatus.PENDING, False)
+    assert end.delay is not None
+    assert end.delay >= 60, "a hot retry"
+    assert channel.bucket(said, ended) == "slack", "the claim leaves the whole channel alone"
+    assert channel.trouble is not None
+    assert code in channel.trouble
+    slack.revoke(None)
+    assert isinstance(await channel.send(said), Receipt)
+    assert channel.trouble is None
+
+
+async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    slack.world.scopes.discard("files:write")
+    file = message(DeliveryKind.FILE, room, payload={"name": "a"})
+    ended = failed(await channel.upload(file, File("a", b"a")))
+    assert ended.code == "missing_scope"
+    assert conclude(ended, 5, LIMITS).status is DeliveryStatus.PENDING
+    assert channel.bucket(file, ended) == "slack#files"
+    assert "files:write" in (channel.trouble or "")
+
+
+@pytest.mark.parametrize("code", [*sorted(TARGET), "restricted_action_read_only_channel"])
+async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
+    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+) -> None:
+    slack.faults.next(POST, error(code))
+    ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
+    assert ended.code == TARGET_GONE
+    assert code in str(ended)
+    assert conclude(ended, 1, LIMITS).status is DeliveryStatus.DEAD
+
+
+@pytest.mark.parametrize("code", sorted(CONTENT))
+async def test_case_51_refused_content_is_said_once_more_as_plain_text(
+    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+) -> None:
+    slack.faults.next(POST, error(code))
+    said = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
+    assert isinstance(await channel.send(said), Receipt)
+    first, second = slack.messages(room)
+    assert "blocks" not in first
+    assert len(first["text"]) <= 3000
+    assert ("metadata" in first) is ("metadata" not in code)
+    assert second["files"][0]["name"] == "D-7.txt"
+    assert slack.files[0]["data"].decode().count("word") == 2000
+
+
+async def test_case_51_refused_twice_is_given_up(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    slack.faults.next(POST, error("invalid_blocks"), times=2)
+    ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
+    assert classify(ended) is ErrorClass.PERMANENT
+    assert slack.messages(room) == []
+
+
+@pytest.mark.parametrize("code", sorted(DOUBTFUL))
+async def test_case_52_slack_that_does_not_know_itself_is_unknown(
+    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+) -> None:
+    slack.faults.next(POST, error(code))
+    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unknown)
+
+
+@pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.HTML_AFTER, Fault.GARBAGE_AFTER])
+async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
+    slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
+) -> None:
+    slack.faults.next(POST, fault)
+    said = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(said), Unknown)
+    found = await channel.find(said)
+    assert (found is not None) is fault.after
+
+
+async def test_case_52_a_reply_that_does_not_come_is_unknown(slack: FakeSlack, room: str) -> None:
+    channel = speaking(slack, timeout=0.2)
+    slack.faults.next(POST, Fault.SLOW(5))
+    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unknown)
+
+
+@pytest.mark.parametrize("code", sorted(COPY))
+async def test_case_53_a_copy_that_cannot_be_rewritten_is_gone(
+    slack: FakeSlack, room: str, channel: SlackChannel, code: str
+) -> None:
+    first = await channel.send(message(DeliveryKind.STATUS, room))
+    assert isinstance(first, Receipt)
+    slack.faults.next("chat.update", error(code))
+    ended = failed(await channel.edit(message(DeliveryKind.STATUS, room, edits=first.ref)))
+    assert ended.code == COPY_GONE
+
+
+async def test_case_55_under_a_thread_that_is_gone_it_is_said_in_the_channel(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    for code in ("thread_not_found", "message_not_found", "cannot_reply_to_message"):
+        slack.faults.next(POST, error(code))
+        said = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
+        assert isinstance(await channel.send(said), Receipt)
+    found = slack.messages(room)
+    assert len(found) == 3
+    assert all("D-7" in shown(one) and "thread_ts" not in one for one in found)
+    again = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
+    await channel.send(again)
+    assert isinstance(await channel.find(again), Receipt), "it is found where it went"
+
+
+async def test_without_the_scope_to_look_it_is_repeated_rather_than_lost(
+    slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    slack.world.scopes -= {"channels:history", "groups:history", "im:history", "mpim:history"}
+    assert await channel.find(message(DeliveryKind.RESULT, room)) is None
+    assert "missing_scope" in caplog.text
+
+
+async def test_an_error_nobody_knows_is_given_up_with_its_name(
+    slack: FakeSlack, room: str, channel: SlackChannel
+) -> None:
+    slack.faults.next(POST, error("brand_new_error"))
+    ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
+    assert classify(ended) is ErrorClass.PERMANENT
+    assert "brand_new_error (chat.postMessage)" in str(ended)
+
+
+async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
+    slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
+) -> None:
+    for fault in (Fault.HTML_503, Fault.DROP_AFTER, error("invalid_auth"), Fault.RATE_LIMIT(1)):
+        slack.faults.next(POST, fault)
+        ended = await channel.send(message(DeliveryKind.RESULT, room))
+        assert slack.bot_token not in str(ended)
+    assert slack.bot_token not in caplog.text

@@ -1,0 +1,90 @@
+"""What people write, read: every text means something, and none raises."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman_bots.slack.grammar import OPTIONS, VERBS, Request, Unclear, Wish, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("fix the parser", Request("the parser", "fix")),
+        ("  FIX\n the\n parser ", Request("the\n parser", "fix")),
+        ("investigate why it is slow", Request("why it is slow", "investigate")),
+        ("fix --repo=https://x.org/a it", Request("it", "fix", {"repo": "https://x.org/a"})),
+        ("fix --repo https://x.org/a it", Request("it", "fix", {"repo": "https://x.org/a"})),
+        ("fix it --ref=v1 --agent=tidy", Request("it", "fix", {"ref": "v1", "agent": "tidy"})),
+        ("fix —ref=v1 it", Request("it", "fix", {"ref": "v1"})),
+        ('fix --ref="a b" it', Request("it", "fix", {"ref": "a b"})),
+        ("fix --ref “a b” it", Request("it", "fix", {"ref": "a b"})),
+        ('fix it --ref="a b"', Request("it", "fix", {"ref": "a b"})),
+        ("fix --mode=investigate it", Request("it", "investigate")),
+        ('fix "--repo is ignored"', Request("--repo is ignored", "fix")),
+        ("fix “it”", Request("it", "fix")),
+        ("fix -- --ref=v1 is ignored", Request("--ref=v1 is ignored", "fix")),
+        ('fix "it" and "that"', Request('"it" and "that"', "fix")),
+        ("fix what --speed=11 does", Request("what --speed=11 does", "fix")),
+        ("fix the payload parser", Request("the payload parser", "fix")),
+        ("status", Wish("status")),
+        ("status D-142", Wish("status", "D-142")),
+        ("cancel 142 no time", Wish("cancel", "142", "no time")),
+        ("answer D-1/2 the  second", Wish("answer", "D-1/2", "the  second")),
+        ("approve D-1/2", Wish("approve", "D-1/2")),
+        ("deny D-1/2 too risky", Wish("deny", "D-1/2", "too risky")),
+        ("deny too risky", Wish("deny", "", "too risky")),
+        ("Retry d-7", Wish("retry", "d-7")),
+        ("show 0190aaaa-bbbb", Wish("show", "0190aaaa-bbbb")),
+        ("", Wish("help")),
+        (" \t\n", Wish("help")),
+        ("make it so", Unclear("make it so")),
+        ("fixing", Unclear("fixing")),
+    ],
+)
+def test_what_a_text_means(text: str, expected: Request | Wish | Unclear) -> None:
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("fix", "say what is to be done"),
+        ("fix --ref=v1", "say what is to be done"),
+        ('fix ""', "say what is to be done"),
+        ("fix --repot=x it", "there is no option --repot; known: --repo, --agent, --ref, --mode"),
+        ("fix --ref=v1 it --ref=v2", "--ref is given twice"),
+        ("fix --ref= it", "--ref wants a value"),
+        ("fix --mode=deploy it", "--mode is fix or investigate, not 'deploy'"),
+        ("fix --agent", "--agent wants a value"),
+    ],
+)
+def test_what_is_wrong_is_said(text: str, why: str) -> None:
+    found = parse(text)
+    assert isinstance(found, Unclear)
+    assert why in found.why
+
+
+WORDS = st.sampled_from([
+    "fix", "investigate", *VERBS, "D-1", "D-1/2", "--", "—", "--repo", "--repo=", "=", '"', "“",
+    "”", "'", "--mode=fix", "--ref=v1", " ", "\n", "\x00", "\ud800", "text",
+])  # fmt: skip
+
+
+@given(st.one_of(st.text(), st.lists(WORDS, max_size=12).map(" ".join)))
+def test_no_text_raises_and_none_gets_lost(text: str) -> None:
+    match parse(text):
+        case Request(said, mode, options):
+            assert said.strip()
+            assert mode in ("fix", "investigate")
+            assert options.keys() <= set(OPTIONS)
+            assert said in text
+            assert all(value and value in text for value in options.values())
+        case Wish(verb, ref, rest):
+            assert verb in VERBS
+            assert ref in text
+            assert rest in text
+        case Unclear(said, _):
+            assert said.strip() in text

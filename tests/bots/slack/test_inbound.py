@@ -1,0 +1,220 @@
+"""Payloads, read: whatever is sent, nothing raises, and what a person did is found."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman_bots.slack import ids, inbound
+from draftsman_bots.slack.inbound import Change
+
+TS = "1700000000.000100"
+MESSAGE: dict[str, Any] = {
+    "type": "event_callback",
+    "team_id": "T1",
+    "event_id": "Ev1",
+    "authorizations": [{"team_id": "T1", "enterprise_id": None}],
+    "event": {
+        "type": "message", "channel": "C1", "channel_type": "channel", "user": "U1", "ts": TS,
+        "thread_ts": "1700000000.000001", "text": "&lt;b&gt; <https://x.org|x.org>", "team": "T1",
+    },
+}  # fmt: skip
+CHANGED: dict[str, Any] = MESSAGE | {
+    "event": {
+        "type": "message", "subtype": "message_changed", "channel": "C1", "ts": "2.1",
+        "message": {"user": "U1", "ts": TS, "text": "new", "edited": {"ts": "2.1"}},
+        "previous_message": {"user": "U1", "ts": TS, "text": "old"},
+    }
+}  # fmt: skip
+COMMAND = {
+    "command": "/draftsman", "team_id": "T1", "channel_id": "C1", "user_id": "U1",
+    "user_name": "anna", "text": "fix it", "trigger_id": "1.2.3", "is_enterprise_install": "false",
+}  # fmt: skip
+PRESS: dict[str, Any] = {
+    "type": "block_actions",
+    "user": {"id": "U1", "username": "anna", "team_id": "T1"},
+    "team": {"id": "T1"},
+    "container": {"type": "message", "message_ts": TS, "channel_id": "C1", "is_ephemeral": False},
+    "message": {"ts": TS, "text": "?", "blocks": []},
+    "actions": [{"action_id": "draftsman_answer:1", "value": "q:1:1:1", "action_ts": "3.1"}],
+    "response_url": "https://hooks.slack.com/x",
+    "trigger_id": "1.2.3",
+}
+SUBMISSION: dict[str, Any] = {
+    "type": "view_submission",
+    "user": {"id": "U1", "name": "anna", "team_id": "T1"},
+    "team": None,
+    "enterprise": {"id": "E1"},
+    "view": {
+        "id": "V1", "type": "modal", "callback_id": "c", "private_metadata": "q:1:1",
+        "state": {"values": {"text": {"text": {"value": None}}, "mode": {"m": {
+            "selected_option": {"value": "fix"}}}}},
+    },
+}  # fmt: skip
+SHORTCUT: dict[str, Any] = {
+    "type": "message_action", "callback_id": ids.FROM_MESSAGE, "user": {"id": "U1"},
+    "team": {"id": "T1"}, "channel": {"id": "C1"}, "message": {"ts": TS, "text": "&amp;"},
+}  # fmt: skip
+LOOKUP = {"type": "block_suggestion", "user": {"id": "U1"}, "block_id": "q:1:1", "value": "ch"}
+HOME = {"event": {"type": "app_home_opened", "user": "U1", "tab": "home"}}
+READERS = {
+    "message": lambda body: inbound.message(body, "UBOT"),
+    "command": inbound.command,
+    "press": inbound.press,
+    "submission": inbound.submission,
+    "shortcut": inbound.shortcut,
+    "lookup": inbound.lookup,
+    "opener": inbound.opener,
+}
+GOOD: list[dict[str, Any]] = [
+    MESSAGE, CHANGED, COMMAND, PRESS, SUBMISSION, SHORTCUT, LOOKUP, HOME,
+]  # fmt: skip
+
+
+def test_a_message_is_read_as_its_writer_sees_it() -> None:
+    found = inbound.message(MESSAGE, "UBOT")
+    assert found is not None
+    assert (found.text, found.change, found.who.id) == ("<b> https://x.org", Change.POSTED, "U1")
+    assert found.key == f"slack:msg:T1:C1:{TS}"
+
+
+def test_a_change_has_the_key_of_its_message() -> None:
+    found = inbound.message(CHANGED, "UBOT")
+    assert found is not None
+    assert (found.change, found.text, found.key) == (
+        Change.EDITED, "new", f"slack:msg:T1:C1:{TS}",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ({"edited": {"ts": "2.1"}, "attachments": [{}]}, {"edited": {"ts": "2.1"}}),
+        ({"text": "new"}, {"text": "old"}),
+        ({"text": "new", "edited": {"ts": "2.1"}, "bot_id": "B1"}, {"text": "old"}),
+    ],
+)
+def test_case_26_and_30_a_change_that_no_person_made_is_none(
+    new: dict[str, Any], old: dict[str, Any]
+) -> None:
+    said = {"user": "U1", "ts": TS, "text": "same"}
+    event = CHANGED["event"] | {"message": said | new, "previous_message": said | old}
+    assert inbound.message(CHANGED | {"event": event}, "UBOT") is None
+
+
+@pytest.mark.parametrize(
+    ("said", "read"),
+    [
+        ("&lt;!everyone&gt;", "<!everyone>"),
+        ("&amp;lt;", "&lt;"),
+        ("<@U1> and <!here>", "<@U1> and <!here>"),
+        ("<@U1|anna> in <#C1|general>", "@anna in #general"),
+        ("<https://x.org/?a=1&amp;b=2>", "https://x.org/?a=1&b=2"),
+        ("<https://evil.org|a bank>", "a bank (https://evil.org)"),
+        ("<mailto:a@x.org|a@x.org>", "a@x.org"),
+    ],
+)
+def test_case_11_text_is_unescaped_once(said: str, read: str) -> None:
+    assert inbound.readable(said) == read
+
+
+def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
+    found = inbound.submission(SUBMISSION)
+    assert found is not None
+    assert (found.home, found.key, found.values) == (
+        "E1", "slack:view:V1", {"text": "", "mode": "fix"},
+    )  # fmt: skip
+    body = MESSAGE | {"team_id": None, "enterprise_id": "E1", "authorizations": []}
+    said = inbound.message(body, "UBOT")
+    assert said is not None
+    assert said.key == f"slack:msg:E1:C1:{TS}"
+    assert not said.who.is_stranger(None)
+
+
+@pytest.mark.parametrize(
+    ("team", "own", "stranger"),
+    [
+        ("T1", "T1", False),
+        ("T2", "T1", True),
+        ("E2", "T1", True),
+        ("", "T1", False),
+        ("T2", "E1", False),
+        ("E2", "E1", True),
+    ],
+)
+def test_case_62_who_is_a_stranger(team: str, own: str, stranger: bool) -> None:
+    assert inbound.Who("U1", team=team, own=own).is_stranger(None) is stranger
+    assert inbound.Who("U1", team=team).is_stranger(own) is stranger
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"event": None}, {"event": []}, {"event": {}}, {"actions": []}, {"actions": [None]},
+        {"user": None, "view": {}}, {"view": {"id": 1}}, {"view": None}, {}, [], None, "x", 1,
+        MESSAGE | {"event": {"type": "message", "subtype": "message_changed", "message": None}},
+        MESSAGE | {"event": {"type": "message", "subtype": "message_deleted"}},
+    ],
+)  # fmt: skip
+def test_case_14_what_cannot_be_read_is_nothing(reader: str, body: Any) -> None:
+    assert READERS[reader](body) is None
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=8) | st.just("\ud800\x00"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner),
+    max_leaves=8,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    found = [path] if path else []
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        found.append((*path, key))
+        if isinstance(inner, dict | list):
+            found += _places(inner, (*path, key))
+    return found
+
+
+@st.composite
+def spoilt(draw: st.DrawFn) -> Any:
+    """Return a good payload of which some parts are something else."""
+    body = copy.deepcopy(draw(st.sampled_from(GOOD)))
+    for path in draw(st.lists(st.sampled_from(_places(body)), max_size=3)):
+        inner: Any = body
+        try:
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = draw(JUNK)
+        except (KeyError, TypeError, IndexError):
+            continue
+    return body
+
+
+@given(st.one_of(spoilt(), JUNK))
+def test_no_payload_raises(body: Any) -> None:
+    for read in READERS.values():
+        read(body)
+
+
+@given(st.text(), st.text(), st.text())
+def test_keys_fit_and_differ(one: str, two: str, three: str) -> None:
+    key = ids.message_key(one, two, three)
+    assert len(key) <= ids.LONGEST
+    assert key.startswith("slack:msg:")
+    assert ids.trigger_key(one) == ids.trigger_key(one)
+
+
+@given(st.text() | JUNK)
+def test_what_a_button_carries_is_ours_or_nothing(value: Any) -> None:
+    named = ids.parse_answer(value)
+    if named is not None:
+        assert ids.answer_value(named.job, named.question, named.choice) == value
+    job = ids.parse_job(value)
+    assert job is None or ids.job_value(job) == value

@@ -1,0 +1,298 @@
+"""What people see in Slack of a job: through the real outbox, by a dispatcher, on a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import Ask, QuestionKind
+from draftsman.domain.target import Target, parse
+from draftsman.loops.dispatcher import Dispatcher
+from draftsman.runtime import Runtime
+from draftsman.services.deliver import Deliver
+from draftsman.store import people as store
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.channel import SlackChannel
+from tests.bots.slack.desk import Json, pressable, shown, speaking
+from tests.core.outbox.desk import FAST, running
+from tests.core.outbox.rows import told
+from tests.factories import QUESTION, Factory
+from tests.support.people import People
+from tests.support.slack import FakeSlack, error
+from tests.support.slack.post import put, remove
+from tests.support.waits import until
+
+LIVE = {"pending", "sending", "unknown"}
+PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+LONG = "".join(f"line {n}\n" for n in range(40))
+GATE = Ask(
+    key="gate",
+    kind=QuestionKind.APPROVAL,
+    text="Deploy?",
+    approvers=("carol", "dave"),
+    context=PATCH.decode() + LONG,
+)
+
+
+class Flow:
+    """A Slack, a channel of it, and a dispatcher that runs."""
+
+    def __init__(self, rt: Runtime, slack: FakeSlack) -> None:
+        self.rt = rt
+        self.slack = slack
+        self.anna, self.carol, self.dave = (
+            slack.user(name, id=f"U-{name.upper()}") for name in ("anna", "carol", "dave")
+        )
+        self.room = slack.channel("ops", [self.anna, self.carol])
+        self.channel: SlackChannel = speaking(slack)
+
+    @property
+    def notify(self) -> tuple[str]:
+        return (f"slack:{self.room}",)
+
+    def dispatcher(self, fallback: Target | None = None) -> Dispatcher:
+        deliver = Deliver(self.rt.db, FAST, fallback, self.rt.policy)
+        return Dispatcher(deliver, [self.channel], FAST)
+
+    async def quiet(self, job: int) -> list[Delivery]:
+        """Wait until all is said; return the deliveries to Slack."""
+
+        async def look() -> bool:
+            return not any(
+                one.status in LIVE
+                for one in await told(self.rt, job)
+                if one.channel is ChannelName.SLACK
+            )
+
+        await until(look, f"the deliveries of D-{job}")
+        return [one for one in await told(self.rt, job) if one.channel is ChannelName.SLACK]
+
+    def said_by_anna(self, text: str) -> Json:
+        place = self.slack.world.channels[self.room]
+        return put(self.slack.world, place, {"user": self.anna, "text": text})
+
+    def remove(self, ts: str) -> None:
+        remove(self.slack.world.channels[self.room], ts)
+
+    def thread(self, card: Json) -> list[Json]:
+        return self.slack.messages(self.room, card["ts"])
+
+    def card(self) -> Json:
+        (card,) = self.slack.messages(self.room)
+        return card
+
+
+@pytest.fixture
+async def flow(rt: Runtime) -> AsyncIterator[Flow]:
+    async with AsyncExitStack() as stack:
+        flow = Flow(rt, await stack.enter_async_context(FakeSlack()))
+        await stack.enter_async_context(running(flow.dispatcher(parse("log"))))
+        yield flow
+
+
+async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
+    flow: Flow, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(QUESTION, notify=flow.notify)
+    await flow.quiet(work.number)
+    card = flow.card()
+    assert "waiting for input" in shown(card)
+    (asked,) = flow.thread(card)
+    assert ids.answer_action(1) in pressable(asked)
+    await make.answer(work.number, "red", people.ben)
+    again = await make.running(work.number)
+    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.checkpoints.artifact(again.lease, "report.md", "report", b"# All is well\n")
+    await rt.settle.outcome(again, Done({"summary": "done <well>"}))
+    await flow.quiet(work.number)
+    assert flow.card()["ts"] == card["ts"]
+    assert "completed" in shown(flow.card())
+    closed, result, patch, report = flow.thread(card)
+    assert "was answered by ben: red" in shown(closed)
+    assert pressable(closed) == []
+    assert "done &lt;well&gt;" in shown(result)
+    assert [one["files"][0]["name"] for one in (patch, report)] == ["changes.patch", "report.md"]
+    assert [file["data"] for file in flow.slack.files] == [PATCH, b"# All is well\n"]
+
+
+async def test_what_began_in_a_thread_stays_in_it(flow: Flow, make: Factory) -> None:
+    theirs = flow.said_by_anna("please fix it")
+    work = await make.asked(QUESTION, notify=(f"slack:{flow.room}/{theirs['ts']}",))
+    await flow.quiet(work.number)
+    assert [one["ts"] for one in flow.slack.messages(flow.room)] == [theirs["ts"]]
+    card, asked = flow.thread(theirs)
+    assert "waiting for input" in shown(card)
+    assert pressable(asked)
+
+
+async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_settled(
+    flow: Flow, make: Factory, people: People
+) -> None:
+    work = await make.asked(GATE, notify=flow.notify)
+    sent = await flow.quiet(work.number)
+    (asked, file) = flow.thread(flow.card())
+    assert pressable(asked) == [ids.APPROVE, ids.DENY]
+    assert file["files"][0]["name"] == f"D-{work.number}-1.diff"
+    assert flow.slack.files[0]["data"].decode() == GATE.context
+    places = [one.target for one in sent if one.kind is DeliveryKind.QUESTION]
+    assert places == [flow.room, flow.dave], "carol is in the channel, dave is not"
+    copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
+    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+    await make.decide(work.number, False, people.carol, reason="not on a Friday")
+    await flow.quiet(work.number)
+    copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
+    closed = flow.thread(flow.card())[0]
+    for one in (copy, closed):
+        assert pressable(one) == []
+        assert "was denied by carol: not on a Friday" in shown(one)
+
+
+async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Factory) -> None:
+    erin = flow.slack.user("erin")
+    async with flow.rt.db.connection() as conn:
+        await store.offer(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        assert await store.link(conn, "hash", "erin", "cli:erin")
+    gate = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("erin",))
+    work = await make.asked(gate, notify=flow.notify)
+    await flow.quiet(work.number)
+    (asked,) = flow.thread(flow.card())
+    assert f"For <@{erin}>" in shown(asked)
+    (copy,) = flow.slack.messages(flow.slack.direct(erin))
+    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+
+
+async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
+    flow: Flow, make: Factory, people: People
+) -> None:
+    flow.slack.world.channels[flow.room].archived = True
+    job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    sent = await flow.quiet(job)
+    assert [(one.target, one.status) for one in sent] == [
+        (flow.room, DeliveryStatus.DEAD),
+        (flow.anna, DeliveryStatus.SENT),
+    ]
+    (instead,) = flow.slack.messages(flow.slack.direct(flow.anna))
+    assert f"D-{job}" in shown(instead)
+    assert flow.slack.messages(flow.room) == []
+
+
+async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_it(
+    flow: Flow, make: Factory, people: People, rt: Runtime
+) -> None:
+    flow.slack.world.channels[flow.room].archived = True
+    job = await make.queued(notify=flow.notify, actor=people.erin)
+    await flow.quiet(job)
+    assert [str(one.channel) for one in await told(rt, job)] == ["slack", "log"]
+
+
+async def test_case_53_a_deleted_card_is_posted_afresh_once_and_then_edited(
+    flow: Flow, make: Factory
+) -> None:
+    job = await make.queued(notify=flow.notify)
+    await flow.quiet(job)
+    first = flow.card()
+    await flow.rt.outbox.notice(job, "n", "a reply keeps the thread")
+    await flow.quiet(job)
+    flow.remove(first["ts"])
+    work = await make.running(job)
+    await flow.quiet(job)
+    notice, fresh = flow.slack.messages(flow.room, first["ts"])
+    assert "running" in shown(fresh)
+    await flow.rt.settle.outcome(work, Done({}))
+    await flow.quiet(job)
+    notice, fresh, result = flow.slack.messages(flow.room, first["ts"])
+    assert "a reply keeps the thread" in shown(notice)
+    assert "completed" in shown(fresh), "the new ts is what is edited from now on"
+    assert "completed" in shown(result)
+
+
+async def test_case_55_when_the_thread_is_gone_what_follows_is_said_in_the_channel(
+    flow: Flow, make: Factory
+) -> None:
+    job = await make.queued(notify=flow.notify)
+    await flow.quiet(job)
+    flow.remove(flow.card()["ts"])
+    await flow.rt.settle.outcome(await make.running(job), Done({"summary": "well"}))
+    assert {one.status for one in await flow.quiet(job)} <= {"sent", "superseded"}
+    said = flow.slack.messages(flow.room)
+    everything = said + [one for top in said for one in flow.slack.messages(flow.room, top["ts"])]
+    assert any("well" in shown(one) for one in everything)
+    assert all(f"D-{job}" in shown(one) for one in everything)
+
+
+async def test_case_54_a_long_notice_is_shown_in_part_and_whole_as_a_file(
+    flow: Flow, make: Factory
+) -> None:
+    job = await make.queued(notify=flow.notify)
+    await flow.rt.outbox.notice(job, "n", "word " * 9000)
+    await flow.quiet(job)
+    notice, file = flow.thread(flow.card())
+    assert "the whole is a file in this thread" in shown(notice)
+    assert file["files"][0]["name"].endswith(".txt")
+    assert flow.slack.files[0]["data"].decode() == "word " * 9000
+
+
+async def test_a_private_word_is_seen_by_one_person_alone(flow: Flow, make: Factory) -> None:
+    job = await make.queued(notify=flow.notify)
+    for n, to in enumerate((flow.anna, flow.dave)):
+        await flow.rt.outbox.notice(job, str(n), "you may not do that", to=to)
+    await flow.quiet(job)
+    assert flow.thread(flow.card()) == []
+    (word,) = flow.slack.ephemerals(flow.room, flow.anna)
+    assert "you may not do that" in shown(word)
+    (direct,) = flow.slack.messages(flow.slack.direct(flow.dave))
+    assert "you may not do that" in shown(direct), "dave is not in the channel"
+
+
+async def test_case_49_a_revoked_token_pauses_deliveries_and_the_job_goes_on(
+    flow: Flow, make: Factory
+) -> None:
+    flow.slack.revoke()
+    job = await make.queued(notify=flow.notify)
+
+    async def paused() -> bool:
+        return any(one.last_error for one in await told(flow.rt, job))
+
+    await until(paused, "the refusal")
+    work = await make.running(job)
+    await flow.rt.settle.outcome(work, Done({}))
+    await flow.rt.outbox.notice(job, "n", "one more")
+    status, *_ = await told(flow.rt, job)
+    assert (status.status, status.attempts) == ("pending", 0)
+    assert "token_revoked" in (status.last_error or "")
+    assert flow.channel.trouble
+    assert len(flow.slack.calls) == 1, "a hot retry"
+
+
+async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
+    flow: Flow, make: Factory
+) -> None:
+    token = "xoxb-12345678-abcdefgh"
+    ask = Ask(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
+    work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
+    await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
+    await make.answer(work.number, f"no, {token}")
+    await flow.quiet(work.number)
+    card = flow.card()
+    for one in (card, *flow.thread(card)):
+        assert token not in str(one)
+    assert all(token.encode() not in file["data"] for file in flow.slack.files)
+
+
+async def test_case_51_a_question_that_is_refused_is_asked_in_plain_text(
+    flow: Flow, make: Factory
+) -> None:
+    job = await make.queued(notify=flow.notify)
+    await flow.quiet(job)
+    flow.slack.faults.next("chat.postMessage", error("invalid_blocks"))
+    work = await make.running(job)
+    await flow.rt.questions.ask(work.lease, QUESTION)
+    await flow.quiet(job)
+    (asked,) = flow.thread(flow.card())
+    assert "blocks" not in asked
+    assert f"draftsman answer D-{job}/1" in asked["text"]

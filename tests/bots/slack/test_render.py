@@ -1,0 +1,263 @@
+"""Whatever text comes in, Slack takes the message; and it says what it has to."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from draftsman.domain.delivery import DeliveryKind, Message
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionKind, QuestionStatus
+from draftsman.domain.wording import settled
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.render import MARKS, render
+from tests.bots.slack.desk import Json, message, person, pressable, shown
+from tests.core.channels.contract import question
+from tests.support.slack.check import message_blocks
+
+NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"
+SHOWN = "&lt;!everyone&gt; &lt;@U1&gt; &lt;http://evil|click&gt; &amp;"
+WORDS = st.text(st.characters(), max_size=200) | st.text("&<>`\n\u0301👩\u200d ", max_size=4000)
+NAMES = st.none() | WORDS
+CHOICES = st.lists(
+    st.fixed_dictionaries(
+        {"value": WORDS, "label": WORDS},
+        optional={"description": NAMES},
+    ),
+    max_size=130,
+)
+WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats(allow_nan=False) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    asked = question(
+        kind=draw(st.sampled_from(QuestionKind)),
+        status=draw(st.sampled_from(QuestionStatus)),
+        text=draw(WORDS),
+        choices=draw(CHOICES),
+        freeform_allowed=draw(st.booleans()),
+        context_snippet=draw(NAMES),
+        action=draw(st.none() | st.dictionaries(WORDS, JSON, max_size=3)),
+        resolution=draw(
+            st.none()
+            | st.fixed_dictionaries(
+                {"outcome": WORDS, "via": WORDS, "by": st.lists(WORDS, max_size=3)},
+                optional={"value": NAMES, "text": NAMES, "reason": NAMES},
+            )
+        ),
+        expires_at=draw(WHEN),
+        escalate_to=draw(NAMES),
+        escalated_at=draw(WHEN),
+        quorum=draw(st.integers(1, 5)),
+    )
+    return message(
+        draw(st.sampled_from(DeliveryKind)),
+        "C1",
+        question=asked,
+        payload=draw(
+            st.fixed_dictionaries({}, optional={"text": WORDS, "name": WORDS, "to": WORDS})
+        ),
+        asked=tuple(person(name, own) for name, own in draw(st.dictionaries(WORDS, NAMES)).items()),
+        subject_title=draw(WORDS),
+        subject_status=draw(st.sampled_from(Status)),
+        subject_repo=draw(NAMES),
+        subject_agent=draw(NAMES),
+        subject_url=draw(NAMES),
+        subject_invoker=draw(WORDS),
+        subject_error=draw(NAMES),
+        subject_canceled_by=draw(NAMES),
+        subject_cancel_reason=draw(NAMES),
+        subject_next_retry_at=draw(WHEN),
+        subject_finished_at=draw(WHEN),
+        subject_result=draw(st.none() | st.dictionaries(WORDS, JSON, max_size=4)),
+    )
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages())
+def test_any_text_gives_a_message_that_slack_takes(said: Message) -> None:
+    made = render(said)
+    message_blocks(made.blocks)
+    json.dumps(made.blocks).encode()
+    assert 0 < len(made.text) <= 3000
+    made.text.encode()
+
+
+def rendered(kind: DeliveryKind, **fields: Any) -> Json:
+    made = render(message(kind, "C1", **fields))
+    message_blocks(made.blocks)
+    return {"text": made.text, "blocks": made.blocks}
+
+
+@pytest.mark.parametrize("kind", DeliveryKind)
+def test_case_10_markup_is_shown_literally_everywhere(kind: DeliveryKind) -> None:
+    asked = question(
+        text=NASTY,
+        context_snippet=NASTY,
+        choices=[{"value": "a", "label": NASTY[:75], "description": NASTY}],
+        resolution={"outcome": "answered", "via": "person", "text": NASTY, "by": [NASTY]},
+        status=QuestionStatus.ANSWERED,
+    )
+    made = rendered(
+        kind,
+        question=asked,
+        payload={"text": NASTY, "name": NASTY},
+        subject_title=NASTY,
+        subject_status=Status.FAILED,
+        subject_error=NASTY,
+        subject_url=NASTY,
+        subject_repo=NASTY,
+        subject_invoker=NASTY,
+        subject_result={"summary": NASTY, "pr_url": NASTY, "title": NASTY},
+    )
+    mrkdwn = [part["text"] for part in walk(made["blocks"]) if part["type"] == "mrkdwn"]
+    for text in [made["text"], *mrkdwn]:
+        assert "<!everyone" not in text
+        assert "<@U1>" not in text
+        assert "<http" not in text
+    assert any(SHOWN in text for text in [made["text"], *mrkdwn])
+
+
+def walk(value: Any) -> list[Json]:
+    if isinstance(value, list):
+        return [part for item in value for part in walk(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value] if isinstance(value.get("type"), str) else []
+    return own + [part for item in value.values() for part in walk(item)]
+
+
+def test_every_status_has_a_mark() -> None:
+    assert MARKS.keys() == set(Status)
+
+
+def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> None:
+    alive = rendered(DeliveryKind.STATUS, subject_status=Status.RUNNING)
+    assert pressable(alive) == [ids.CANCEL]
+    assert alive["blocks"][-1]["elements"][0]["value"] == ids.job_value(7)
+    assert pressable(rendered(DeliveryKind.STATUS, subject_status=Status.FAILED)) == [ids.RETRY]
+    assert pressable(rendered(DeliveryKind.STATUS, subject_status=Status.COMPLETED)) == []
+
+
+def test_a_few_choices_are_buttons_and_free_text_is_one_more() -> None:
+    made = rendered(DeliveryKind.QUESTION)
+    assert pressable(made) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
+    (row,) = [block for block in made["blocks"] if block["type"] == "actions"]
+    assert row["block_id"] == ids.question_block(7, 2)
+    assert [one["value"] for one in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
+
+
+def test_case_41_many_choices_are_a_select_and_over_a_hundred_an_external_one() -> None:
+    for count, kind in ((6, "static_select"), (100, "static_select"), (101, "external_select")):
+        same = [{"value": f"v{n}" * 70, "label": "the same"} for n in range(count)]
+        made = rendered(
+            DeliveryKind.QUESTION, question=question(choices=same, freeform_allowed=False)
+        )
+        (row,) = [block for block in made["blocks"] if block["type"] == "actions"]
+        (element,) = row["elements"]
+        assert (element["type"], element["action_id"]) == (kind, ids.CHOOSE)
+        assert row["block_id"] == ids.question_block(7, 2)
+        if kind == "static_select":
+            values = [one["value"] for one in element["options"]]
+            assert values == [f"q:7:2:{n}" for n in range(1, count + 1)]
+            assert len({one["text"]["text"] for one in element["options"]}) == count
+
+
+def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
+    gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
+    made = rendered(
+        DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
+    )
+    assert pressable(made) == [ids.APPROVE, ids.DENY]
+    assert "For <@U0ANNA>, ben" in shown(made)
+    assert shown(made).count("<@") == 1
+    assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
+    odd = person("eve", "U1> <!here")
+    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
+
+
+def test_a_label_that_is_too_long_is_clamped() -> None:
+    long = [{"value": "a", "label": "👩" * 75}, {"value": "b", "label": ""}]
+    made = rendered(DeliveryKind.QUESTION, question=question(choices=long))
+    row = made["blocks"][-1]["elements"]
+    assert [len(one["text"]["text"]) for one in row[:2]] == [38, 1]
+
+
+def test_a_reminder_asks_again() -> None:
+    made = rendered(DeliveryKind.REMINDER, payload={"text": "half the time is over"})
+    assert "half the time is over" in shown(made)
+    assert pressable(made)
+
+
+@pytest.mark.parametrize("status", [one for one in QuestionStatus if one != "open"])
+def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: QuestionStatus) -> None:
+    how = {"outcome": str(status), "via": "person", "value": "red", "by": ["slack:U0ANNA", "ben"]}
+    closed = question(status=status, resolution=how)
+    made = rendered(DeliveryKind.SETTLE, question=closed, asked=(person("anna", "U0ANNA"),))
+    assert pressable(made) == []
+    wanted = f"D-7/2 {settled(closed)}".replace("slack:U0ANNA", "<@U0ANNA>")
+    assert wanted in shown(made)
+    assert "Which one?" in shown(made)
+
+
+DIFF = (
+    "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1,2 +1,60 @@\n one\n-two\n"
+    + "\n".join(f"+line {n}" for n in range(59))
+)
+
+
+def test_a_diff_shows_its_statistics_and_thirty_lines() -> None:
+    made = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet=DIFF)))
+    assert "x.py | +59 -1" in made
+    assert "1 file changed, +59 -1" in made
+    assert "+line 23" in made
+    assert "+line 24" not in made
+    assert "the whole is a file in this thread" in made
+
+
+def test_a_short_context_is_shown_whole() -> None:
+    made = shown(rendered(DeliveryKind.QUESTION, question=question(context_snippet="a\nb")))
+    assert "a\nb" in made
+    assert "file in this thread" not in made
+
+
+def test_case_54_a_long_result_is_a_summary_and_a_file_and_no_fence_is_cut() -> None:
+    result = {
+        "summary": "```\n" + "x" * 50_000,
+        "data": {"log": "```" * 9000},
+        "pr_url": "https://e.org/1",
+    }
+    made = rendered(DeliveryKind.RESULT, subject_result=result)
+    assert len(made["text"]) <= 3000
+    total = sum(len(text) for text in shown(made).split("\n"))
+    assert total < 13_000
+    assert "the whole is a file in this thread" in shown(made)
+    for block in made["blocks"]:
+        if block["type"] == "section" and "```" in (text := block["text"]["text"]):
+            assert text.startswith("```\n")
+            assert text.endswith("\n```")
+            assert text.count("```") == 2
+    assert "<https://e.org/1>" in shown(made)
+
+
+def test_times_are_in_the_zone_of_the_reader() -> None:
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    made = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
+    assert f"<!date^{int(when.timestamp())}^" in made
+
+
+def test_the_same_message_is_the_same_blocks() -> None:
+    said = message(DeliveryKind.QUESTION, "C1")
+    assert render(said) == render(replace(said))

@@ -1,0 +1,114 @@
+"""People's text in Slack: literal, whole where it fits, cut between graphemes where not."""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman_bots.slack.text import (
+    TEXT,
+    clamped,
+    code,
+    escape,
+    escaped,
+    graphemes,
+    link,
+    pieces,
+    unescape,
+    visible,
+    width,
+)
+
+FAMILY = "👩‍👩‍👧‍👦"
+FLAG = "🇦🇹"
+ANY = st.text(st.characters(), max_size=400) | st.text("&<>`\u0301\u200d👩🇦\r\n", max_size=400)
+
+
+@given(ANY)
+def test_what_is_escaped_and_read_again_is_the_same(text: str) -> None:
+    assert unescape(escape(text)) == visible(text)
+    assert not {"<", ">"} & set(escape(text))
+
+
+def test_case_11_an_answer_is_unescaped_once_and_escaped_once() -> None:
+    typed = "<b> & &amp;"
+    sent = "&lt;b&gt; &amp; &amp;amp;"
+    assert unescape(sent) == typed
+    assert escape(typed) == sent
+
+
+@given(ANY)
+def test_graphemes_lose_nothing_but_a_crowd_of_marks(text: str) -> None:
+    found = "".join(graphemes(text))
+    assert len(found) <= len(text)
+    assert all(len(one) <= 16 for one in graphemes(text))
+
+
+@pytest.mark.parametrize("one", [FAMILY, FLAG, "e\u0301", "👍🏽", "\r\n", "각", "❤️"])
+def test_a_grapheme_is_one(one: str) -> None:
+    assert list(graphemes(one * 3)) == [one] * 3
+
+
+@given(ANY, st.integers(2, 60))
+def test_what_is_clamped_fits_and_ends_between_graphemes(text: str, most: int) -> None:
+    found = clamped(text, most)
+    assert width(found) <= most
+    if width("".join(graphemes(visible(text)))) > most:
+        assert found.endswith("…")
+    assert "".join(graphemes(visible(text))).startswith(found.removesuffix("…"))
+
+
+def test_a_family_is_not_torn_apart() -> None:
+    assert clamped("ab" + FAMILY * 3, 16) == "ab" + FAMILY + "…"
+
+
+@given(ANY, st.integers(10, 60))
+def test_an_escape_is_not_torn_apart(text: str, most: int) -> None:
+    found = escaped(text, most)
+    assert width(found) <= most
+    assert escape(unescape(found)) == found
+
+
+@given(ANY, st.integers(90, 200))
+def test_pieces_are_all_of_it(text: str, most: int) -> None:
+    found = list(pieces(text, most))
+    assert all(width(one) <= most for one in found)
+    assert "".join(found) == escape("".join(graphemes(visible(text))))
+
+
+@given(ANY, st.integers(40, 300))
+def test_nothing_in_a_code_block_ends_it(text: str, most: int) -> None:
+    found = code(text, most)
+    assert width(found) <= most
+    assert found.count("```") == 2
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("javascript:alert(1)", "http://evil|click", "https://", "not a url", ""),
+        *("file:///etc/passwd", "ftp://example.org/x", "slack://open"),
+    ],
+)
+def test_a_link_that_leads_elsewhere_is_text(url: str) -> None:
+    assert not link(url).startswith("<") or "|" not in link(url)
+    if not url.startswith("http://"):
+        assert link(url) == escape(url)
+
+
+@given(ANY)
+def test_a_link_shows_where_it_leads_and_ends_once(text: str) -> None:
+    found = link(f"https://example.org/{text}")
+    assert width(found) <= TEXT
+    if found.startswith("<"):
+        assert found.endswith(">")
+        assert "|" not in found
+        assert not {"<", ">"} & set(found[1:-1])
+
+
+def test_a_link_keeps_its_query() -> None:
+    found = link("https://example.org/a?b=1&c=%20")
+    assert html.unescape(found) == "<https://example.org/a?b=1&c=%20>"

@@ -1,0 +1,62 @@
+"""The bot over each of its ways in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.db import Connection, Database
+from draftsman_bots.slack.bot import patience
+from tests.bots.slack.transport.rig import Rig, over_http, over_sockets
+
+
+@pytest.fixture
+async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtime]:
+    """Give the services as the process of the bots has them."""
+    settings = patience(settings)
+    db = Database(database_url, settings.database)
+    await db.open()
+    yield wire(settings, db, False)
+    await db.close()
+
+
+@pytest.fixture
+async def http(patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot that Slack reaches by HTTP."""
+    async with over_http(patient) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def socket(patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot with two Socket Mode connections."""
+    async with over_sockets(patient) as rig:
+        yield rig
+
+
+@pytest.fixture(params=["http", "socket"])
+async def either(request: pytest.FixtureRequest, patient: Runtime) -> AsyncIterator[Rig]:
+    """Give a bot by each of the two ways."""
+    async with (over_http if request.param == "http" else over_sockets)(patient) as rig:
+        yield rig
+
+
+@pytest.fixture
+async def jobs(conn: Connection) -> Jobs:
+    """Give what counts the jobs that there are."""
+    return Jobs(conn)
+
+
+class Jobs:
+    """The jobs of the test's database."""
+
+    def __init__(self, conn: Connection) -> None:
+        self._conn = conn
+
+    async def texts(self) -> list[str]:
+        """Return what each asks for, oldest first."""
+        cursor = await self._conn.execute("SELECT ticket_text FROM draftsman.jobs ORDER BY number")
+        return [text for (text,) in await cursor.fetchall()]

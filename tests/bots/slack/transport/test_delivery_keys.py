@@ -1,0 +1,102 @@
+"""However often and in whatever shape Slack delivers a request, it is one job."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from draftsman.store.db import Connection, Database
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig
+from tests.support.slack.courier import Delivery
+from tests.support.waits import wait_blocked
+
+
+async def test_case_1_an_event_that_is_delivered_again(either: Rig, jobs: Jobs) -> None:
+    first = await either.slack.say(ANNA, either.general, "fix it")
+    for attempt in (1, 2, 3):
+        again = await either.slack.courier.once(
+            Delivery("events_api", first.sent, f"again-{attempt}", attempt)
+        )
+        assert again.acked
+    assert await jobs.texts() == ["fix it"]
+
+
+async def test_case_2_a_message_with_another_event_id(either: Rig, jobs: Jobs) -> None:
+    ack = await either.slack.say(ANNA, either.general, "fix it", copies=5, new_event_id=True)
+    assert [one.acked for one in ack.copies] == [True] * 5
+    assert await jobs.texts() == ["fix it"]
+
+
+async def test_case_3_both_events_of_a_mention(either: Rig, jobs: Jobs) -> None:
+    ack = await either.slack.mention(ANNA, either.general, "fix it", reordered=True)
+    assert len(ack.copies) == 2
+    assert len(await jobs.texts()) == 1
+
+
+async def test_case_4_a_retry_whose_first_copy_never_came(either: Rig, jobs: Jobs) -> None:
+    first = await either.slack.say(ANNA, either.general, "one")
+    lost = {**first.sent, "event": {**first.sent["event"], "ts": "1.000002", "text": "two"}}
+    ack = await either.slack.courier.once(Delivery("events_api", lost, "lost", 2))
+    assert ack.acked
+    assert await jobs.texts() == ["one", "two"]
+
+
+async def test_case_5_a_retry_while_the_first_copy_is_committed(
+    http: Rig, jobs: Jobs, db: Database, conn: Connection
+) -> None:
+    holder = await db.dedicated()
+    try:
+        async with holder.transaction():
+            await holder.execute("LOCK TABLE draftsman.jobs IN EXCLUSIVE MODE")
+            sending = asyncio.create_task(
+                http.slack.say(ANNA, http.general, "fix it", copies=2, new_event_id=True)
+            )
+            await wait_blocked(conn, by=holder.info.backend_pid, sessions=2)
+        ack = await sending
+    finally:
+        await holder.close()
+    assert [one.status for one in ack.copies] == [200, 200]
+    assert await jobs.texts() == ["fix it"]
+
+
+async def test_case_6_an_envelope_that_comes_twice(socket: Rig, jobs: Jobs) -> None:
+    ack = await socket.slack.command(ANNA, socket.general, "fix it", copies=2, same_envelope=True)
+    assert [one.acked for one in ack.copies] == [True, True]
+    assert len(socket.slack.sockets.acks) == 2
+    assert await jobs.texts() == ["fix it"]
+
+
+@pytest.mark.parametrize("text", ["fix the payload parser", "payload=", "a=b&payload={}"])
+async def test_case_7_a_command_about_a_payload(either: Rig, jobs: Jobs, text: str) -> None:
+    ack = await either.slack.command(ANNA, either.general, text)
+    assert ack.acked
+    assert await jobs.texts() == [text]
+
+
+async def test_case_18_a_request_that_is_replayed(http: Rig, jobs: Jobs) -> None:
+    ack = await http.slack.command(ANNA, http.general, "fix it")
+    again = await http.slack.courier.once(Delivery("slash_commands", ack.sent, ""))
+    assert again.status == 200
+    assert again.body == ack.body
+    assert await jobs.texts() == ["fix it"]
+
+
+async def test_case_61_an_org_install_names_no_team(either: Rig, jobs: Jobs) -> None:
+    outer: dict[str, Any] = {
+        "team_id": None,
+        "enterprise_id": "E111",
+        "is_enterprise_install": True,
+    }
+    outer["authorizations"] = [
+        {"enterprise_id": "E111", "team_id": None, "is_enterprise_install": True}
+    ]
+    ack = await either.slack.say(ANNA, either.general, "of an org", extra=outer)
+    assert ack.acked
+    ack = await either.slack.command(
+        ANNA, either.general, "too", extra={"team_id": "E111", "is_enterprise_install": "true"}
+    )
+    assert ack.acked
+    assert await jobs.texts() == ["of an org", "too"]

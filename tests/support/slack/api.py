@@ -1,0 +1,192 @@
+"""The HTTP side that the app calls: the Web API, response_urls and uploads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from aiohttp import web
+
+from tests.support.slack import methods as _registers  # noqa: F401
+from tests.support.slack import responses
+from tests.support.slack.faults import Fault, Faults
+from tests.support.slack.methods.files import receive
+from tests.support.slack.methods.registry import METHODS, Args, Method, need_scope
+from tests.support.slack.refused import Refused
+from tests.support.slack.world import Call, Json, World
+
+HTML: Final = "<html><body><h1>503 Service Unavailable</h1></body></html>"
+Done = Callable[[], web.Response]
+
+
+class Api:
+    """Answers; every call goes through the faults and into the record."""
+
+    def __init__(self, world: World, faults: Faults) -> None:
+        self._world = world
+        self._faults = faults
+        self._paced: dict[str, float] = {}
+        self.pace: float | None = None
+        """Least seconds between two messages in one channel; sooner ones are answered 429."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is served."""
+        return [
+            web.route("*", "/api/{method}", self.method),
+            web.post("/response/{name}", self.response),
+            web.post("/upload/{file}", self.upload),
+        ]
+
+    async def method(self, request: web.Request) -> web.Response:
+        """Answer a call of the Web API."""
+        name = request.match_info["method"]
+        try:
+            args = await _args(request)
+        except Refused as refused:
+            return self._refusal(name, Args(), refused)
+        header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
+        token = header or (args.pop("token", "") if name != "apps.connections.open" else "")
+        args.pop("token", None)
+
+        def done() -> web.Response:
+            try:
+                found = self._allowed(name, str(token)).work(self._world, args)
+            except Refused as refused:
+                return self._refusal(name, args, refused)
+            return self._record(name, args, "ok", self._json({"ok": True} | found, name))
+
+        if (wait := self._too_soon(name, args)) is not None:
+            return self._record(name, args, "rate limit", _limited(wait))
+        return await self._through(name, args, request, done)
+
+    async def response(self, request: web.Request) -> web.Response:
+        """Answer a response_url."""
+        said = Args(await _args(request))
+
+        def done() -> web.Response:
+            status, body = responses.use(self._world, request.match_info["name"], said)
+            outcome = "ok" if status == 200 else str(body.get("error"))
+            answer = (
+                web.json_response(body, status=status)
+                if status != 200
+                else web.Response(text="ok", content_type="text/plain")
+            )
+            return self._record("response_url", said, outcome, answer)
+
+        return await self._through("response_url", said, request, done)
+
+    async def upload(self, request: web.Request) -> web.Response:
+        """Take the bytes of a file."""
+        data = await request.read()
+        args = Args(file=request.match_info["file"], length=len(data))
+
+        def done() -> web.Response:
+            problem = receive(self._world, args["file"], data)
+            answer = web.Response(
+                text=problem or f"OK - {len(data)}", status=400 if problem else 200
+            )
+            return self._record("upload", args, problem or "ok", answer)
+
+        return await self._through("upload", args, request, done)
+
+    async def _through(
+        self, name: str, args: Args, request: web.Request, done: Done
+    ) -> web.Response:
+        fault = self._faults.take(name)
+        if fault.name == "slow":
+            await asyncio.sleep(fault.seconds)
+        if fault in (Fault.PASS, Fault.SLOW(fault.seconds)):
+            return done()
+        if not fault.after:
+            return self._instead(name, args, request, fault)
+        answer = done()
+        return _spoiled(answer, request, fault)
+
+    def _instead(self, name: str, args: Args, request: web.Request, fault: Fault) -> web.Response:
+        if fault.name == "error":
+            return self._refusal(name, args, Refused(fault.code))
+        self._record(name, args, fault.name, web.Response())
+        if fault.name == "rate limit":
+            return _limited(fault.seconds)
+        if fault == Fault.DROP_BEFORE:
+            return _dropped(request)
+        return web.Response(text=HTML, status=503, content_type="text/html")
+
+    def _allowed(self, name: str, token: str) -> Method:
+        world, method = self._world, METHODS.get(name)
+        if method is None:
+            raise Refused("unknown_method", req_method=name)
+        if not token:
+            raise Refused("not_authed")
+        known = {world.bot_token: "bot", world.app_token: "app"}
+        if token not in known:
+            raise Refused("invalid_auth")
+        if known[token] != method.token:
+            raise Refused("not_allowed_token_type")
+        if world.account is not None and method.token == "bot":
+            raise Refused(world.account)
+        need_scope(world, *method.scopes)
+        return method
+
+    def _too_soon(self, name: str, args: Args) -> float | None:
+        if self.pace is None or name != "chat.postMessage":
+            return None
+        channel, now = str(args.get("channel")), self._world.now()
+        if (left := self._paced.get(channel, 0.0) + self.pace - now) > 0:
+            return left
+        self._paced[channel] = now
+        return None
+
+    def _refusal(self, name: str, args: Args, refused: Refused) -> web.Response:
+        return self._record(name, args, refused.error, self._json(refused.body(), name))
+
+    def _json(self, body: Json, name: str) -> web.Response:
+        method = METHODS.get(name)
+        headers = {
+            "X-OAuth-Scopes": ",".join(sorted(self._world.scopes)),
+            "X-Accepted-OAuth-Scopes": ",".join(method.scopes if method else ()),
+        }
+        return web.json_response(body, headers=headers)
+
+    def _record(self, name: str, args: Args, outcome: str, answer: web.Response) -> web.Response:
+        self._world.calls.append(Call(name, dict(args), outcome))
+        return answer
+
+
+def _spoiled(answer: web.Response, request: web.Request, fault: Fault) -> web.Response:
+    if fault == Fault.HTML_AFTER:
+        return web.Response(text=HTML, status=503, content_type="text/html")
+    if fault == Fault.GARBAGE_AFTER:
+        return web.Response(text="upstream says: <oops>", content_type="application/json")
+    if fault == Fault.CUT_AFTER:
+        half = (answer.text or "")[: len(answer.text or "") // 2]
+        return web.Response(text=half, content_type="application/json")
+    return _dropped(request)
+
+
+def _dropped(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+def _limited(seconds: float) -> web.Response:
+    headers = {"Retry-After": f"{seconds:g}"}
+    return web.json_response({"ok": False, "error": "ratelimited"}, status=429, headers=headers)
+
+
+async def _args(request: web.Request) -> Args:
+    found: dict[str, Any] = dict(request.query)
+    if request.content_type == "application/json":
+        try:
+            said = json.loads(await request.text())
+        except ValueError:
+            raise Refused("invalid_json") from None
+        if not isinstance(said, dict):
+            raise Refused("json_not_object")
+        found |= said
+    else:
+        found |= dict(await request.post())
+    return Args({name: value for name, value in found.items() if value is not None})

@@ -1,0 +1,7 @@
+"""The methods of the Web API; importing this registers them."""
+
+from __future__ import annotations
+
+from tests.support.slack.methods import apps, chat, conversations, files, people, views
+
+__all__ = ["apps", "chat", "conversations", "files", "people", "views"]

@@ -1,0 +1,15 @@
+"""apps.*: the address of a socket, which works once."""
+
+from __future__ import annotations
+
+from tests.support.slack.methods.registry import Args, method
+from tests.support.slack.world import Json, World
+
+
+@method("apps.connections.open", token="app")
+def connections_open(world: World, args: Args) -> Json:
+    """Return where to connect."""
+    ticket = world.id("K")
+    world.tickets.add(ticket)
+    url = world.base.replace("http://", "ws://", 1)
+    return {"url": f"{url}/link?ticket={ticket}&app_id={world.app}"}

@@ -1,0 +1,166 @@
+"""chat.*: messages that the bot writes, changes and deletes."""
+
+from __future__ import annotations
+
+import json
+from typing import Final
+
+from tests.support.slack.check import message_blocks
+from tests.support.slack.methods.registry import Args, method, postable, seen
+from tests.support.slack.post import named, put, remove
+from tests.support.slack.refused import Refused
+from tests.support.slack.world import Channel, Json, World
+
+UPDATE_MOST: Final = 4000
+"""Characters of the text of chat.update."""
+METADATA_BYTES: Final = 16_000
+"""A guess: Slack publishes no figure."""
+ATTACHMENTS_MOST: Final = 100
+
+
+def body(args: Args) -> Json:
+    """Return what a message says, checked."""
+    said: Json = {}
+    if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
+        said["blocks"] = message_blocks(blocks)
+    if (attached := args.json("attachments", "invalid_attachments")) is not None:
+        said["attachments"] = _attachments(attached)
+    if (metadata := args.json("metadata", "invalid_metadata_format")) is not None:
+        said["metadata"] = _metadata(metadata)
+    if (text := args.maybe("text")) is not None:
+        said["text"] = text
+    return said
+
+
+def _attachments(found: object) -> list[Json]:
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise Refused("invalid_attachments")
+    if len(found) > ATTACHMENTS_MOST:
+        raise Refused("too_many_attachments")
+    for one in found:
+        if "blocks" in one:
+            message_blocks(one["blocks"])
+    return found
+
+
+def _metadata(found: object) -> Json:
+    if not isinstance(found, dict) or found.keys() - {"event_type", "event_payload"}:
+        raise Refused("invalid_metadata_format")
+    if not isinstance(found.get("event_type"), str) or not found["event_type"]:
+        raise Refused("invalid_metadata_format")
+    if not isinstance(found.get("event_payload"), dict):
+        raise Refused("invalid_metadata_format")
+    if len(json.dumps(found).encode()) > METADATA_BYTES:
+        raise Refused("metadata_too_large")
+    return found
+
+
+def says_something(said: Json) -> None:
+    """Refuse a message with nothing in it."""
+    if not said.get("text") and not said.get("blocks") and not said.get("attachments"):
+        raise Refused("no_text")
+
+
+def by_bot(world: World) -> Json:
+    """Return what marks a message as the bot's."""
+    profile = {"id": world.bot, "app_id": world.app, "name": "draftsman", "team_id": world.team}
+    return {
+        "user": world.bot_user,
+        "bot_id": world.bot,
+        "app_id": world.app,
+        "bot_profile": profile,
+    }
+
+
+@method("chat.postMessage", "chat:write")
+def post_message(world: World, args: Args) -> Json:
+    """Post."""
+    channel = postable(world, args.need("channel"))
+    said = body(args)
+    says_something(said)
+    thread = args.maybe("thread_ts")
+    parent = channel.messages.get(thread) if thread else None
+    if parent is not None and parent.get("subtype") in {"channel_join", "channel_name"}:
+        raise Refused("cannot_reply_to_message")
+    message = put(world, channel, by_bot(world) | said, thread)
+    if args.flag("reply_broadcast") and "thread_ts" in message:
+        message["subtype"] = "thread_broadcast"
+    return {"channel": channel.id, "ts": message["ts"], "message": message}
+
+
+@method("chat.postEphemeral", "chat:write")
+def post_ephemeral(world: World, args: Args) -> Json:
+    """Show something to one person."""
+    channel = postable(world, args.need("channel"))
+    user = args.need("user")
+    if user not in world.users or user not in channel.members:
+        raise Refused("user_not_in_channel")
+    said = body(args)
+    says_something(said)
+    ts = whisper(world, channel, user, said, args.maybe("thread_ts"))
+    return {"message_ts": ts}
+
+
+def whisper(world: World, channel: Channel, user: str, said: Json, thread: str | None) -> str:
+    """Keep an ephemeral message; it never is in the history. Return its ts."""
+    made: Json = {"type": "message", "ts": world.ts(), "text": "", **by_bot(world), **said}
+    if "blocks" in made:
+        made["blocks"] = named(world, made["blocks"])
+    if thread:
+        made["thread_ts"] = thread
+    world.ephemerals[channel.id, user].append(made)
+    return str(made["ts"])
+
+
+def _own(world: World, args: Args, error: str) -> tuple[Channel, Json]:
+    channel = seen(world, args.need("channel"))
+    message = channel.messages.get(args.need("ts"))
+    if message is None or message.get("subtype") == "tombstone":
+        raise Refused("message_not_found")
+    if message.get("bot_id") != world.bot:
+        raise Refused(error)
+    return channel, message
+
+
+@method("chat.update", "chat:write")
+def update(world: World, args: Args) -> Json:
+    """Change a message of the bot's. Blocks that are not said stay as they are."""
+    channel, message = _own(world, args, "cant_update_message")
+    if channel.archived:
+        raise Refused("is_archived")
+    said = body(args)
+    if not said.keys() & {"text", "blocks", "attachments"}:
+        raise Refused("no_text")
+    if len(said.get("text", "")) > UPDATE_MOST:
+        raise Refused("msg_too_long")
+    if "blocks" in said:
+        said["blocks"] = named(world, said["blocks"])
+    message.update(said)
+    message["edited"] = {"user": world.bot_user, "ts": world.ts()}
+    if not message.get("blocks"):
+        message.pop("blocks", None)
+    return {
+        "channel": channel.id,
+        "ts": message["ts"],
+        "text": message["text"],
+        "message": message,
+    }
+
+
+@method("chat.delete", "chat:write")
+def delete(world: World, args: Args) -> Json:
+    """Delete a message of the bot's."""
+    channel, message = _own(world, args, "cant_delete_message")
+    remove(channel, message["ts"])
+    return {"channel": channel.id, "ts": message["ts"]}
+
+
+@method("chat.getPermalink")
+def get_permalink(world: World, args: Args) -> Json:
+    """Return a link to a message."""
+    channel = seen(world, args.need("channel"))
+    ts = args.need("message_ts")
+    if ts not in channel.messages:
+        raise Refused("message_not_found")
+    link = f"https://fake.slack.com/archives/{channel.id}/p{ts.replace('.', '')}"
+    return {"channel": channel.id, "permalink": link}

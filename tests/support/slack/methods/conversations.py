@@ -1,0 +1,202 @@
+"""conversations.*: what is said where, and who is there."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import math
+
+from tests.support.slack.methods.registry import Args, method, need_scope, seen
+from tests.support.slack.post import in_channel, in_thread
+from tests.support.slack.refused import Refused
+from tests.support.slack.world import Channel, Json, World
+
+READ = ("channels:read", "groups:read", "im:read", "mpim:read")
+HISTORY = ("channels:history", "groups:history", "im:history", "mpim:history")
+
+
+def _readable(world: World, args: Args) -> Channel:
+    channel = seen(world, args.need("channel"))
+    need_scope(world, f"{channel.scope}:history")
+    if world.bot_user not in channel.members:
+        raise Refused("not_in_channel")
+    return channel
+
+
+@method("conversations.replies", *HISTORY)
+def replies(world: World, args: Args) -> Json:
+    """Return a thread, its first message first on every page."""
+    channel = _readable(world, args)
+    ts = args.need("ts")
+    found = channel.messages.get(ts)
+    if found is None:
+        raise Refused("thread_not_found")
+    thread = found.get("thread_ts", ts)
+    if thread not in channel.messages:
+        raise Refused("thread_not_found")
+    return _page(args, in_thread(channel, thread), first=channel.messages[thread])
+
+
+@method("conversations.history", *HISTORY)
+def history(world: World, args: Args) -> Json:
+    """Return what is in a channel, the newest first."""
+    return _page(args, in_channel(_readable(world, args))[::-1])
+
+
+def _page(args: Args, found: list[Json], first: Json | None = None) -> Json:
+    inside = [message for message in found if _between(args, message["ts"])]
+    start, limit = _start(args), args.count("limit", 100, 1000)
+    shown = [*([first] if first else []), *inside[start : start + limit]]
+    more = start + limit < len(inside)
+    answer: Json = {"messages": [_told(args, one) for one in shown], "has_more": more}
+    if more:
+        answer["response_metadata"] = {"next_cursor": _cursor(start + limit)}
+    return answer
+
+
+def _between(args: Args, ts: str) -> bool:
+    oldest, latest = _time(args, "oldest", 0), _time(args, "latest", math.inf)
+    if args.flag("inclusive"):
+        return oldest <= float(ts) <= latest
+    return oldest < float(ts) < latest
+
+
+def _time(args: Args, name: str, default: float) -> float:
+    try:
+        return float(args.get(name, default))
+    except ValueError:
+        raise Refused(f"invalid_ts_{name}") from None
+
+
+def _told(args: Args, message: Json) -> Json:
+    told = copy.deepcopy(message)
+    if not args.flag("include_all_metadata"):
+        told.pop("metadata", None)
+    return told
+
+
+def _cursor(start: int) -> str:
+    return base64.b64encode(f"next:{start}".encode()).decode()
+
+
+def _start(args: Args) -> int:
+    said = args.maybe("cursor")
+    if said is None:
+        return 0
+    try:
+        return int(base64.b64decode(said, validate=True).decode().removeprefix("next:"))
+    except ValueError:
+        raise Refused("invalid_cursor") from None
+
+
+@method("conversations.info", *READ)
+def info(world: World, args: Args) -> Json:
+    """Describe a conversation."""
+    channel = seen(world, args.need("channel"))
+    need_scope(world, f"{channel.scope}:read")
+    return {"channel": described(world, channel)}
+
+
+@method("conversations.members", *READ)
+def members(world: World, args: Args) -> Json:
+    """Say who is in a conversation."""
+    channel = seen(world, args.need("channel"))
+    need_scope(world, f"{channel.scope}:read")
+    found = sorted(channel.members)
+    start, limit = _start(args), args.count("limit", 100, 1000)
+    more = start + limit < len(found)
+    cursor = _cursor(start + limit) if more else ""
+    return {
+        "members": found[start : start + limit],
+        "response_metadata": {"next_cursor": cursor},
+    }
+
+
+@method("conversations.list", *READ)
+def list_all(world: World, args: Args) -> Json:
+    """List the conversations that the bot can see."""
+    return _listed(world, args, bot_only=False)
+
+
+@method("users.conversations", *READ)
+def list_own(world: World, args: Args) -> Json:
+    """List the conversations that the bot is in."""
+    return _listed(world, args, bot_only=True)
+
+
+def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
+    names = {"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
+    types = [names.get(t, t) for t in str(args.get("types", "public_channel")).split(",")]
+    found = [
+        described(world, channel)
+        for channel in world.channels.values()
+        if channel.kind in types
+        and (world.bot_user in channel.members or (channel.kind == "channel" and not bot_only))
+        and not (args.flag("exclude_archived") and channel.archived)
+    ]
+    start, limit = _start(args), args.count("limit", 100, 1000)
+    cursor = _cursor(start + limit) if start + limit < len(found) else ""
+    return {
+        "channels": found[start : start + limit],
+        "response_metadata": {"next_cursor": cursor},
+    }
+
+
+@method("conversations.join", "channels:join")
+def join(world: World, args: Args) -> Json:
+    """Go into a public channel."""
+    channel = seen(world, args.need("channel"))
+    if channel.archived:
+        raise Refused("is_archived")
+    if channel.kind != "channel":
+        raise Refused("method_not_supported_for_channel_type")
+    channel.members.add(world.bot_user)
+    return {"channel": described(world, channel)}
+
+
+@method("conversations.open", "im:write", "mpim:write")
+def open_direct(world: World, args: Args) -> Json:
+    """Return the conversation with a person."""
+    users = [user for user in args.need("users").split(",") if user]
+    if any(user not in world.users or user == world.bot_user for user in users):
+        raise Refused("user_not_found")
+    if any(world.users[user]["deleted"] for user in users):
+        raise Refused("user_disabled")
+    if len(users) == 1:
+        need_scope(world, "im:write")
+        channel = world.direct(users[0])
+    else:
+        need_scope(world, "mpim:write")
+        channel = _group(world, {*users, world.bot_user})
+    whole = described(world, channel) if args.flag("return_im") else {"id": channel.id}
+    return {"channel": whole}
+
+
+def _group(world: World, members: set[str]) -> Channel:
+    for channel in world.channels.values():
+        if channel.kind == "mpim" and channel.members == members:
+            return channel
+    return world.add_channel("mpdm", "mpim", members)
+
+
+def described(world: World, channel: Channel) -> Json:
+    """Return a conversation as Slack describes it."""
+    said: Json = {
+        "id": channel.id,
+        "is_channel": channel.kind == "channel",
+        "is_group": channel.kind == "group",
+        "is_im": channel.kind == "im",
+        "is_mpim": channel.kind == "mpim",
+        "is_private": channel.kind != "channel",
+        "is_archived": channel.archived,
+        "is_ext_shared": channel.shared,
+        "is_shared": channel.shared,
+        "is_member": world.bot_user in channel.members,
+        "context_team_id": world.team,
+    }
+    if channel.kind == "im":
+        said["user"] = next(iter(channel.members - {world.bot_user}))
+    else:
+        said["name"] = channel.name
+        said["num_members"] = len(channel.members)
+    return said

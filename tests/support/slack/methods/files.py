@@ -1,0 +1,100 @@
+"""files.*: an upload in three steps. The bytes themselves come to `/upload/FILE`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.slack.check import message_blocks
+from tests.support.slack.methods.chat import by_bot
+from tests.support.slack.methods.registry import Args, method, postable
+from tests.support.slack.post import put
+from tests.support.slack.refused import Refused, wrong
+from tests.support.slack.world import Json, World
+
+
+@method("files.getUploadURLExternal", "files:write")
+def get_upload_url(world: World, args: Args) -> Json:
+    """Return where to send the bytes."""
+    name = args.need("filename")
+    try:
+        length = int(args.need("length"))
+    except ValueError:
+        raise wrong("invalid_arguments", ["length must be an integer"]) from None
+    if length < 1:
+        raise wrong("invalid_arguments", ["length must be more than 0"])
+    file_id = world.id("F")
+    world.files[file_id] = {"id": file_id, "name": name, "length": length, "data": None}
+    return {"upload_url": f"{world.base}/upload/{file_id}", "file_id": file_id}
+
+
+def receive(world: World, file_id: str, data: bytes) -> str | None:
+    """Take the bytes; return what is wrong with them."""
+    file = world.files.get(file_id)
+    if file is None or file.get("shared") is not None:
+        return "not found"
+    if len(data) != file["length"]:
+        return f"expected {file['length']} bytes, got {len(data)}"
+    file["data"] = data
+    return None
+
+
+@method("files.completeUploadExternal", "files:write")
+def complete_upload(world: World, args: Args) -> Json:
+    """Make files of the uploads, and post them if a channel is said."""
+    asked = args.json("files", "invalid_arguments")
+    if not isinstance(asked, list) or not asked:
+        raise wrong("invalid_arguments", ["missing required field: files"])
+    files = [_uploaded(world, one) for one in asked]
+    names = [args.maybe("channel_id"), *(args.maybe("channels") or "").split(",")]
+    channels = [postable(world, name) for name in names if name]
+    said: Json = {}
+    if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
+        said["blocks"] = message_blocks(blocks)
+    for file, one in zip(files, asked, strict=True):
+        file["title"] = one.get("title") or file["name"]
+        file["shared"] = [channel.id for channel in channels]
+    told = [_told(world, file) for file in files]
+    for channel in channels:
+        message = {"text": args.get("initial_comment", ""), "files": told, "upload": True} | said
+        put(world, channel, by_bot(world) | message, args.maybe("thread_ts"))
+    return {"files": told}
+
+
+def _uploaded(world: World, asked: Any) -> Json:
+    file = world.files.get(str(asked.get("id"))) if isinstance(asked, dict) else None
+    if file is None:
+        raise Refused("file_not_found")
+    if file["data"] is None:
+        raise Refused("file_update_failed")
+    if file.get("shared") is not None:
+        raise Refused("file_already_completed")
+    return file
+
+
+def _told(world: World, file: Json) -> Json:
+    return {
+        "id": file["id"],
+        "name": file["name"],
+        "title": file["title"],
+        "size": file["length"],
+        "user": world.bot_user,
+        "permalink": f"https://fake.slack.com/files/{world.bot_user}/{file['id']}",
+    }
+
+
+@method("files.info", "files:read")
+def files_info(world: World, args: Args) -> Json:
+    """Describe a file."""
+    file = world.files.get(args.need("file"))
+    if file is None or file.get("shared") is None:
+        raise Refused("file_not_found")
+    return {"file": _told(world, file)}
+
+
+@method("files.delete", "files:write")
+def files_delete(world: World, args: Args) -> Json:
+    """Delete a file."""
+    file = world.files.pop(args.need("file"), None)
+    if file is None:
+        raise Refused("file_not_found")
+    return {}

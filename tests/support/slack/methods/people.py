@@ -1,0 +1,109 @@
+"""auth.*, users.*, bots.* and reactions.*: who there is."""
+
+from __future__ import annotations
+
+from tests.support.slack.methods.registry import Args, method, seen
+from tests.support.slack.refused import Refused
+from tests.support.slack.world import Json, World
+
+
+@method("auth.test")
+def auth_test(world: World, args: Args) -> Json:
+    """Say whose token it is."""
+    return {
+        "url": "https://fake.slack.com/",
+        "team": "fake",
+        "user": "draftsman",
+        "team_id": world.team,
+        "user_id": world.bot_user,
+        "bot_id": world.bot,
+        "is_enterprise_install": False,
+    }
+
+
+@method("api.test")
+def api_test(world: World, args: Args) -> Json:
+    """Return the arguments."""
+    if "error" in args:
+        raise Refused(str(args["error"]), args=dict(args))
+    return {"args": dict(args)}
+
+
+@method("users.info", "users:read")
+def users_info(world: World, args: Args) -> Json:
+    """Describe a person."""
+    user = world.users.get(args.need("user"))
+    if user is None:
+        raise Refused("user_not_found")
+    return {"user": _shown(world, user)}
+
+
+@method("users.list", "users:read")
+def users_list(world: World, args: Args) -> Json:
+    """List the people."""
+    return {"members": [_shown(world, user) for user in world.users.values()]}
+
+
+@method("users.lookupByEmail", "users:read.email")
+def users_lookup(world: World, args: Args) -> Json:
+    """Find a person."""
+    email = args.need("email")
+    for user in world.users.values():
+        if user["profile"].get("email") == email:
+            return {"user": _shown(world, user)}
+    raise Refused("users_not_found")
+
+
+def _shown(world: World, user: Json) -> Json:
+    profile = dict(user["profile"])
+    if "users:read.email" not in world.scopes:
+        profile.pop("email", None)
+    return user | {"profile": profile}
+
+
+@method("bots.info", "users:read")
+def bots_info(world: World, args: Args) -> Json:
+    """Describe a bot."""
+    if args.get("bot", world.bot) != world.bot:
+        raise Refused("bot_not_found")
+    bot = {"id": world.bot, "app_id": world.app, "user_id": world.bot_user, "name": "draftsman"}
+    return {"bot": bot | {"deleted": False}}
+
+
+def _reacted(world: World, args: Args) -> tuple[list[Json], Json | None, str]:
+    name = args.need("name").strip(":")
+    channel = seen(world, args.need("channel"))
+    message = channel.messages.get(args.need("timestamp"))
+    if message is None:
+        raise Refused("message_not_found")
+    if world.bot_user not in channel.members:
+        raise Refused("not_in_channel")
+    reactions: list[Json] = message.setdefault("reactions", [])
+    return reactions, next((one for one in reactions if one["name"] == name), None), name
+
+
+@method("reactions.add", "reactions:write")
+def reactions_add(world: World, args: Args) -> Json:
+    """Put an emoji on a message."""
+    reactions, found, name = _reacted(world, args)
+    if found is None:
+        reactions.append({"name": name, "users": [world.bot_user], "count": 1})
+    elif world.bot_user in found["users"]:
+        raise Refused("already_reacted")
+    else:
+        found["users"].append(world.bot_user)
+        found["count"] += 1
+    return {}
+
+
+@method("reactions.remove", "reactions:write")
+def reactions_remove(world: World, args: Args) -> Json:
+    """Take an emoji off a message."""
+    reactions, found, _ = _reacted(world, args)
+    if found is None or world.bot_user not in found["users"]:
+        raise Refused("no_reaction")
+    found["users"].remove(world.bot_user)
+    found["count"] -= 1
+    if not found["users"]:
+        reactions.remove(found)
+    return {}

@@ -1,0 +1,104 @@
+"""What every method of the Web API is: a name, the scopes of which it needs one, and its work."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from tests.support.slack.refused import Refused, wrong
+from tests.support.slack.world import Channel, Json, World
+
+Token = Literal["bot", "app"]
+
+
+class Args(dict[str, Any]):
+    """The arguments of a call, from its query, its form or its JSON; none of them is None."""
+
+    def need(self, name: str) -> str:
+        """Return a string that must be there."""
+        value = self.get(name)
+        if value is None or value == "":
+            raise wrong("invalid_arguments", [f"missing required field: {name}"])
+        return str(value)
+
+    def maybe(self, name: str) -> str | None:
+        """Return a string, or None."""
+        value = self.get(name)
+        return None if value is None or value == "" else str(value)
+
+    def flag(self, name: str) -> bool:
+        """Say whether something is wanted."""
+        return str(self.get(name, "")).lower() in {"1", "true"}
+
+    def count(self, name: str, default: int, most: int) -> int:
+        """Return a number."""
+        try:
+            return max(1, min(int(self.get(name, default)), most))
+        except ValueError:
+            raise Refused("invalid_limit") from None
+
+    def json(self, name: str, error: str) -> Any:
+        """Return what is JSON in a form and a value in JSON; None if it is not there."""
+        value = self.get(name)
+        if not isinstance(value, str):
+            return value
+        try:
+            return json.loads(value)
+        except ValueError:
+            raise Refused(error) from None
+
+
+Work = Callable[[World, Args], Json]
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A method of the Web API."""
+
+    name: str
+    scopes: tuple[str, ...]
+    work: Work
+    token: Token
+
+
+METHODS: Final[dict[str, Method]] = {}
+
+
+def method(name: str, *scopes: str, token: Token = "bot") -> Callable[[Work], Work]:
+    """Register a method."""
+
+    def register(work: Work) -> Work:
+        METHODS[name] = Method(name, scopes, work, token)
+        return work
+
+    return register
+
+
+def need_scope(world: World, *scopes: str) -> None:
+    """Refuse a call that needs one of these and has none."""
+    if scopes and not world.scopes & set(scopes):
+        provided = ",".join(sorted(world.scopes))
+        raise Refused("missing_scope", needed=",".join(scopes), provided=provided)
+
+
+def seen(world: World, channel_id: str) -> Channel:
+    """Return a conversation that the bot can see: a public one, or one that it is in."""
+    channel = world.channels.get(channel_id)
+    if channel is None or (channel.kind != "channel" and world.bot_user not in channel.members):
+        raise Refused("channel_not_found")
+    return channel
+
+
+def postable(world: World, said: str) -> Channel:
+    """Return the conversation for a new message: its id, its name, or a person's id."""
+    if said in world.users:
+        return world.direct(said)
+    by_name = [c.id for c in world.channels.values() if c.name == said.removeprefix("#")]
+    channel = seen(world, by_name[0] if by_name and said not in world.channels else said)
+    if channel.archived:
+        raise Refused("is_archived")
+    if world.bot_user not in channel.members and "chat:write.public" not in world.scopes:
+        raise Refused("not_in_channel")
+    return channel

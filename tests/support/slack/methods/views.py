@@ -1,0 +1,146 @@
+"""views.*: modals and home tabs."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Final
+
+from tests.support.slack.check import whole_view
+from tests.support.slack.methods.registry import Args, method
+from tests.support.slack.post import named
+from tests.support.slack.refused import Refused, wrong
+from tests.support.slack.world import TRIGGER_LIFE, Json, Trigger, View, World
+
+STACK_MOST: Final = 3
+"""Modals on top of each other."""
+
+
+def _trigger(world: World, args: Args) -> Trigger:
+    said = args.need("trigger_id")
+    trigger = world.triggers.get(said)
+    if trigger is None:
+        raise Refused("invalid_trigger_id")
+    if trigger.used:
+        raise Refused("exchanged_trigger_id")
+    if world.now() - trigger.born > TRIGGER_LIFE:
+        raise Refused("expired_trigger_id")
+    return trigger
+
+
+def _modal(args: Args, *kinds: str) -> Json:
+    return whole_view(args.json("view", "invalid_arguments"), kinds)
+
+
+@method("views.open")
+def views_open(world: World, args: Args) -> Json:
+    """Open a modal for the person who did something."""
+    trigger = _trigger(world, args)
+    view = _modal(args, "modal")
+    _not_twice(world, view)
+    trigger.used = True
+    return {"view": shown(world, trigger.user, view)}
+
+
+@method("views.push")
+def views_push(world: World, args: Args) -> Json:
+    """Put a modal on top of the one in which somebody did something."""
+    trigger = _trigger(world, args)
+    view = _modal(args, "modal")
+    _not_twice(world, view)
+    if trigger.view not in world.stacks[trigger.user]:
+        raise Refused("not_found")
+    if len(world.stacks[trigger.user]) >= STACK_MOST:
+        raise Refused("push_limit_reached")
+    trigger.used = True
+    return {"view": pushed(world, trigger.user, view)}
+
+
+def _not_twice(world: World, view: Json) -> None:
+    name = view.get("external_id")
+    if name and any(one.said.get("external_id") == name for one in world.views.values()):
+        raise Refused("duplicate_external_id")
+
+
+def shown(world: World, user: str, view: Json) -> Json:
+    """Open a modal in place of whatever is open; return it as Slack keeps it."""
+    for old in world.stacks.pop(user, []):
+        world.views.pop(old, None)
+    return pushed(world, user, view)
+
+
+def pushed(world: World, user: str, view: Json) -> Json:
+    """Put a modal on top; return it as Slack keeps it."""
+    made = _kept(world, view, world.id("V"))
+    world.views[made["id"]] = View(user, made)
+    world.stacks[user].append(made["id"])
+    made["root_view_id"] = world.stacks[user][0]
+    made["previous_view_id"] = world.stacks[user][-2] if len(world.stacks[user]) > 1 else None
+    return made
+
+
+@method("views.update")
+def views_update(world: World, args: Args) -> Json:
+    """Change a modal that is open, or a home tab."""
+    view = _modal(args, "modal", "home")
+    found = _found(world, args)
+    if args.maybe("hash") is not None and args["hash"] != found.said["hash"]:
+        raise Refused("hash_conflict")
+    return {"view": replaced(world, found, view)}
+
+
+def _found(world: World, args: Args) -> View:
+    if args.maybe("view_id") is None and args.maybe("external_id") is None:
+        raise wrong("invalid_arguments", ["must provide either view_id or external_id"])
+    for view in (*world.views.values(), *world.homes.values()):
+        if args.get("view_id") == view.said["id"]:
+            return view
+        if args.maybe("external_id") and args["external_id"] == view.said.get("external_id"):
+            return view
+    raise Refused("not_found")
+
+
+def replaced(world: World, found: View, view: Json) -> Json:
+    """Put a view in the place of another; return it as Slack keeps it."""
+    before = found.said
+    found.said = _kept(world, view, before["id"])
+    found.errors = {}
+    for name in ("root_view_id", "previous_view_id"):
+        found.said[name] = before.get(name)
+    return found.said
+
+
+@method("views.publish")
+def views_publish(world: World, args: Args) -> Json:
+    """Show a home tab."""
+    user = args.need("user_id")
+    if user not in world.users:
+        raise wrong("invalid_arguments", ["invalid user_id"])
+    if not world.home_enabled:
+        raise Refused("not_enabled")
+    view = _modal(args, "home")
+    old = world.homes.get(user)
+    if old and args.maybe("hash") is not None and args["hash"] != old.said["hash"]:
+        raise Refused("hash_conflict")
+    made = _kept(world, view, old.said["id"] if old else world.id("V"))
+    world.homes[user] = View(user, made)
+    return {"view": made}
+
+
+def _kept(world: World, view: Json, view_id: str) -> Json:
+    empty = {"callback_id": "", "private_metadata": "", "external_id": "", "submit": None}
+    made: Json = {
+        "id": view_id,
+        "team_id": world.team,
+        "app_id": world.app,
+        "bot_id": world.bot,
+        "notify_on_close": False,
+        "clear_on_close": False,
+        "state": {"values": {}},
+        **empty,
+        **view,
+        "blocks": named(world, view["blocks"]),
+    }
+    digest = hashlib.sha256(json.dumps([made, world.ts()]).encode()).hexdigest()
+    made["hash"] = f"{world.ts().partition('.')[0]}.{digest[:8]}"
+    return made

@@ -1,0 +1,224 @@
+"""The payloads that Slack delivers."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+from tests.support.slack.post import controls
+from tests.support.slack.world import Channel, Hook, Json, View, World
+
+KINDS = {"channel": "channel", "group": "group", "im": "im", "mpim": "mpim"}
+
+
+def event(world: World, inner: Json, shared: bool = False) -> Json:
+    """Return the outer event."""
+    authorization = {
+        "enterprise_id": None,
+        "team_id": world.team,
+        "user_id": world.bot_user,
+        "is_bot": True,
+        "is_enterprise_install": False,
+    }
+    return {
+        "token": "verification",
+        "team_id": world.team,
+        "context_team_id": world.team,
+        "context_enterprise_id": None,
+        "api_app_id": world.app,
+        "event": inner,
+        "type": "event_callback",
+        "event_id": world.id("Ev"),
+        "event_time": int(world.now()),
+        "authorizations": [authorization],
+        "is_ext_shared_channel": shared,
+        "event_context": world.id("EC"),
+    }
+
+
+def spoken(channel: Channel, message: Json, kind: str) -> Json:
+    """Return the inner event of a message, or of a mention."""
+    inner = {name: value for name, value in message.items() if name != "metadata"}
+    inner |= {"type": kind, "channel": channel.id, "event_ts": message["ts"]}
+    if kind == "message":
+        inner["channel_type"] = channel.kind
+    else:
+        inner.pop("subtype", None)
+    return copy.deepcopy(inner)
+
+
+def changed(world: World, channel: Channel, before: Json, after: Json) -> Json:
+    """Return the inner event of a message that was changed."""
+    ts = world.ts()
+    return {
+        "type": "message",
+        "subtype": "message_changed",
+        "hidden": True,
+        "channel": channel.id,
+        "channel_type": channel.kind,
+        "ts": ts,
+        "event_ts": ts,
+        "message": copy.deepcopy(after),
+        "previous_message": copy.deepcopy(before),
+    }
+
+
+def deleted(world: World, channel: Channel, before: Json) -> Json:
+    """Return the inner event of a message that was deleted."""
+    ts = world.ts()
+    return {
+        "type": "message",
+        "subtype": "message_deleted",
+        "hidden": True,
+        "channel": channel.id,
+        "channel_type": channel.kind,
+        "ts": ts,
+        "event_ts": ts,
+        "deleted_ts": before["ts"],
+        "previous_message": copy.deepcopy(before),
+    }
+
+
+def command(world: World, user: str, channel: Channel, name: str, text: str) -> Json:
+    """Return a slash command; every value is a string."""
+    person = world.users[user]
+    return {
+        "token": "verification",
+        "team_id": person["team_id"],
+        "team_domain": "fake",
+        "channel_id": channel.id,
+        "channel_name": channel.name,
+        "user_id": user,
+        "user_name": person["name"],
+        "command": name,
+        "text": text,
+        "api_app_id": world.app,
+        "is_enterprise_install": "false",
+        "response_url": world.hook(Hook(user, channel.id, world.now())),
+        "trigger_id": world.trigger(user),
+    }
+
+
+def interaction(world: World, kind: str, user: str, view: str | None = None) -> Json:
+    """Return what all interactions have."""
+    person = world.users[user]
+    return {
+        "type": kind,
+        "token": "verification",
+        "api_app_id": world.app,
+        "team": {"id": world.team, "domain": "fake"},
+        "user": {
+            "id": user,
+            "username": person["name"],
+            "name": person["name"],
+            "team_id": person["team_id"],
+        },
+        "enterprise": None,
+        "is_enterprise_install": False,
+        "trigger_id": world.trigger(user, view),
+    }
+
+
+def place(channel: Channel) -> Json:
+    """Return a channel as interactions name it."""
+    return {"id": channel.id, "name": channel.name}
+
+
+def in_message(
+    world: World, user: str, channel: Channel, message: Json, *, ephemeral: bool
+) -> Json:
+    """Return where in a message something was done."""
+    thread = message.get("thread_ts")
+    container: Json = {
+        "type": "message",
+        "message_ts": message["ts"],
+        "channel_id": channel.id,
+        "is_ephemeral": ephemeral,
+    }
+    if thread:
+        container["thread_ts"] = thread
+    hook = Hook(user, channel.id, world.now(), message["ts"], ephemeral, thread)
+    said: Json = {
+        "container": container,
+        "channel": place(channel),
+        "state": {"values": state(message.get("blocks", []), {})},
+        "response_url": world.hook(hook),
+    }
+    if not ephemeral:
+        said["message"] = {k: v for k, v in copy.deepcopy(message).items() if k != "metadata"}
+    return said
+
+
+def in_view(view: View, values: dict[str, Any]) -> Json:
+    """Return a view, with what was filled in."""
+    said = copy.deepcopy(view.said)
+    said["state"] = {"values": state(said["blocks"], values)}
+    return said
+
+
+def state(blocks: list[Json], values: dict[str, Any]) -> Json:
+    """Return the state of every control, by block and action."""
+    found: Json = {}
+    for block in blocks:
+        for element in controls(block):
+            if element["type"] in {"button", "overflow"}:
+                continue
+            name, action = block["block_id"], element["action_id"]
+            value = values.get(name, values.get(action))
+            found.setdefault(name, {})[action] = filled(element, value)
+    return found
+
+
+def filled(element: Json, value: Any) -> Json:
+    """Return a control that says a value; None is nothing."""
+    kind = element["type"]
+    said: Json = {"type": kind}
+    if kind in {"checkboxes", "multi_static_select", "multi_external_select"}:
+        start = [option["value"] for option in element.get("initial_options", [])]
+        chosen = start if value is None else value
+        said["selected_options"] = [option(element, one) for one in chosen]
+    elif kind in {"static_select", "external_select", "radio_buttons", "overflow"}:
+        start = element.get("initial_option", {}).get("value")
+        chosen = start if value is None else value
+        said["selected_option"] = None if chosen is None else option(element, chosen)
+    elif kind.startswith("multi_"):
+        said[f"selected_{kind.removeprefix('multi_').removesuffix('_select')}"] = value or []
+    elif kind.endswith("_select"):
+        what = kind.removesuffix("s_select")
+        said[f"selected_{what}"] = value or element.get(f"initial_{what}")
+    elif kind in {"datepicker", "timepicker", "datetimepicker"}:
+        what = {"datepicker": "date", "timepicker": "time"}.get(kind, "date_time")
+        said[f"selected_{what}"] = value or element.get(f"initial_{what}")
+    elif kind == "rich_text_input":
+        said["rich_text_value"] = value
+    else:
+        said["value"] = element.get("initial_value") if value is None else value
+    return said
+
+
+def option(element: Json, value: str) -> Json:
+    """Return the option with this value or text; an external one is as the person saw it."""
+    offered = list(element.get("options", []))
+    for group in element.get("option_groups", []):
+        offered += group["options"]
+    for one in offered:
+        if value in (one["value"], one["text"]["text"]):
+            return copy.deepcopy(dict(one))
+    if offered:
+        raise LookupError(f"no option {value!r} among {[one['value'] for one in offered]}")
+    return {"text": {"type": "plain_text", "text": value, "emoji": True}, "value": value}
+
+
+def action(world: World, block: Json, element: Json, value: Any) -> Json:
+    """Return what somebody did with a control."""
+    said: Json = {
+        "action_id": element["action_id"],
+        "block_id": block["block_id"],
+        "type": element["type"],
+        "action_ts": world.ts(),
+    }
+    if element["type"] == "button":
+        said["text"] = copy.deepcopy(element["text"])
+        said |= {name: element[name] for name in ("value", "style") if name in element}
+        return said
+    return said | filled(element, value)

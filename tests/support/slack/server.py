@@ -1,0 +1,181 @@
+"""The fake Slack: a real HTTP and WebSocket server on a free port of 127.0.0.1."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from tests.support.slack.api import Api
+from tests.support.slack.courier import Courier
+from tests.support.slack.deeds import Deeds
+from tests.support.slack.faults import Faults
+from tests.support.slack.post import in_channel, in_thread
+from tests.support.slack.sockets import Sockets
+from tests.support.slack.world import Call, Json, World
+
+
+class FakeSlack(Deeds):
+    """One workspace with one app in it.
+
+    The app's side is `api_url` and the tokens; people's side are the deeds; the rest is to look.
+    """
+
+    def __init__(self) -> None:
+        world = World()
+        self.sockets = Sockets(world)
+        super().__init__(world, Courier(world, self.sockets))
+        self.faults = Faults()
+        self.api = Api(world, self.faults)
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        """Listen."""
+        app = web.Application(client_max_size=2**26)
+        app.add_routes([*self.api.routes(), web.get("/link", self.sockets.serve)])
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.world.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        self.user("slackbot", id="USLACKBOT")
+        self.user("draftsman", id=self.bot_user, is_bot=True)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop listening and hang up."""
+        self.sockets.drop()
+        await self.courier.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @property
+    def api_url(self) -> str:
+        """Return what an SDK takes for `base_url`."""
+        return f"{self.world.base}/api/"
+
+    @property
+    def bot_token(self) -> str:
+        """Return the token of the Web API."""
+        return self.world.bot_token
+
+    @property
+    def app_token(self) -> str:
+        """Return the token of Socket Mode."""
+        return self.world.app_token
+
+    @property
+    def signing_secret(self) -> str:
+        """Return what HTTP deliveries are signed with."""
+        return self.world.signing_secret
+
+    @property
+    def team(self) -> str:
+        """Return the id of the workspace."""
+        return self.world.team
+
+    @property
+    def bot_user(self) -> str:
+        """Return the id of the bot as a person."""
+        return self.world.bot_user
+
+    @property
+    def request_url(self) -> str | None:
+        """Return where deliveries go in HTTP mode; None is Socket Mode."""
+        return self.courier.request_url
+
+    @request_url.setter
+    def request_url(self, url: str | None) -> None:
+        self.courier.request_url = url
+
+    @property
+    def calls(self) -> list[Call]:
+        """Return every call of the app's, in its order."""
+        return self.world.calls
+
+    @property
+    def files(self) -> list[Json]:
+        """Return the files that were shared: id, name, title, data, shared (channels)."""
+        return [file for file in self.world.files.values() if file.get("shared") is not None]
+
+    def user(
+        self,
+        name: str,
+        *,
+        id: str | None = None,
+        team: str | None = None,
+        is_bot: bool = False,
+        deleted: bool = False,
+    ) -> str:
+        """Add a person, of another workspace if `team` says so; return the id."""
+        made = id or self.world.id("U")
+        self.world.users[made] = {
+            "id": made,
+            "team_id": team or self.team,
+            "name": name,
+            "real_name": name.title(),
+            "deleted": deleted,
+            "is_bot": is_bot,
+            "is_restricted": False,
+            "is_stranger": team is not None and team != self.team,
+            "tz": "Europe/Vienna",
+            "profile": {"display_name": name, "email": f"{name}@example.com"},
+        }
+        return made
+
+    def channel(
+        self,
+        name: str,
+        members: list[str] | None = None,
+        *,
+        private: bool = False,
+        bot: bool = True,
+        archived: bool = False,
+        shared: bool = False,
+    ) -> str:
+        """Add a channel; return its id. Its members are people's ids; the bot is in it too."""
+        who = {*(members or []), *([self.bot_user] if bot else [])}
+        made = self.world.add_channel(name, "group" if private else "channel", who)
+        made.archived, made.shared = archived, shared
+        return made.id
+
+    def direct(self, user: str) -> str:
+        """Return the id of the bot's conversation with a person."""
+        return self.world.direct(user).id
+
+    def messages(self, channel: str, thread: str | None = None) -> list[Json]:
+        """Return what is to be read in a channel, or the replies of a thread, oldest first.
+
+        The tombstone of a deleted message is not among them.
+        """
+        place = self.world.channels[channel]
+        found = in_channel(place) if thread is None else in_thread(place, thread)
+        return [message for message in found if message.get("subtype") != "tombstone"]
+
+    def ephemerals(self, channel: str, user: str) -> list[Json]:
+        """Return what only this person saw in a channel, oldest first."""
+        return self.world.ephemerals[channel, user]
+
+    def views(self, user: str) -> list[Json]:
+        """Return the modals that a person has open, the topmost last; `errors` is by block."""
+        views = [self.world.views[one] for one in self.world.stacks[user]]
+        return [view.said | {"errors": view.errors} for view in views]
+
+    def home(self, user: str) -> Json | None:
+        """Return a person's home tab."""
+        found = self.world.homes.get(user)
+        return found.said if found else None
+
+    def later(self, seconds: float) -> None:
+        """Let time pass here: triggers and response_urls grow old."""
+        self.world.offset += seconds
+
+    def revoke(self, error: str | None = "token_revoked") -> None:
+        """Answer every call of the bot with this error; None makes it good again."""
+        self.world.account = error

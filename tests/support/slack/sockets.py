@@ -1,0 +1,175 @@
+"""Socket Mode: the sockets that the app has open, what is sent through them, and their faults."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from aiohttp import WSMsgType, web
+
+from tests.support.slack.world import Json, World
+from tests.support.waits import DEADLINE
+
+SOCKETS_MOST: Final = 10
+LIFE: Final = 18_060
+"""Seconds that Slack says a socket will live; nothing here ends it by itself."""
+
+
+@dataclass(eq=False)
+class Link:
+    """One socket. A silent one is half-open: it neither hears nor says anything."""
+
+    socket: web.WebSocketResponse
+    transport: asyncio.Transport | None
+    silent: bool = False
+    pending: dict[str, list[asyncio.Future[Any]]] = field(default_factory=dict)
+    """Who waits for the ack of an envelope: it becomes the payload of the ack, or NOTHING."""
+
+
+class _Nothing:
+    """No ack will come."""
+
+
+NOTHING: Final = _Nothing()
+
+
+class Sockets:
+    """All of them, in the order of their coming."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._links: list[Link] = []
+        self._turn = itertools.count()
+        self._changed = asyncio.Event()
+        self.opened = 0
+        """How many there were in all."""
+        self.acks: list[str] = []
+        """The envelopes that were acked, in this order."""
+
+    @property
+    def count(self) -> int:
+        """Return how many are open."""
+        return len(self._links)
+
+    async def wait(self, count: int = 1, opened: int = 0) -> None:
+        """Return once exactly so many are open, and at least so many were in all."""
+        async with asyncio.timeout(DEADLINE):
+            while self.count != count or self.opened < opened:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Serve one socket until it ends."""
+        ticket = request.query.get("ticket", "")
+        if ticket not in self._world.tickets:
+            return web.Response(status=404, text="link not found")
+        self._world.tickets.discard(ticket)
+        socket = web.WebSocketResponse(autoping=False)
+        await socket.prepare(request)
+        if self.count >= SOCKETS_MOST:
+            await socket.send_json({"type": "disconnect", "reason": "too_many_websockets"})
+            await socket.close()
+            return socket
+        link = Link(socket, request.transport)
+        self._links.append(link)
+        self.opened += 1
+        try:
+            await socket.send_json(self._hello())
+            self._changed.set()
+            await self._listen(link)
+        finally:
+            self._end(link)
+        return socket
+
+    def _hello(self) -> Json:
+        return {
+            "type": "hello",
+            "num_connections": self.count,
+            "debug_info": {"host": "applink-fake", "approximate_connection_time": LIFE},
+            "connection_info": {"app_id": self._world.app},
+        }
+
+    async def _listen(self, link: Link) -> None:
+        async for message in link.socket:
+            if link.silent:
+                continue
+            if message.type == WSMsgType.PING:
+                await link.socket.pong(message.data)
+            elif message.type == WSMsgType.TEXT:
+                self._ack(message.data)
+
+    def _ack(self, text: str) -> None:
+        said = json.loads(text)
+        envelope = said.get("envelope_id", "")
+        self.acks.append(envelope)
+        for link in self._links:
+            if waiting := [one for one in link.pending.get(envelope, []) if not one.done()]:
+                waiting[0].set_result(said.get("payload"))
+                return
+
+    def _end(self, link: Link) -> None:
+        if link not in self._links:
+            return
+        self._links.remove(link)
+        for waiting in link.pending.values():
+            for one in waiting:
+                if not one.done():
+                    one.set_result(NOTHING)
+        link.pending.clear()
+        self._changed.set()
+
+    async def send(self, envelope: Json, patience: float) -> Any:
+        """Send an envelope through any socket; return the payload of its ack, or NOTHING."""
+        try:
+            async with asyncio.timeout(patience):
+                return await self._sent(envelope)
+        except TimeoutError:
+            return NOTHING
+
+    async def _sent(self, envelope: Json) -> Any:
+        while not self._links:
+            self._changed.clear()
+            await self._changed.wait()
+        link = self._links[next(self._turn) % len(self._links)]
+        waiting = link.pending.setdefault(envelope["envelope_id"], [])
+        mine: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        waiting.append(mine)
+        try:
+            if not link.silent:
+                await link.socket.send_json(envelope)
+            return await mine
+        except ConnectionError:
+            return NOTHING
+        finally:
+            if mine in waiting:
+                waiting.remove(mine)
+
+    async def disconnect(self, reason: str = "refresh_requested", index: int | None = None) -> None:
+        """Tell the app to go: warning, refresh_requested or link_disabled. The app must hang up."""
+        for link in self._chosen(index):
+            said = {"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-fake"}}
+            await link.socket.send_json(said)
+
+    async def close(self, index: int | None = None) -> None:
+        """Hang up in good order."""
+        for link in self._chosen(index):
+            self._end(link)
+            await link.socket.close()
+
+    def drop(self, index: int | None = None) -> None:
+        """Cut the connection, as a network does."""
+        for link in self._chosen(index):
+            self._end(link)
+            if link.transport is not None:
+                link.transport.abort()
+
+    def silence(self, index: int | None = None) -> None:
+        """Leave the connection open and say nothing any more, not even a pong."""
+        for link in self._chosen(index):
+            link.silent = True
+
+    def _chosen(self, index: int | None) -> list[Link]:
+        return list(self._links) if index is None else [self._links[index]]

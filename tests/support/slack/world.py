@@ -1,0 +1,166 @@
+"""What a workspace is: its people, channels, messages, files and views, and a clock of its own."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+Json = dict[str, Any]
+Kind = Literal["channel", "group", "im", "mpim"]
+
+TRIGGER_LIFE: Final = 3.0
+"""Seconds in which a trigger_id opens a modal."""
+HOOK_LIFE: Final = 30 * 60.0
+"""Seconds in which a response_url can be used."""
+HOOK_USES: Final = 5
+SCOPES: Final = frozenset({
+    "commands", "chat:write", "app_mentions:read", "channels:history", "groups:history",
+    "im:history", "mpim:history", "channels:read", "groups:read", "im:read", "mpim:read",
+    "im:write", "mpim:write", "files:read", "files:write", "users:read", "users:read.email",
+    "reactions:read", "reactions:write",
+})  # fmt: skip
+
+
+@dataclass
+class Channel:
+    """A conversation. `members` holds the bot as well, if it is in it."""
+
+    id: str
+    name: str
+    kind: Kind
+    members: set[str] = field(default_factory=set)
+    archived: bool = False
+    shared: bool = False
+    messages: dict[str, Json] = field(default_factory=dict)
+    """By ts, in the order of their coming."""
+
+    @property
+    def scope(self) -> str:
+        """Return what its scopes begin with."""
+        return {"channel": "channels", "group": "groups"}.get(self.kind, self.kind)
+
+
+@dataclass
+class View:
+    """A modal that somebody has open, or his home tab."""
+
+    user: str
+    said: Json
+    errors: dict[str, str] = field(default_factory=dict)
+    """What the app found wrong in the last submission, by block."""
+
+
+@dataclass
+class Trigger:
+    """A person's deed, which lets the app open a modal, once and soon."""
+
+    user: str
+    born: float
+    used: bool = False
+    view: str | None = None
+    """The modal in which it was done."""
+
+
+@dataclass
+class Hook:
+    """A response_url."""
+
+    user: str
+    channel: str
+    born: float
+    ts: str | None = None
+    """The message that it may replace; None for that of a command."""
+    ephemeral: bool = False
+    thread: str | None = None
+    uses: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of the Web API, a response_url ("response_url") or an upload ("upload")."""
+
+    method: str
+    args: Json
+    outcome: str
+    """`ok`, the error, or the name of the fault."""
+
+
+@dataclass
+class World:
+    """Everything that the server knows. Whatever the app can do goes through `methods`."""
+
+    team: str = "T000000001"
+    app: str = "A000000001"
+    bot_user: str = "U00000BOT1"
+    bot: str = "B000000001"
+    bot_token: str = "xoxb-fake-bot"
+    app_token: str = "xapp-fake-app"
+    signing_secret: str = "0123456789abcdef0123456789abcdef"
+    base: str = ""
+    """URL of the server."""
+    scopes: set[str] = field(default_factory=lambda: set(SCOPES))
+    account: str | None = None
+    """The error with which every call of the bot is answered, such as token_revoked."""
+    home_enabled: bool = True
+    offset: float = 0.0
+    users: dict[str, Json] = field(default_factory=dict)
+    channels: dict[str, Channel] = field(default_factory=dict)
+    ephemerals: defaultdict[tuple[str, str], list[Json]] = field(
+        default_factory=lambda: defaultdict(list)
+    )
+    """By channel and person."""
+    files: dict[str, Json] = field(default_factory=dict)
+    views: dict[str, View] = field(default_factory=dict)
+    stacks: defaultdict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    """The open modals of a person, the topmost last."""
+    homes: dict[str, View] = field(default_factory=dict)
+    triggers: dict[str, Trigger] = field(default_factory=dict)
+    hooks: dict[str, Hook] = field(default_factory=dict)
+    tickets: set[str] = field(default_factory=set)
+    """Addresses of sockets that nobody used so far."""
+    calls: list[Call] = field(default_factory=list)
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _last: int = 0
+
+    def now(self) -> float:
+        """Return the time here, in seconds since 1970."""
+        return time.time() + self.offset
+
+    def ts(self) -> str:
+        """Return a new timestamp, later than all before it."""
+        self._last = max(self._last + 1, int(self.now() * 1_000_000))
+        return f"{self._last // 1_000_000}.{self._last % 1_000_000:06d}"
+
+    def id(self, kind: str) -> str:
+        """Return a new id that begins with this letter."""
+        return f"{kind}{next(self._ids):09d}"
+
+    def trigger(self, user: str, view: str | None = None) -> str:
+        """Return a trigger_id."""
+        made = f"{next(self._ids)}.{self.team}.{self.id('X').lower()}"
+        self.triggers[made] = Trigger(user, self.now(), view=view)
+        return made
+
+    def hook(self, hook: Hook) -> str:
+        """Return a response_url."""
+        name = self.id("R")
+        self.hooks[name] = hook
+        return f"{self.base}/response/{name}"
+
+    def add_channel(self, name: str, kind: Kind, members: set[str]) -> Channel:
+        """Make a conversation."""
+        letter = {"channel": "C", "group": "G", "im": "D", "mpim": "G"}[kind]
+        made = Channel(self.id(letter), name, kind, members)
+        self.channels[made.id] = made
+        return made
+
+    def direct(self, user: str) -> Channel:
+        """Return the bot's conversation with a person."""
+        pair = {user, self.bot_user}
+        for channel in self.channels.values():
+            if channel.kind == "im" and channel.members == pair:
+                return channel
+        return self.add_channel("directmessage", "im", pair)
