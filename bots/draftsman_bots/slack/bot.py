@@ -10,11 +10,12 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.error import BoltUnhandledRequestError
+from slack_bolt.listener.async_listener_start_handler import AsyncListenerStartHandler
 from slack_bolt.request.async_request import AsyncBoltRequest
 from slack_bolt.response import BoltResponse
 
@@ -85,16 +86,17 @@ def build(client: AsyncWebClient, identity: Identity, register: Register) -> Asy
         attaching_function_token_enabled=False,
         attaching_conversation_kwargs_enabled=False,
     )
-    app.use(_begin)
+    app.listener_runner.listener_start_handler = _Start()
     app.error(_remember)
     register(app)
     return app
 
 
-async def _begin(context: Any, next_: Callable[[], Awaitable[BoltResponse]]) -> BoltResponse | None:
-    """Note that Bolt could read the payload: what fails from now on is our fault."""
-    context[_BEGUN] = True
-    return await next_()
+class _Start(AsyncListenerStartHandler):
+    """Notes that Bolt could read the payload: what fails from now on is our fault."""
+
+    async def handle(self, request: AsyncBoltRequest, response: BoltResponse | None) -> None:
+        request.context[_BEGUN] = True
 
 
 async def _remember(error: Exception, request: AsyncBoltRequest) -> BoltResponse:

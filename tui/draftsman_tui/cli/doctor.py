@@ -21,6 +21,7 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.environment import Finding
 from draftsman_tui.cli.health import health_of
 from draftsman_tui.cli.output import line, one_line, words
+from draftsman_tui.cli.serve import look_at_slack
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -78,6 +79,9 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
         yield Finding("migrations", "fail", str(error))
     except DraftsmanError as error:
         yield Finding("database", "fail", str(error), _where(app))
+    if settings.slack is not None:
+        for finding in await look_at_slack(settings.slack):
+            yield finding
     yield environment.git()
     for finding in (*environment.handlers(settings), *environment.agents(settings)):
         yield finding

@@ -12,9 +12,10 @@ import click
 from draftsman.errors import ConfigError
 from draftsman_tui.cli import params
 from draftsman_tui.cli.app import App, command
+from draftsman_tui.cli.environment import Finding
 
 if TYPE_CHECKING:
-    from draftsman.settings import Settings
+    from draftsman.settings import Settings, SlackSettings
     from draftsman_tui.cli.supervise import Child
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui.cli.main")
@@ -104,6 +105,17 @@ async def up(app: App, headless: bool, attached: bool) -> None:
         code = await Foreground(app, [*child(app, "up"), "--headless", "--attached"]).run()
     if code:
         raise click.exceptions.Exit(code)
+
+
+async def look_at_slack(slack: SlackSettings) -> list[Finding]:
+    """Return what `doctor` finds out about Slack."""
+    try:
+        _needs_the_extra()
+    except ConfigError as error:
+        return [Finding("slack", "fail", str(error))]
+    from draftsman_bots.slack.doctor import checks
+
+    return [Finding("slack", one.status, one.text, one.then) async for one in checks(slack)]
 
 
 def _children(app: App) -> list[Child]:

@@ -1,0 +1,141 @@
+"""What `draftsman doctor` asks Slack: tokens, scopes, Socket Mode, channels, the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from slack_sdk.errors import SlackApiError
+
+from draftsman.errors import ConfigError
+from draftsman.settings import SlackSettings
+from draftsman_bots.slack import scopes, signature, tokens
+from draftsman_bots.slack.calls import client
+from draftsman_bots.slack.identity import NETWORK, error_code
+
+if TYPE_CHECKING:
+    from slack_sdk.web.async_client import AsyncWebClient
+
+TIMEOUT: Final = 10.0
+"""Seconds of one call."""
+MINIMAL: Final = "config/slack_manifest.minimal.yaml"
+AGAIN: Final = "paste the manifest into the app's settings, install the app again"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at; `then` says what to do about it."""
+
+    status: Literal["ok", "warn", "fail"]
+    text: str
+    then: str | None = None
+
+
+async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
+    """Yield what was found; raises nothing."""
+    try:
+        known = tokens.read(slack)
+    except ConfigError as error:
+        yield Check("fail", str(error), "docs/slack.md says where each is found")
+        return
+    web = client(known.bot, slack.api_url, TIMEOUT)
+    try:
+        said = await web.auth_test()
+    except SlackApiError as error:
+        then = "install the app again and set its new token"
+        yield Check("fail", f"Slack refuses the bot token: {error_code(error)}", then)
+        return
+    except NETWORK as error:
+        then = f"is {slack.api_url} reachable from here?"
+        yield Check("fail", f"Slack cannot be reached: {type(error).__name__}", then)
+        return
+    yield _team(slack, said.data)
+    for check in (*_scopes(said.headers), *clock(said.headers, time.time())):
+        yield check
+    if known.app:
+        yield await _socket(web, known.app)
+    for channel in slack.channels:
+        yield await _channel(web, channel)
+
+
+def _team(slack: SlackSettings, said: Any) -> Check:
+    text = f"{said.get('user')} in {said.get('team')} ({said.get('team_id')}), mode {slack.mode}"
+    if slack.team not in (None, said.get("team_id"), said.get("enterprise_id")):
+        return Check(
+            "fail", f"{text}; [slack] team is {slack.team}", "change the team or the token"
+        )
+    return Check("ok", text)
+
+
+def _scopes(headers: Mapping[str, Any]) -> list[Check]:
+    """Compare what the token may do with what the manifests ask for."""
+    listed = str(_header(headers, "x-oauth-scopes") or "")
+    there = {scope.strip() for scope in listed.split(",")} - {""}
+    found = []
+    if missing := [scope for scope in scopes.MINIMAL if scope not in there]:
+        found.append(Check("fail", f"scopes are missing: {', '.join(missing)}", _manifest(MINIMAL)))
+    elif partial := [scope for scope in scopes.FULL if scope not in there]:
+        if len(partial) < len(scopes.FULL) - len(scopes.MINIMAL):
+            then = _manifest("the full manifest")
+            found.append(Check("warn", f"scopes are missing: {', '.join(partial)}", then))
+        else:
+            found.append(Check("ok", "minimal scopes: replies count where the bot is mentioned"))
+    else:
+        found.append(Check("ok", "full scopes: replies in threads are answers"))
+    if more := sorted(there - set(scopes.FULL)):
+        text = f"scopes that draftsman never uses: {', '.join(more)}"
+        found.append(Check("warn", text, "take them away: the manifests have none of them"))
+    return found
+
+
+def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
+    """Compare our clock with Slack's: by five minutes' difference its requests are refused."""
+    try:
+        there = parsedate_to_datetime(str(_header(headers, "date"))).timestamp()
+    except (ValueError, TypeError):
+        return []
+    skew = now - there
+    if abs(skew) < signature.AGE / 2:
+        return []
+    way = "ahead of" if skew > 0 else "behind"
+    text = f"clock skew: this clock is {abs(skew):.0f} s {way} Slack's"
+    return [Check("fail", text, "let this machine follow NTP")]
+
+
+async def _socket(web: AsyncWebClient, app_token: str) -> Check:
+    try:
+        await web.apps_connections_open(app_token=app_token)
+    except SlackApiError as error:
+        then = "is Socket Mode on in the app's settings, and has app_token connections:write?"
+        return Check("fail", f"no Socket Mode connection: {error_code(error)}", then)
+    except NETWORK as error:
+        return Check("fail", f"no Socket Mode connection: {type(error).__name__}")
+    return Check("ok", "Socket Mode is on")
+
+
+async def _channel(web: AsyncWebClient, channel: str) -> Check:
+    try:
+        said: Any = (await web.conversations_info(channel=channel)).data
+        found = said.get("channel") or {}
+    except SlackApiError as error:
+        text = f"channel {channel}: {error_code(error)}"
+        return Check("warn", text, "is the id right? /invite the bot where it is private")
+    except NETWORK as error:
+        return Check("warn", f"channel {channel}: {type(error).__name__}")
+    name = f"#{found.get('name')} ({channel})"
+    if found.get("is_archived"):
+        return Check("warn", f"{name} is archived", "take it out of [slack] channels")
+    if not (found.get("is_member") or found.get("is_im")):
+        return Check("warn", f"the bot is not in {name}", "type there: /invite @draftsman")
+    return Check("ok", f"the bot is in {name}")
+
+
+def _manifest(which: str) -> str:
+    return f"{which}: {AGAIN}"
+
+
+def _header(headers: Mapping[str, Any], name: str) -> Any:
+    return next((value for key, value in headers.items() if key.lower() == name), None)

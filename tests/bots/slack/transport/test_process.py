@@ -1,0 +1,150 @@
+"""`draftsman bots` as a process: from a slash command to the job, and what it refuses to start."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from draftsman.errors import ConfigError
+from draftsman.settings import SlackSettings
+from draftsman_bots.slack import tokens
+from tests.acceptance.processes import Place
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA
+from tests.support.slack import FakeSlack
+from tests.support.waits import until
+
+
+@pytest.fixture
+def place(folder: Path, database_url: str) -> Iterator[Place]:
+    place = Place(folder / "place", database_url)
+    yield place
+    place.close()
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    async with FakeSlack() as slack:
+        slack.user("anna", id=ANNA)
+        yield slack
+
+
+def configured(place: Place, slack: FakeSlack, **more: Any) -> dict[str, str]:
+    """Configure the bot of this Slack; return the variables of its secrets."""
+    place.configure(
+        people__anna__slack=ANNA,
+        people__anna__roles=["invoker"],
+        slack__api_url=slack.api_url,
+        **{f"slack__{key}": value for key, value in more.items()},
+    )
+    with place.config.open("a") as config:
+        for key, name in (("bot_token", "BOT"), ("app_token", "APP"), ("signing_secret", "SIGN")):
+            if key != ("signing_secret" if "mode" not in more else "app_token"):
+                config.write(f'slack.{key} = {{ env = "{name}" }}\n')
+    return {"BOT": slack.bot_token, "APP": slack.app_token, "SIGN": slack.signing_secret}
+
+
+async def test_a_command_through_a_socket_becomes_a_job(
+    place: Place, slack: FakeSlack, jobs: Jobs
+) -> None:
+    general = slack.channel("general", [ANNA])
+    bots = place.start("bots", env=configured(place, slack))
+    await slack.sockets.wait(2)
+    said = await slack.command(ANNA, general, "fix the parser", retries=3)
+    assert said.acked
+    assert await jobs.texts() == ["the parser"]
+    bots.signal(signal.SIGTERM)
+    assert await bots.end() == 0
+    await slack.sockets.wait(0)
+    assert slack.bot_token not in bots.said
+    assert "Traceback" not in bots.said
+
+
+async def test_up_keeps_the_bots_beside_the_worker(
+    place: Place, slack: FakeSlack, jobs: Jobs
+) -> None:
+    general = slack.channel("general", [ANNA])
+    up = place.start("up", "--headless", env=configured(place, slack))
+    await slack.sockets.wait(2)
+    slack.sockets.acks.clear()
+    assert (await slack.command(ANNA, general, "fix the parser", retries=3)).acked
+    assert len(up.children()) == 2
+    up.signal(signal.SIGTERM)
+    assert await up.end() == 0
+    assert await jobs.texts() == ["the parser"]
+    assert slack.sockets.count == 0
+
+
+async def test_http_is_served_where_it_is_configured(
+    place: Place, slack: FakeSlack, jobs: Jobs
+) -> None:
+    general = slack.channel("general", [ANNA])
+    env = configured(place, slack, mode="http", listen="127.0.0.1:0")
+    bots = place.start("bots", env=env)
+    await bots.says("serving HTTP on 127.0.0.1:")
+    port = bots.said.partition("serving HTTP on 127.0.0.1:")[2].split()[0]
+    slack.request_url = f"http://127.0.0.1:{port}/slack/events"
+    assert (await slack.command(ANNA, general, "fix the parser")).status == 200
+    assert await jobs.texts() == ["the parser"]
+
+    async def ready() -> bool:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"http://127.0.0.1:{port}/readyz") as reply,
+        ):
+            return bool((await reply.json())["ready"])
+
+    await until(ready, "readiness")
+    await slack.courier.close()
+    bots.signal(signal.SIGINT)
+    assert await bots.end() == 0
+
+
+async def test_without_a_chat_there_are_no_bots(place: Place) -> None:
+    done = await place.run("bots")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "draftsman: no chat is configured; add [slack] to the configuration (docs/slack.md)\n"
+    )
+
+
+def _slack(**more: Any) -> SlackSettings:
+    base = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}}
+    return SlackSettings.model_validate(base | more)
+
+
+def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BOT", "xoxb-1")
+    monkeypatch.setenv("APP", "xapp-1")
+    monkeypatch.setenv("SIGN", "s")
+    both = {"signing_secret": {"env": "SIGN"}}
+    with pytest.raises(ConfigError, match="for mode 'socket' remove signing_secret"):
+        tokens.read(_slack(**both))
+    with pytest.raises(ConfigError, match="for mode 'http' remove app_token"):
+        tokens.read(_slack(mode="http", **both))
+    assert tokens.read(_slack()).app == "xapp-1"
+
+
+@pytest.mark.parametrize(
+    ("bot", "said"),
+    [
+        ("xapp-1-secret", "begins with xoxb- is meant; that is app_token"),
+        ("something", "begins with xoxb- is meant; that is another secret"),
+        ("", "the variable BOT holds no secret"),
+        ("xoxb-1\u00e9", "characters that no token has"),
+    ],
+)
+def test_a_token_that_is_none_is_refused(
+    monkeypatch: pytest.MonkeyPatch, bot: str, said: str
+) -> None:
+    monkeypatch.setenv("BOT", bot)
+    monkeypatch.setenv("APP", "xapp-1")
+    with pytest.raises(ConfigError, match=said) as caught:
+        tokens.read(_slack())
+    assert not bot or bot not in str(caught.value)
+    assert "secret" not in repr(tokens.Tokens("secret", "secret", "secret"))
