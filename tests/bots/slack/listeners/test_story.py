@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
 from draftsman.loops.dispatcher import Dispatcher
 from draftsman.services.deliver import Deliver
 from draftsman_bots.slack.channel import SlackChannel
@@ -86,3 +88,22 @@ async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
     question = await bench.rt.questions.get(1, 1)
     assert await bench.answer(question) == ("denied", ("dave",))
     assert ack.acked
+
+
+async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
+    bench: Bench, seen: Seen
+) -> None:
+    room = bench.slack.channel("small", [ANNA, CAROL])
+    await bench.slack.mention(ANNA, room, "fix it")
+    work = await bench.make.running(1)
+    again = GATE.model_copy(update={"key": "again", "text": "Really?"})
+    await bench.rt.questions.ask(work.lease, GATE)
+    direct = bench.slack.direct(DAVE)
+    copy = await seen(direct, None, "Deploy?")
+    await bench.make.decide(1, True, bench.rt.policy.resolve(Actor(Source.CLI, "carol", "Carol")))
+    await bench.rt.questions.ask((await bench.make.running(1)).lease, again)
+    await bench.slack.say(DAVE, direct, "approve", copy["ts"])
+    assert await bench.is_open(await bench.rt.questions.get(1, 2))
+    await bench.desk.aside.idle()
+    (said,) = bench.slack.messages(direct, copy["ts"])[-1:]
+    assert said["text"] == "That did not count: D-1/1 was approved by carol before"
