@@ -36,6 +36,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         number = (await rt.intake.submit(wanted, OWNER)).number
         await _answer(rt, jobs)
         await _decide(rt, jobs)
+        await _converse(rt, jobs["answered"])
         await _operate(rt, jobs)
         await _look(rt, number, jobs["answered"])
     await _look_only(settings)
@@ -60,6 +61,17 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
         await rt.questions.answer(job, 1, vote, STRANGER)
     vote = Response(source_event_id="dave", decision=True)
     await rt.questions.answer(job, 1, vote, Actor(Source.CLI, "dave", "Dave"))
+
+
+async def _converse(rt: Runtime, job: int) -> None:
+    """Join somebody of a chat to a person, part them, and let them go on about their answer."""
+    joined = await rt.people.link(await rt.people.offer(STRANGER), OWNER)
+    assert (await rt.people.actor(STRANGER)).person == joined.person
+    await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)
+    await rt.threads.slack("C1", "1.0")
+    await rt.threads.asked_in("C1", 60)
+    await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
+    await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
 
 
 async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
