@@ -26,6 +26,7 @@ class Health:
         self.registry = CollectorRegistry()
         self._problems: dict[str, str] = {}
         self._notes: dict[str, str] = {}
+        self._quiet: set[str] = set()
         self._said: dict[str, float] = {}
         self._last: float | None = None
         self._requests = Counter(
@@ -61,11 +62,17 @@ class Health:
         wrong = Gauge("draftsman_slack_problems", "What is wrong now.", registry=self.registry)
         wrong.set_function(lambda: len(self._problems))
 
+    def pending(self, key: str, text: str) -> None:
+        """Be not ready until `clear`, as at every start: no line says so."""
+        self._problems[key] = text
+        self._quiet.add(key)
+
     def problem(self, key: str, text: str) -> None:
         """Turn red until `clear`; a line says so once."""
-        if self._problems.get(key) != text:
+        if self._problems.get(key) != text or key in self._quiet:
             _log.error("%s", text)
         self._problems[key] = text
+        self._quiet.discard(key)
 
     def note(self, key: str, text: str) -> None:
         """Show what people should know and what stops no work."""
@@ -76,8 +83,10 @@ class Health:
     def clear(self, *keys: str) -> None:
         """Forget problems and notes that are over."""
         for key in keys:
-            if self._problems.pop(key, None) or self._notes.pop(key, None):
-                _log.warning("%s: over", key)
+            if text := self._problems.pop(key, None) or self._notes.pop(key, None):
+                if key not in self._quiet:
+                    _log.warning("over: %s", text)
+                self._quiet.discard(key)
 
     def answered(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
         """Count a request and its answer."""

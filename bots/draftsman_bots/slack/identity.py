@@ -42,7 +42,7 @@ async def find_out(
     identity: Identity, client: AsyncWebClient, health: Health, stop: Stop, team: str | None
 ) -> None:
     """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
-    health.problem(PROBLEM, "Slack has not said yet whose the bot token is")
+    health.pending(PROBLEM, "Slack has not said yet whose the bot token is")
     for attempt in range(10**9):
         try:
             identity.learn((await client.auth_test()).data)  # type: ignore[arg-type]

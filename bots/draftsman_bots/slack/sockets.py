@@ -79,7 +79,7 @@ class Sockets:
 
     async def run(self) -> None:
         """Keep the connections until stopped; then answer what came and hang up."""
-        self._count(0)
+        self._health.pending(NONE, "there is no Socket Mode connection yet")
         async with aiohttp.ClientSession() as session:
             try:
                 await asyncio.gather(*(self._keep(session, n) for n in range(CONNECTIONS)))

@@ -63,6 +63,7 @@ async def test_a_command_through_a_socket_becomes_a_job(
     await slack.sockets.wait(0)
     assert slack.bot_token not in bots.said
     assert "Traceback" not in bots.said
+    assert "error" not in bots.said, "a start like any other is no trouble"
 
 
 async def test_up_keeps_the_bots_beside_the_worker(
