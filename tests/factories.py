@@ -21,6 +21,7 @@ from draftsman.services.intake import invocation
 from draftsman.store import workers
 from draftsman.store.claim import exchange
 from draftsman.store.sweeps import Term
+from tests.support.waits import until
 
 QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
 EVENTS = count(1)
@@ -161,17 +162,26 @@ class Factory:
     async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> Claimed:
         worker = fields.pop("worker", self.worker)
         job = await self.rt.inspect.job(number or await self.queued(**fields))
-        async with self._claiming, self._line.connection(WAIT) as conn:
-            got = await exchange(
-                conn,
-                [],
-                worker=worker,
-                queues=[job.queue],
-                types=[job.type],
-                skip=[],
-                free=free,
-                ahead=ahead,
-            )
+        got: list[Claimed] = []
+
+        async def look() -> bool:
+            async with self._claiming, self._line.connection(WAIT) as conn:
+                got.extend(
+                    await exchange(
+                        conn,
+                        [],
+                        worker=worker,
+                        queues=[job.queue],
+                        types=[job.type],
+                        skip=[],
+                        free=free,
+                        ahead=ahead,
+                    )
+                )
+            return bool(got)
+
+        # who tells people of it holds its lock for a moment, and claims pass by what is locked
+        await until(look, f"D-{job.number} to be claimed")
         assert [work.number for work in got] == [job.number]
         return got[0]
 

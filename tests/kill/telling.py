@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Final
 
 from draftsman.domain.actor import Actor
-from draftsman.domain.delivery import ChannelName, Ended, File, Limit, Message, Receipt
+from draftsman.domain.delivery import (
+    TARGET_GONE,
+    ChannelName,
+    Ended,
+    File,
+    Limit,
+    Message,
+    Receipt,
+)
 from draftsman.domain.job import Source, Status
 from draftsman.errors import Failure
 from draftsman.runtime import open_runtime
@@ -15,8 +23,8 @@ from draftsman.settings import Settings
 
 OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
 SAYS: Final[dict[str, Ended]] = {
-    "fine": Receipt("1"),
-    "closed": Failure("no", declared="PERMANENT"),
+    "fine": Receipt("1", absent=("elsewhere",)),
+    "closed": Failure("no", code=TARGET_GONE, declared="PERMANENT"),
     "busy": Failure("busy", http_status=429, retry_after=0.01),
 }
 """What each target answers."""
@@ -36,16 +44,16 @@ class Account:
         return f"slack:{message.target}"
 
     async def send(self, message: Message) -> Ended:
-        return SAYS[message.target]
+        return SAYS.get(message.target, SAYS["fine"])
 
     async def find(self, message: Message) -> Ended | None:
         return None
 
     async def edit(self, message: Message) -> Ended:
-        return SAYS[message.target]
+        return SAYS.get(message.target, SAYS["fine"])
 
     async def upload(self, message: Message, file: File) -> Ended:
-        return SAYS[message.target]
+        return SAYS.get(message.target, SAYS["fine"])
 
     async def close(self) -> None:
         pass

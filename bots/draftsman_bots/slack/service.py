@@ -11,7 +11,7 @@ from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import channel, listeners
-from draftsman_bots.slack.bot import Bot, build
+from draftsman_bots.slack.bot import DEADLINE, Bot, build
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity, find_out
 from draftsman_bots.slack.listeners.desk import Desk
@@ -34,7 +34,7 @@ class Service:
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
-        desk = Desk(rt, slack, self._client)
+        self._desk = desk = Desk(rt, slack, self._client)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
         self._bot = Bot(app, self.health)
         self._mailroom = rt.mailroom([channel.SlackChannel(self._client, timeout=timeout)])
@@ -53,6 +53,7 @@ class Service:
         _log.info("bots: Slack by %s", self._slack.mode)
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         await self._bot.close()
+        await self._desk.aside.close(DEADLINE)
         if broken := [end for end in ends if isinstance(end, BaseException)]:
             raise broken[0]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
@@ -15,6 +16,7 @@ NONE: Final = "none"
 """What a request names that wants nobody told, the defaults neither."""
 EVERYTHING: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.SETTLE)
 LONGEST: Final = 500
+_TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,20 @@ def parse(text: str) -> Target:
         raise UsageError(f"{text[:60]!r} is no target; give {FORMS}")
     if thread and channel != ChannelName.SLACK:
         raise UsageError(f"{text[:60]!r}: only slack has threads; give {FORMS}")
+    if channel == ChannelName.SLACK:
+        _check_slack(text, target, thread)
     return Target(ChannelName(channel), target, thread or None)
+
+
+def _check_slack(text: str, target: str, thread: str) -> None:
+    """Raise UsageError for a name, which may come to mean another channel, and for no thread."""
+    if not target.isalnum() or not target.isascii():
+        raise UsageError(
+            f"{text[:60]!r}: give the channel by its id, C0…, which Slack shows at the end of"
+            " 'View channel details', or a person by theirs, U0…"
+        )
+    if thread and not _TS.fullmatch(thread):
+        raise UsageError(f"{text[:60]!r}: a thread is the ts of a message: 1700000000.000100")
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from draftsman.domain.wording import plain
 from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.ports import Channel
-from draftsman.services.message import message_of, requester
+from draftsman.services.message import linked, message_of, requester
 from draftsman.settings import NotificationSettings
 from draftsman.store import deliveries as store
 from draftsman.store import progress, questions
@@ -97,10 +97,12 @@ class Deliver:
         """
         async with self._db.connection() as conn:
             facts = await store.facts(conn, item.seq)
-            question = None
+            question, policy = None, self._policy
             if item.question is not None:
                 question = await questions.get(conn, item.job, item.question)
-        message = message_of(item, facts, question, self._policy)
+            if item.kind in ASKING:
+                policy = await linked(conn, policy, item.channel)
+        message = message_of(item, facts, question, policy)
         if item.in_doubt and (found := await channel.find(message)) is not None:
             return found
         if item.kind in ASKING and question and question.status is not QuestionStatus.OPEN:
@@ -149,7 +151,8 @@ class Deliver:
         if not gone or item.channel not in CHATS:
             return self._fallback
         facts = await store.facts(conn, item.seq)
-        person = requester(self._policy, facts.invoker_id, item.channel)
+        policy = await linked(conn, self._policy, item.channel)
+        person = requester(policy, facts.invoker_id, item.channel)
         if person is None or person == item.target:
             return self._fallback
         return Target(item.channel, person)

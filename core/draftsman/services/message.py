@@ -12,9 +12,13 @@ from draftsman.domain.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.log import redact
 from draftsman.store import deliveries as store
+from draftsman.store import people
+from draftsman.store.db import Connection
 
 WHERE: Final = {ChannelName.SLACK: Source.SLACK, ChannelName.TRELLO: Source.TRELLO}
 """Where the people of a channel do things."""
+LINKS: Final = 10_000
+"""Links that are looked at."""
 
 
 def message_of(
@@ -55,6 +59,19 @@ def message_of(
     )
 
 
+async def linked(conn: Connection, policy: Policy, channel: ChannelName) -> Policy:
+    """Return the policy whose people have the ids as well that a code joined to them."""
+    if channel not in WHERE:
+        return policy
+    source, known = WHERE[channel], dict(policy.people)
+    for link in await people.links(conn, LINKS):
+        person = known.get(link.person)
+        if link.channel == source and person is not None and source not in person.ids:
+            ids = {**person.ids, source: link.external_id}
+            known[link.person] = replace(person, ids=ids)
+    return replace(policy, people=known)
+
+
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
     """Return who asked for a job, by the channel's own id; None where the channel has none."""
     if (person := policy.people.get(invoker)) is not None:
@@ -71,14 +88,14 @@ def _asked(
     Where those cannot be reached there, everybody who may answer.
     """
     gate = question.kind is QuestionKind.APPROVAL
-    people = policy.answering(question.approvers, invoker, gate=gate)
+    able = policy.answering(question.approvers, invoker, gate=gate)
     if gate:
-        return tuple(people)
+        return tuple(able)
     named = policy.approvers(question.approvers) | {invoker}
-    nearest = [person for person in people if person.name in named]
+    nearest = [person for person in able if person.name in named]
     if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
         nearest.append(Person(invoker, frozenset(), {WHERE[channel]: own}))
-    return tuple(nearest or people)
+    return tuple(nearest or able)
 
 
 def _public_question(question: Question) -> Question:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import replace
 
 import pytest
@@ -28,12 +27,6 @@ from tests.support.slack import FakeSlack, Fault, error
 
 POST = "chat.postMessage"
 LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
-
-
-@pytest.fixture
-async def slack() -> AsyncIterator[FakeSlack]:
-    async with FakeSlack() as made:
-        yield made
 
 
 @pytest.fixture

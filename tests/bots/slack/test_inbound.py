@@ -91,6 +91,22 @@ def test_a_change_has_the_key_of_its_message() -> None:
 
 
 @pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ({"edited": {"ts": "2.1"}, "attachments": [{}]}, {"edited": {"ts": "2.1"}}),
+        ({"text": "new"}, {"text": "old"}),
+        ({"text": "new", "edited": {"ts": "2.1"}, "bot_id": "B1"}, {"text": "old"}),
+    ],
+)
+def test_case_26_and_30_a_change_that_no_person_made_is_none(
+    new: dict[str, Any], old: dict[str, Any]
+) -> None:
+    said = {"user": "U1", "ts": TS, "text": "same"}
+    event = CHANGED["event"] | {"message": said | new, "previous_message": said | old}
+    assert inbound.message(CHANGED | {"event": event}, "UBOT") is None
+
+
+@pytest.mark.parametrize(
     ("said", "read"),
     [
         ("&lt;!everyone&gt;", "<!everyone>"),

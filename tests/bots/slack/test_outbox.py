@@ -15,6 +15,7 @@ from draftsman.domain.target import Target, parse
 from draftsman.loops.dispatcher import Dispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliver import Deliver
+from draftsman.store import people as store
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.channel import SlackChannel
 from tests.bots.slack.desk import Json, pressable, shown, speaking
@@ -149,6 +150,20 @@ async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_sett
     for one in (copy, closed):
         assert pressable(one) == []
         assert "was denied by carol: not on a Friday" in shown(one)
+
+
+async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Factory) -> None:
+    erin = flow.slack.user("erin")
+    async with flow.rt.db.connection() as conn:
+        await store.offer(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        assert await store.link(conn, "hash", "erin", "cli:erin")
+    gate = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("erin",))
+    work = await make.asked(gate, notify=flow.notify)
+    await flow.quiet(work.number)
+    (asked,) = flow.thread(flow.card())
+    assert f"For <@{erin}>" in shown(asked)
+    (copy,) = flow.slack.messages(flow.slack.direct(erin))
+    assert pressable(copy) == [ids.APPROVE, ids.DENY]
 
 
 async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(

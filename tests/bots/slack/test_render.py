@@ -27,7 +27,7 @@ WORDS = st.text(st.characters(), max_size=200) | st.text("&<>`\n\u0301👩\u200d
 NAMES = st.none() | WORDS
 CHOICES = st.lists(
     st.fixed_dictionaries(
-        {"value": WORDS, "label": WORDS.map(lambda text: text[:75])},
+        {"value": WORDS, "label": WORDS},
         optional={"description": NAMES},
     ),
     max_size=130,
@@ -184,6 +184,15 @@ def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     assert "For <@U0ANNA>, ben" in shown(made)
     assert shown(made).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
+    odd = person("eve", "U1> <!here")
+    assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
+
+
+def test_a_label_that_is_too_long_is_clamped() -> None:
+    long = [{"value": "a", "label": "👩" * 75}, {"value": "b", "label": ""}]
+    made = rendered(DeliveryKind.QUESTION, question=question(choices=long))
+    row = made["blocks"][-1]["elements"]
+    assert [len(one["text"]["text"]) for one in row[:2]] == [38, 1]
 
 
 def test_a_reminder_asks_again() -> None:

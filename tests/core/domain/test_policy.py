@@ -24,8 +24,9 @@ ROLE_OF = {
     Verb.SWEEP: "operator",
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
+    Verb.UNLINK: "operator",
 }
-OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND}
+OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
 POLICY = Policy(
     {role: Person(role, frozenset({role}), {Source.CLI: role}) for role in ROLES},
     {"all": tuple(ROLES)},

@@ -136,6 +136,15 @@ TARGETS = [
     ({"thread": "''"}, "job_targets_thread_check"),
     ({"thread_key": "''"}, "job_targets_thread_key_check"),
 ]
+LINKS = [
+    ({"external_id": "''"}, "identity_links_external_id_check"),
+    ({"person": "''", "linked_by": "'x'", "linked_at": "now()"}, "identity_links_person_check"),
+    ({"code_hash": "'x'"}, "identity_links_expires"),
+    ({"code_expires_at": "now()"}, "identity_links_expires"),
+    ({"person": "'anna'"}, "identity_links_linked"),
+    ({"linked_at": "now()"}, "identity_links_linked"),
+    ({"linked_by": "'cli:anna'"}, "identity_links_linked"),
+]
 DELIVERIES = [
     ({"payload": "to_jsonb(repeat('x', 1048577))"}, "deliveries_payload_check"),
     ({"attempts": "-1"}, "deliveries_attempts_check"),
@@ -208,6 +217,14 @@ async def test_a_target_is_somewhere(
         "thread_key": "'k'",
     }
     await _insert_refused(conn, "job_targets", columns | wrong, constraint)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), LINKS)
+async def test_an_identity_is_joined_whole_or_not(
+    conn: Connection, wrong: dict[str, str], constraint: str
+) -> None:
+    columns = {"channel": "'slack'", "external_id": "'U1'"}
+    await _insert_refused(conn, "identity_links", columns | wrong, constraint)
 
 
 @pytest.mark.parametrize(("wrong", "constraint"), DELIVERIES)
@@ -314,7 +331,7 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         "SELECT DISTINCT conname FROM pg_constraint"
         " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
     )
-    tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, DELIVERIES)
+    tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     tried = {entry[-1] for table in tables for entry in table}
     tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
     tried |= {"channel_limits_bucket_check"}

@@ -22,6 +22,7 @@ WAITS = last_of("waiting_for_input", 5000) // 10 * 10
 """A job that waits and tells where it is."""
 TOLD = MIDDLE // 10 * 10
 LIMITS = [Limit("slack#post", 1.0, 5), Limit("slack:C1", 0.1)]
+FILE = {"text": "hello", "name": "hello.txt"}
 DEAD = [DeliveryStatus.DEAD]
 
 
@@ -86,6 +87,8 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.finish: sent": _finish(End(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(End(DeliveryStatus.PENDING, 1.0, error="no")),
     "deliveries.finish: dead": _finish(End(DeliveryStatus.DEAD, error="no"), "log"),
+    "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
+    "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.take": Call(lambda conn: deliveries.take(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),

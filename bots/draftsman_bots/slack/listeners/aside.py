@@ -35,6 +35,13 @@ class Aside:
         while self._tasks:
             await asyncio.wait(self._tasks)
 
+    async def close(self, seconds: float) -> None:
+        """Wait so long for what is being done, and give up the rest."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=seconds)
+        for task in self._tasks:
+            task.cancel()
+
     def first(self, key: object) -> bool:
         """Return whether this is said for the first time since the process began."""
         known = key in self._said

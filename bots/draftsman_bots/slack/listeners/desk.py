@@ -22,4 +22,4 @@ class Desk:
     settings: SlackSettings
     client: AsyncWebClient
     aside: Aside = field(default_factory=Aside)
-    """What is done beside; whoever stops waits for it with `aside.idle()`."""
+    """What is done beside; whoever stops gives it a little time: `aside.close()`."""

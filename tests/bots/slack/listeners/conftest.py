@@ -12,7 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.domain.question import Ask, Question, QuestionStatus
 from draftsman.runtime import Runtime
-from draftsman.settings.chat import SlackSettings
+from draftsman.settings import Settings, SlackSettings
 from draftsman_bots.slack import asking
 from draftsman_bots.slack.bot import Bot, build
 from draftsman_bots.slack.health import Health
@@ -24,7 +24,7 @@ from tests.support.slack import Ack, FakeSlack
 from tests.support.slack.courier import Courier, Delivery
 
 ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
-    "U-ANNA", "U-BEN", "U-CAROL", "U-DAVE", "U-OLGA", "U-MALLORY",
+    "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
 )  # fmt: skip
 """Asks; answers; approve, both; operates, with no Slack id in the configuration; nobody."""
 
@@ -103,6 +103,16 @@ class Bench:
 
 
 @pytest.fixture
+def settings(settings: Settings) -> Settings:
+    """Give the people of the tests ids as Slack makes them."""
+    people = {
+        name: person.model_copy(update={"slack": person.slack and person.slack.replace("-", "")})
+        for name, person in settings.people.items()
+    }
+    return settings.model_copy(update={"people": people})
+
+
+@pytest.fixture
 async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
     """Give the bot in its workspace, with people who are known and one who is not."""
     async with FakeSlack() as slack:
@@ -110,7 +120,7 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         slack.courier = courier
         everybody = [ANNA, BEN, CAROL, DAVE, OLGA, MALLORY]
         for id in everybody:
-            slack.user(id.removeprefix("U-").lower(), id=id)
+            slack.user(id.removeprefix("U").lower(), id=id)
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
         given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
         settings = SlackSettings.model_validate(given)

@@ -107,7 +107,7 @@ async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) 
 
 async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
     question, _, ts = await bench.shown(GATE)
-    eve = bench.slack.user("eve", id="U-EVE", team="T0ELSEWHERE")
+    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[bench.general].members.add(eve)
     for user in (MALLORY, ANNA, eve):
         await bench.slack.press(user, bench.general, ts, ids.APPROVE)

@@ -129,7 +129,7 @@ async def test_a_gate_is_decided_by_command_by_those_who_may(bench: Bench) -> No
     question, _ = await bench.asked(GATE)
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
     assert "who may: carol, dave" in ack.body["text"]
-    ack = await bench.slack.command("U-CAROL", bench.general, f"deny {question.name} too risky")
+    ack = await bench.slack.command("UCAROL", bench.general, f"deny {question.name} too risky")
     assert ack.body["text"] == f"{question.name} is denied."
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
 

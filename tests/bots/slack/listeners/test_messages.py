@@ -11,7 +11,8 @@ from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, Bench
 from tests.factories import GATE
 
 OWN_WORDS = Ask(key="why", text="Why?", freeform=True)
-BOT = {"bot_id": "B0OTHER", "user": "U0OTHERBOT"}
+BOT = {"bot_id": "B0OTHER"}
+"""An app that writes in somebody's name."""
 
 
 def _named(bench: Bench, text: str) -> str:
@@ -60,6 +61,7 @@ async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: Bench)
     assert await bench.jobs() == ["it"]
     await bench.slack.edit(bench.general, ack.ts, said + " and more")
     assert await bench.jobs() == ["it"]
+    assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
 
 
 async def test_a_reply_in_the_thread_answers(bench: Bench) -> None:
@@ -258,7 +260,7 @@ async def test_case_35_a_file_is_no_answer(bench: Bench) -> None:
 
 async def test_case_62_a_stranger_is_refused(bench: Bench) -> None:
     shared = bench.slack.channel("shared", [], shared=True)
-    eve = bench.slack.user("eve", id="U-EVE", team="T0ELSEWHERE")
+    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
     await bench.slack.mention(eve, shared, "fix it")
     (said,) = await bench.whispered(eve, shared)

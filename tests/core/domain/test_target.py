@@ -1,0 +1,34 @@
+"""Targets, as people write them."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.target import parse
+from draftsman.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["log", "webhook:ops", "slack:C012", "slack:C012/1700000000.000100", "slack:U012", "trello:c1"],
+)
+def test_what_can_be_meant_is_called_the_same(text: str) -> None:
+    assert parse(text).name == text
+
+
+@pytest.mark.parametrize("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
+def test_a_name_in_slack_is_refused_with_what_to_give(text: str) -> None:
+    with pytest.raises(UsageError, match="by its id, C0"):
+        parse(text)
+
+
+@pytest.mark.parametrize("thread", ["1700000000", "a.b", "1/2", "1700000000.000100/x"])
+def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
+    with pytest.raises(UsageError, match="a thread is the ts of a message"):
+        parse(f"slack:C012/{thread}")
+
+
+@pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
+def test_what_cannot_be_meant_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="give log, webhook:NAME"):
+        parse(text)
