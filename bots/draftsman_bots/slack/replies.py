@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from draftsman_bots.slack.shape import Kind
+from draftsman_bots.slack.text import escaped
 
 LATER: Final = "Nothing was done: draftsman could not reach its database in time. Please try again."
 IN_DOUBT: Final = (
@@ -61,7 +62,7 @@ def broken(kind: Kind, body: Mapping[str, Any]) -> Reply:
 def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply | None:
     """Return the answer in which the person reads the text, where the kind has one."""
     if kind is Kind.COMMAND:
-        said = {"response_type": "ephemeral", "text": text}
+        said = {"response_type": "ephemeral", "text": escaped(text)}
         return Reply(outcome, body=said)
     if kind is Kind.OPTIONS:
         return Reply(outcome, body={"options": []})

@@ -94,7 +94,7 @@ def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["jbos"], "there is no command 'jbos'; did you mean jobs?"),
+        (["jbos"], "there is no command 'jbos'; did you mean jobs"),
         (["zzz"], "there is no command 'zzz'; see: draftsman --help"),
         (["db", "strt"], "there is no command 'strt'; did you mean start"),
         (["--colour"], "--colour"),

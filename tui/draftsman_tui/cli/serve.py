@@ -56,7 +56,7 @@ async def worker(
 @click.option("--slack", is_flag=True, help="Slack alone, where there are others.")
 @click.option("--parent", type=int, hidden=True)
 async def bots(app: App, slack: bool, parent: int | None) -> None:
-    """Listen in chat, and send there what jobs have to say.
+    """Listen and speak in chat: Slack.
 
     It serves what the configuration has: [slack]. SIGTERM, SIGINT or SIGHUP stops it, after what it
     has begun.

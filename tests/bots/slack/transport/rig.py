@@ -43,6 +43,7 @@ class Listeners:
         app.event("app_mention")(self.message)
         app.event("reaction_added")(self.fail)
         app.command(re.compile("/stuck"))(self.hang)
+        app.command(re.compile("/waits"))(self.wait)
         app.command(re.compile("/fails"))(self.fail)
         app.command(re.compile(".*"))(self.command)
         app.view(re.compile(".*"))(self.view)
@@ -63,6 +64,9 @@ class Listeners:
 
     async def fail(self) -> None:
         raise RuntimeError("the xoxb-123456789012-secret of a test")
+
+    async def wait(self) -> None:
+        await self.stuck.wait()
 
     async def hang(self, ack: Any) -> None:
         while not self.stuck.is_set():

@@ -79,8 +79,11 @@ async def test_case_24_what_always_fails_comes_once(either: Rig) -> None:
 
 
 async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: Rig) -> None:
-    said = await http.slack.command(ANNA, http.general, "x", name="/stuck")
-    assert said.body["text"] == replies.IN_DOUBT
+    stuck, waits = await asyncio.gather(
+        *(http.slack.command(ANNA, http.general, "x", name=name) for name in ("/stuck", "/waits"))
+    )
+    assert stuck.body["text"] == replies.IN_DOUBT
+    assert waits.body["text"] == replies.LATER
 
 
 async def test_a_refusal_is_told_to_who_asked(either: Rig, jobs: Jobs) -> None:
