@@ -1,0 +1,55 @@
+"""A thousand events, delivered in every way more than once, while the database stands still."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from draftsman.store.db import Database
+from tests.bots.slack.transport.conftest import Jobs
+from tests.bots.slack.transport.rig import ANNA, Rig
+from tests.support.slack import Ack
+
+WAYS: Final[tuple[dict[str, Any], ...]] = (
+    {"copies": 3, "new_event_id": True},
+    {"copies": 2, "new_event_id": True, "reordered": True},
+    {"copies": 2, "same_envelope": True},
+    {"copies": 1, "attempt": 2},
+)
+"""How a message comes; each is a mention, of which Slack tells twice."""
+MESSAGES: Final = 252
+AT_ONCE: Final = 6
+STALL: Final = 2.0
+"""Seconds, of the three in which Slack wants an answer."""
+
+
+async def test_a_thousand_events_while_the_database_stalls(
+    either: Rig, jobs: Jobs, db: Database
+) -> None:
+    either.slack.courier.patience = 3.0
+    turns, said = asyncio.Semaphore(AT_ONCE), list[Ack]()
+    begun = asyncio.Event()
+
+    async def say(number: int) -> None:
+        async with turns:
+            how = {"retries": 3} | WAYS[number % len(WAYS)]
+            said.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
+        if len(said) == MESSAGES // 3:
+            begun.set()
+
+    async def stall() -> None:
+        await begun.wait()
+        holder = await db.dedicated()
+        try:
+            async with holder.transaction():
+                await holder.execute("LOCK TABLE draftsman.jobs IN ACCESS EXCLUSIVE MODE")
+                await holder.execute("SELECT pg_sleep(%s)", (STALL,))
+        finally:
+            await holder.close()
+
+    await asyncio.gather(stall(), *(say(number) for number in range(MESSAGES)))
+    copies = [one for ack in said for one in ack.copies]
+    assert len(copies) == MESSAGES * 4 == 1008
+    assert [one for one in copies if not one.acked] == []
+    assert max(one.seconds for one in copies) > STALL - 0.5, "nothing waited for the database"
+    assert len(await jobs.texts()) == MESSAGES
