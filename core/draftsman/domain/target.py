@@ -11,7 +11,7 @@ from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 
-FORMS: Final = "log or webhook:NAME"
+FORMS: Final = "log, webhook:NAME or slack:CHANNEL"
 """What is offered: the places that a worker delivers to."""
 NONE: Final = "none"
 """What a request names that wants nobody told, the defaults neither."""

@@ -30,5 +30,5 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
 def test_what_cannot_be_meant_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="give log, webhook:NAME"):
+    with pytest.raises(UsageError, match="give log, webhook:NAME or slack:CHANNEL"):
         parse(text)
