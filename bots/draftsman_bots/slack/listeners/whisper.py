@@ -33,6 +33,8 @@ class Said:
 
     text: str
     blocks: list[Block] | None = None
+    news: bool = True
+    """Whether it says what the person sees nowhere else."""
 
 
 def comes_again(error: DraftsmanError) -> bool:

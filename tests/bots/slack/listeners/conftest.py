@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
 from draftsman.domain.question import Ask, Question, QuestionStatus
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings, SlackSettings
@@ -53,6 +55,15 @@ class Bench:
         """Change what is configured of Slack."""
         settings = self.desk.settings.model_copy(update=changes)
         object.__setattr__(self.desk, "settings", settings)
+
+    async def linked(self, name: str) -> str:
+        """Let somebody join the workspace, and their account with a code; return its id."""
+        user = self.slack.user(name)
+        self.slack.world.channels[self.general].members.add(user)
+        ack = await self.slack.command(user, self.general, "link")
+        code = ack.body["text"].split("people link ")[1].split("`")[0]
+        await self.rt.people.link(code, Actor(Source.CLI, name, name.title()))
+        return user
 
     async def jobs(self) -> list[str]:
         """Return what every job was asked, the first one first."""
