@@ -137,9 +137,11 @@ async def _operate(desk: Desk, press: Press, kind: str) -> Said:
     job = ids.parse_job(press.value)
     if job is None:
         raise NotFound("there is no such job")
-    if kind == ids.CANCEL:
-        return await wishes.cancel(desk, actor, job)
-    return await wishes.retry(desk, actor, job)
+    work = wishes.cancel if kind == ids.CANCEL else wishes.retry
+    said = await work(desk, actor, job)
+    if not press.channel:
+        home.publish(desk, press.who)
+    return said
 
 
 def _named(press: Press) -> AnswerValue:
