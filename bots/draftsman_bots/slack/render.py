@@ -49,7 +49,7 @@ MARKS: Final = {
 }
 AGAIN: Final = TERMINAL - {Status.COMPLETED}
 """Ends after which people may want another try."""
-_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})\b")
+_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
 WHOLE: Final = "This is a part of it; the whole is a file in this thread."
 
 

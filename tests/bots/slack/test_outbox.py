@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus, Receipt
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Ask, QuestionKind
@@ -18,7 +18,7 @@ from draftsman.services.deliver import Deliver
 from draftsman.store import people as store
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.channel import SlackChannel
-from tests.bots.slack.desk import Json, pressable, shown, speaking
+from tests.bots.slack.desk import Json, message, pressable, shown, speaking
 from tests.core.outbox.desk import FAST, running
 from tests.core.outbox.rows import told
 from tests.factories import QUESTION, Factory
@@ -164,6 +164,14 @@ async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Facto
     assert f"For <@{erin}>" in shown(asked)
     (copy,) = flow.slack.messages(flow.slack.direct(erin))
     assert pressable(copy) == [ids.APPROVE, ids.DENY]
+
+
+async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
+    eve = flow.slack.user("eve", team="T0ELSEWHERE")
+    said = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
+    assert isinstance(await flow.channel.send(said), Receipt)
+    (word,) = flow.slack.messages(flow.slack.direct(eve))
+    assert "hello" in shown(word)
 
 
 async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(

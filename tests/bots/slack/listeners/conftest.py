@@ -56,6 +56,12 @@ class Bench:
         settings = self.desk.settings.model_copy(update=changes)
         object.__setattr__(self.desk, "settings", settings)
 
+    def stranger(self, id: str) -> str:
+        """Let somebody of another workspace join the channel; return their id."""
+        self.slack.user(id.removeprefix("U").lower(), id=id, team="T0ELSEWHERE")
+        self.slack.world.channels[self.general].members.add(id)
+        return id
+
     async def linked(self, name: str) -> str:
         """Let somebody join the workspace, and their account with a code; return its id."""
         user = self.slack.user(name)
@@ -135,8 +141,8 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
         given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
         settings = SlackSettings.model_validate(given)
-        desk = Desk(rt, settings, client)
         identity = Identity()
+        desk = Desk(rt, settings, client, identity)
         found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
         identity.learn(found)
         courier.bot = Bot(build(client, identity, partial(register, desk=desk)), Health())
