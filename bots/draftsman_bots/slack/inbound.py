@@ -87,6 +87,8 @@ class Message:
     private: bool
     """In the conversation of one person with the bot."""
     files: bool = False
+    parent: str = ""
+    """Who wrote what the thread hangs under; "" where Slack does not say."""
 
     @property
     def key(self) -> str:
@@ -297,6 +299,7 @@ def _message(
         mentioned,
         text(event, "channel_type") == "im" or channel.startswith("D"),
         bool(said.get("files")),
+        text(said, "parent_user_id"),
     )
 
 
