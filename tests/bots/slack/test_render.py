@@ -259,6 +259,20 @@ def test_case_54_a_long_result_is_a_summary_and_a_file_and_no_fence_is_cut() -> 
     assert "<https://e.org/1>" in shown(made)
 
 
+def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None:
+    result = {
+        "summary": "All is <well>",
+        "pr_url": "https://e.org/1",
+        "data": {"patch": "--- a/x"},
+        "report": "report.md",
+    }
+    made = rendered(DeliveryKind.RESULT, subject_result=result, subject_status=Status.COMPLETED)
+    _, *said = made["text"].split("\n")
+    assert said == ["All is &lt;well&gt;", "https://e.org/1"]
+    made = rendered(DeliveryKind.RESULT, subject_result={"data": {"a": 1}})
+    assert "{" not in made["text"]
+
+
 def test_times_are_in_the_zone_of_the_reader() -> None:
     when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     made = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
