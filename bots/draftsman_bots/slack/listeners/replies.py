@@ -108,6 +108,8 @@ async def hint(desk: Desk, message: Message) -> Said | None:
 
 async def _asked(desk: Desk, message: Message) -> list[Question] | None:
     """Return the questions that a thread is about, None where it is about no job."""
+    if not _TS.fullmatch(message.thread):
+        return None
     topics = await desk.rt.threads.slack(message.channel, message.thread)
     if not topics:
         return None

@@ -30,8 +30,10 @@ async def _unwritten(bench: Bench, conn: Connection, job: int) -> AsyncIterator[
         async with running(Dispatcher(deliver, [speaking(bench.slack)], FAST)):
             await wait_blocked(conn, by=holder.info.backend_pid)
             (card,) = bench.slack.messages(bench.general)
-            yield card["ts"]
-            await holder.execute("ROLLBACK")
+            try:
+                yield card["ts"]
+            finally:
+                await holder.execute("ROLLBACK")
 
             async def written() -> bool:
                 return any(one.status is DeliveryStatus.SENT for one in await told(bench.rt, job))
@@ -69,3 +71,4 @@ async def test_talk_in_other_threads_is_let_go_meanwhile(bench: Bench, conn: Con
 async def test_a_thread_that_slack_never_made_is_none(bench: Bench, thread: str) -> None:
     said = {"thread_ts": thread}
     assert (await bench.slack.say(BEN, bench.general, "hello", more=said)).acked
+    assert await bench.whispered(BEN) == []
