@@ -5,9 +5,26 @@ from __future__ import annotations
 import asyncio
 
 from draftsman.store.db import Connection, Database
+from draftsman_bots.slack.replies import IN_DOUBT
 from tests.bots.slack.listeners.conftest import ANNA, BEN, Bench
 from tests.support.clock import Clock
-from tests.support.waits import background, wait_blocked
+from tests.support.waits import background, until, wait_blocked
+
+SLOW_COMMIT = """
+CREATE FUNCTION draftsman.late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock_shared(7);
+            RETURN NULL;
+        EXCEPTION WHEN query_canceled THEN NULL;  -- as a server that hears no cancel
+        END;
+    END LOOP;
+END $$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.jobs DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION draftsman.late();
+"""
+"""Commits wait for advisory lock 7, and for nothing else."""
 
 
 async def _typed(bench: Bench, text: str, channel: str = "") -> str:
@@ -85,3 +102,26 @@ async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
         await second.close()
         await first.close()
     assert await bench.jobs() == ["it"]
+
+
+async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
+    bench: Bench, db: Database, conn: Connection
+) -> None:
+    """The commit outlives both the bot's patience and its wish to take it back."""
+    await conn.execute(SLOW_COMMIT)
+    holder = await db.dedicated()
+    try:
+        await holder.execute("SELECT pg_advisory_lock(7)")
+        async with background(_typed(bench, "fix it")) as typed:
+            await wait_blocked(conn, by=holder.info.backend_pid)
+            assert await typed == IN_DOUBT
+        await holder.execute("SELECT pg_advisory_unlock(7)")
+    finally:
+        await holder.close()
+
+    async def made() -> bool:
+        return await bench.jobs() == ["it"]
+
+    await until(made, "the job that nobody waited for")
+    await conn.execute("DROP TRIGGER late ON draftsman.jobs")
+    assert "ago as D-1 (queued)" in await _typed(bench, "fix it")

@@ -19,7 +19,6 @@ from tests.bots.slack.transport.rig import ANNA
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
 
-
 ANOTHERS = {
     "SLACK_BOT_TOKEN": "xoxb-another-app",
     "SLACK_SIGNING_SECRET": "another",
