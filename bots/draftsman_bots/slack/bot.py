@@ -22,6 +22,7 @@ from slack_bolt.response import BoltResponse
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman.settings import Settings
 from draftsman_bots.slack import events, replies, shape
+from draftsman_bots.slack.environment import hidden
 from draftsman_bots.slack.identity import NETWORK, Identity
 from draftsman_bots.slack.replies import Reply
 from draftsman_bots.slack.shape import Kind
@@ -57,6 +58,7 @@ def patience(settings: Settings) -> Settings:
     return settings.model_copy(update={"database": database})
 
 
+@hidden()
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
     """Return Bolt's app with all listeners.
 

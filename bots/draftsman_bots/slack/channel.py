@@ -31,10 +31,12 @@ from draftsman_bots.slack.calls import Caller, Data, client
 from draftsman_bots.slack.failures import ACCOUNT, CONTENT, THREAD
 from draftsman_bots.slack.place import (
     Ref,
+    addressed,
     is_direct,
     metadata,
     thread_of,
     title,
+    user_of,
 )
 from draftsman_bots.slack.render import Rendered, render, short
 from draftsman_bots.slack.search import ref_of, search
@@ -82,6 +84,7 @@ class SlackChannel:
 
     async def send(self, message: Message) -> Ended:
         """Post it in its thread; what only one person is to see, to that person."""
+        message = addressed(message)
         if (person := _private(message)) is not None:
             return await self._whisper(message, person)
         ended = await self._post(message, render(message))
@@ -93,6 +96,7 @@ class SlackChannel:
 
     async def find(self, message: Message) -> Ended | None:
         """Look for it; to rewrite a copy once more does no harm, nor does a private word."""
+        message = addressed(message)
         rewrites = message.edits is not None or message.kind is DeliveryKind.SETTLE
         if rewrites or _private(message) is not None:
             return None
@@ -118,6 +122,7 @@ class SlackChannel:
 
     async def upload(self, message: Message, file: File) -> Ended:
         """Post a file; nobody sees it before the last of the calls."""
+        message = addressed(message)
         data = file.data or b"\n"  # Slack takes no empty file
         name = clamped(file.name, 200) or "file"
         asked = await self._caller.read(
@@ -225,7 +230,7 @@ class SlackChannel:
         question = message.question
         gate = question is not None and question.kind is QuestionKind.APPROVAL
         asking = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-        wanted = {own for person in message.asked if (own := person.ids.get(Source.SLACK))}
+        wanted = {user_of(own) for person in message.asked if (own := person.ids.get(Source.SLACK))}
         if not (gate and asking and wanted) or is_direct(message.target):
             return ()
         async for page in self._caller.pages("conversations.members", channel=message.target):

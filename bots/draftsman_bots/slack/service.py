@@ -34,7 +34,7 @@ class Service:
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
-        self._desk = desk = Desk(rt, slack, self._client)
+        self._desk = desk = Desk(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
         self._bot = Bot(app, self.health)
         self._mailroom = rt.mailroom([channel.SlackChannel(self._client, timeout=timeout)])

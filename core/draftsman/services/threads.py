@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from draftsman.domain.actor import Actor
@@ -26,6 +27,14 @@ class Threads:
         """Return the jobs that a Slack thread is about, the newest first."""
         async with self._db.connection() as conn:
             return await store.slack(conn, channel, thread)
+
+    async def on_its_way(self, targets: Sequence[str], thread: str) -> bool:
+        """Return whether a Slack thread may hang under a message that is just being posted.
+
+        To one of these targets, and where exactly nobody has written down: ask again later.
+        """
+        async with self._db.connection() as conn:
+            return await store.on_its_way(conn, targets, thread)
 
     async def asked_in(self, channel: str, seconds: float) -> list[Question]:
         """Return what was asked in a Slack channel less than so long ago, and is open."""

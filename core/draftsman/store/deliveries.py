@@ -203,7 +203,7 @@ async def attach(conn: Connection, seq: int, files: Sequence[dict[str, Any]]) ->
 
 
 async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
-    """Write a copy of the question that this is about for each of these targets, once."""
+    """Write a copy of this question, or reminder, for each of these targets, once."""
     await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +30,12 @@ async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
     """Return what a Slack thread is about, the newest first."""
     params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MOST}
     return await fetch_all(conn, _Q["slack"], params, Topic)
+
+
+async def on_its_way(conn: Connection, targets: Sequence[str], thread: str) -> bool:
+    """Return whether a thread may hang under a message whose place is not written down yet."""
+    params = {"targets": list(targets), "thread": thread}
+    return bool(await scalar(conn, _Q["on_its_way"], params))
 
 
 async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:

@@ -79,7 +79,7 @@ async def _route(desk: Desk, message: Message) -> Said | None:
     asked = Asked(message.key, place(message.channel, message.thread or message.ts, message.who.id))
     said = await take(desk, message.who, message.channel, asked, message.text)
     # A job says itself, in the thread, that it is there.
-    return None if isinstance(read, Request) and said and said.text.startswith("D-") else said
+    return said if said is None or said.news else None
 
 
 def _is_for_the_bot(message: Message, read: Request | Wish | Unclear) -> bool:

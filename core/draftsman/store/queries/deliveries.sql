@@ -252,10 +252,16 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
+-- Who cannot see a question, or a reminder of it, where it was said gets a copy of it. One that was
+-- said instead of another has a key of its own.
 -- name: copy_to
-INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, dedupe_key)
+INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, payload,
+       dedupe_key)
 SELECT d.job, d.question, d.channel, p.target,
-       'D-' || d.job || ' ' || d.channel || ':' || p.target, 'question', 'question:' || d.question
+       'D-' || d.job || ' ' || d.channel || ':' || p.target, d.kind, d.payload,
+       CASE d.kind WHEN 'reminder'
+       THEN 'reminder:' || d.question || ':' || coalesce(d.payload ->> 'reminder', '')
+       ELSE 'question:' || d.question END
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q
     ON q.job = d.job AND q.ordinal = d.question AND q.status = 'open'
