@@ -11,6 +11,7 @@ from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import channel, listeners
+from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.bot import DEADLINE, Bot, build
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity, find_out
@@ -37,7 +38,11 @@ class Service:
         self._desk = desk = Desk(rt, slack, self._client)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
         self._bot = Bot(app, self.health)
-        self._mailroom = rt.mailroom([channel.SlackChannel(self._client, timeout=timeout)])
+        self._account = Account(self.health)
+        self._bot.signals.lost = self._account.lose
+        speaking = channel.SlackChannel(self._client, timeout=timeout, account=self._account)
+        self._mailroom = rt.mailroom([speaking])
+        self._deliver = rt.deliver
         self._server: Server | None = None
         self._sockets: Sockets | None = None
         if slack.mode == "socket":
@@ -46,7 +51,8 @@ class Service:
 
     async def run(self) -> None:
         """Serve until `end`; raises ConfigError where its address is taken."""
-        parts = [*self._listening(), self._mailroom.run(), self._find_out()]
+        account = self._account.run(self._client, self._deliver, self._mailroom.wake)
+        parts = [*self._listening(), self._mailroom.run(), account, self._find_out()]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
@@ -61,6 +67,7 @@ class Service:
         """Take nothing new, finish what was begun."""
         self.stop.set()
         self._mailroom.stop()
+        self._account.end()
         if self._sockets is not None:
             self._sockets.stop.set()
         if self._server is not None:
@@ -81,6 +88,8 @@ class Service:
 
     async def _find_out(self) -> None:
         await find_out(self._identity, self._client, self.health, self.stop, self._slack.team)
+        if self._identity.bot_user is not None:
+            self._account.found()
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """End all when a part broke: half a bot would answer and not send, or the reverse."""
