@@ -111,6 +111,7 @@ class Bot:
     """Answers payloads, each within its deadline and each by itself."""
 
     def __init__(self, app: AsyncApp, health: Health) -> None:
+        self.signals = events.Signals()
         self._app = app
         self._health = health
         self._late: set[asyncio.Task[Reply]] = set()
@@ -138,7 +139,7 @@ class Bot:
         if (missing := shape.lacks(kind, body)) is not None:
             _log.warning("a payload of kind %s without %s was ignored", kind, missing)
             return replies.ignored()
-        if (known := events.answer(kind, body, self._health)) is not None:
+        if (known := events.answer(kind, body, self._health, self.signals)) is not None:
             return known
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))

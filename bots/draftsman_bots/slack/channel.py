@@ -27,6 +27,7 @@ from draftsman.domain.job import Source
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.wording import plain
 from draftsman.errors import Failure
+from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.calls import Caller, Data, client
 from draftsman_bots.slack.failures import ACCOUNT, CONTENT, THREAD
 from draftsman_bots.slack.place import (
@@ -58,8 +59,10 @@ class SlackChannel:
 
     name = ChannelName.SLACK
 
-    def __init__(self, web: AsyncWebClient, *, timeout: float) -> None:
-        self._caller = Caller(web, timeout)
+    def __init__(
+        self, web: AsyncWebClient, *, timeout: float, account: Account | None = None
+    ) -> None:
+        self._caller = Caller(web, timeout, account)
         self._web = web
         self._timeout = timeout
 

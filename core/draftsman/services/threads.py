@@ -11,6 +11,7 @@ from draftsman.domain.text import capped
 from draftsman.store import questions
 from draftsman.store import threads as store
 from draftsman.store.db import Connection, Database
+from draftsman.store.threads import Posted as Posted
 from draftsman.store.threads import Topic as Topic  # of `slack`, for those who route replies
 
 TEXT_LIMIT = 2000
@@ -42,6 +43,11 @@ class Threads:
             found = await store.asked_in(conn, channel, seconds)
             asked = [await questions.get(conn, *name) for name in found]
         return [question for question in asked if question is not None]
+
+    async def waiting(self) -> list[Posted]:
+        """Return the messages in Slack of open questions, those of the newest jobs first."""
+        async with self._db.connection() as conn:
+            return await store.waiting(conn)
 
     async def edited(self, job: int, question: int, event: str, actor: Actor, text: str) -> bool:
         """Note that an accepted answer was changed afterwards, which changes no decision.

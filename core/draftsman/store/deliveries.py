@@ -229,6 +229,11 @@ async def pause(conn: Connection, bucket: str, seconds: float, reason: str) -> N
     await execute(conn, _Q["pause"], params)
 
 
+async def let_go(conn: Connection, channel: ChannelName) -> None:
+    """End the pause of a channel, and what its deliveries wait for because of it."""
+    await execute(conn, _Q["let_go"], {"channel": channel, "bucket": str(channel)})
+
+
 async def page(conn: Connection, statuses: Sequence[DeliveryStatus], limit: int) -> list[Delivery]:
     """Return the newest deliveries of some statuses."""
     params = {"statuses": [str(one) for one in statuses], "limit": limit}

@@ -13,6 +13,7 @@ CALLS: Final[dict[str, Call]] = {
     "threads.slack: of nobody": Call(lambda conn: threads.slack(conn, "C1", "1700000000.1")),
     "threads.on_its_way": Call(lambda conn: threads.on_its_way(conn, ["C1"], "1700000000.1")),
     "threads.asked_in": Call(lambda conn: threads.asked_in(conn, "C1", 600)),
+    "threads.waiting": Call(threads.waiting),
     "threads.remark: none": Call(
         lambda conn: threads.remark(conn, NEWEST, 1, "slack:msg:1", "answer_edited", "soak", {})
     ),

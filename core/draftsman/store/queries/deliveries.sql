@@ -305,6 +305,17 @@ VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reas
        SET paused_until = greatest(l.paused_until, excluded.paused_until),
            reason = excluded.reason
 
+-- What was tried while the channel was paused waits for as long; what another has in its hands is its.
+-- name: let_go
+WITH opened AS (
+    UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
+     WHERE bucket = %(bucket)s AND paused_until > draftsman.now()
+    RETURNING bucket
+)
+UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
+ WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
+   AND status IN ('pending', 'unknown') AND EXISTS (SELECT FROM opened)
+
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.delivery_status[]) AS w (status)

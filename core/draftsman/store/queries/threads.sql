@@ -43,6 +43,18 @@ SELECT q.job, q.ordinal
                 WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s)
  ORDER BY q.job DESC
 
+-- Open questions of the newest jobs that wait, and what their messages are called.
+-- name: waiting
+SELECT q.job, d.question, d.external_ref AS ref
+  FROM (SELECT job, ordinal
+          FROM draftsman.job_questions
+         WHERE status = 'open'
+         ORDER BY job DESC
+         LIMIT %(limit)s) q
+  JOIN draftsman.deliveries d ON d.job = q.job AND d.question = q.ordinal
+ WHERE d.channel = 'slack' AND d.kind = 'question' AND d.status = 'sent'
+ ORDER BY q.job DESC, d.seq
+
 -- The job's lock is held. Once for what the channel calls it.
 -- name: remark
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
