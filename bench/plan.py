@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import psycopg
 
-from bench import answer, checks, measure, pgbench
+from bench import answer, checks, measure, pgbench, slack
 from bench.history import Past, seed
 from bench.measure import Run
 from bench.meter import ServerCpu
@@ -35,18 +35,36 @@ class Scenario:
     """Does everybody get the same number of jobs, however slow?"""
     alone: bool = False
     """Does draftsman alone have it?"""
+    against: tuple[str, Measure] | None = None
+    """Something that is no queue, against which draftsman's figure is held."""
 
 
 def scenarios(jobs: int) -> list[Scenario]:
     """Return what is measured, with so many jobs in the largest drain."""
     samples = max(20, jobs // 160)
     return [
-        Scenario("submit", measure.submit, "default", max(200, jobs // 8), same=True),
+        Scenario(
+            "submit",
+            measure.submit,
+            "default",
+            max(200, jobs // 8),
+            same=True,
+            against=("pgbench", pgbench.submit),
+        ),
         Scenario("batch1000", measure.batches, "fast", jobs),
         Scenario("drain10", measure.drain, "default", jobs // 2),
         Scenario("drain100", measure.drain, "fast", jobs),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
+        Scenario(
+            "slack",
+            slack.events,
+            "default",
+            max(200, jobs // 4),
+            same=True,
+            alone=True,
+            against=("bolt", slack.bare),
+        ),
     ]
 
 
@@ -102,20 +120,27 @@ class Match:
         """Measure everybody once; over a past the peers only in the first round."""
         for side in self.sides if not scenario.alone else self.sides[:1]:
             await self._once(label, scenario, side)
-            if side.ours and scenario.name == "submit":
-                await self._once(label, scenario, side, against="pgbench")
+            if side.ours and scenario.against is not None:
+                await self._once(label, scenario, side, against=scenario.against)
             if side.name in self.seeded and (first or side.ours):
                 await self._once(label, scenario, side, past=True)
 
     async def _once(
-        self, label: str, scenario: Scenario, side: Side, *, past: bool = False, against: str = ""
+        self,
+        label: str,
+        scenario: Scenario,
+        side: Side,
+        *,
+        past: bool = False,
+        against: tuple[str, Measure] | None = None,
     ) -> None:
-        key = Key(scenario.name, against or side.name, past)
+        name, do = against or (side.name, scenario.measure)
+        key = Key(scenario.name, name, past)
         what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
         if what in self.results.missing:
             return
         jobs = scenario.jobs if scenario.same else side.jobs(scenario.preset, scenario.jobs)
-        do, began = pgbench.submit if against else scenario.measure, _now()
+        began = _now()
         async with AsyncExitStack() as stack:
             if past:
                 database = self.seeded[side.name]

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
@@ -137,8 +137,12 @@ class Campaign:
     async def _stop(
         self, worker: Process, passed: set[str], over: Callable[[], Awaitable[bool]]
     ) -> None:
-        while not (passed >= READY and await self._is(over)):  # noqa: ASYNC110 - rows tell
-            await asyncio.sleep(LOOK)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                while not (passed >= READY and await self._is(over)):  # noqa: ASYNC110 - rows
+                    await asyncio.sleep(LOOK)
+        except TimeoutError:
+            await self._give_up(worker)
         worker.signal(signal.SIGTERM)
 
     async def _is(self, over: Callable[[], Awaitable[bool]]) -> bool:
@@ -153,11 +157,14 @@ class Campaign:
         try:
             return await asyncio.wait_for(process.reached(), PATIENCE)
         except TimeoutError:
-            process.signal(signal.SIGUSR1)
-            left = [(job.number, job.type, job.status) for job in await self.rt.inspect.jobs()]
-            await asyncio.sleep(1)  # so long may it take to say where it stands
-            process.signal(signal.SIGKILL)
-            raise AssertionError(f"nothing happens any more: {left} {self.said()}") from None
+            await self._give_up(process)
+
+    async def _give_up(self, process: Process) -> NoReturn:
+        process.signal(signal.SIGUSR1)
+        left = [(job.number, job.type, job.status) for job in await self.rt.inspect.jobs()]
+        await asyncio.sleep(1)  # so long may it take to say where it stands
+        process.signal(signal.SIGKILL)
+        raise AssertionError(f"nothing happens any more: {left} {self.said()}")
 
     async def _meet(self, process: Process, reached: Reached) -> bool:
         self.reached.update(reached.points)

@@ -70,6 +70,7 @@ async def _converse(rt: Runtime, job: int) -> None:
     await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)
     await rt.threads.slack("C1", "1.0")
     await rt.threads.asked_in("C1", 60)
+    await rt.threads.waiting()
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -54,6 +55,14 @@ def crash(server: Server) -> Strike:
         return True
 
     return strike
+
+
+FAULTS: Final[dict[str, Callable[[Server], Strike]]] = {
+    "kill": lambda _: kill,
+    "cut": lambda server: cut(server.admin),
+    "crash": crash,
+}
+"""What is done at a point, by name."""
 
 
 class KillAgent:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import pytest
 
 from draftsman.handlers.protocol import TYPES
 from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.kill import points
 from tests.kill.campaign import Campaign, Strike, configuration
-from tests.kill.faults import KillAgent
+from tests.kill.faults import FAULTS, KillAgent
 from tests.kill.processes import zygote
 from tests.kill.stories import (
     ask_people,
@@ -22,6 +25,7 @@ from tests.kill.stories import (
     tell_people,
 )
 from tests.support.clock import Clock
+from tests.support.server import Server
 
 MOST: Final = 60
 """Points at which one job is struck: it may lose 100 workers."""
@@ -32,35 +36,55 @@ DEAF: Final = {"agent process terminate before", "agent process terminate after"
 """What is done to an agent that does not park: one that was killed has no time for it."""
 
 
-async def at_queries(
-    strike: Strike,
-    at: set[str],
+@dataclass(frozen=True)
+class Place:
+    """What a fault needs of a test: its database, an empty one, their server, and a folder."""
+
+    rt: Runtime
+    server: Server
+    make: Factory
+    clock: Clock
+    url: str
+    empty_url: str
+    folder: Path
+
+    def strike(self, fault: str) -> Strike:
+        """Return what this fault does at a point."""
+        return FAULTS[fault](self.server)
+
+
+@pytest.fixture
+def place(
     rt: Runtime,
+    server: Server,
     make: Factory,
     clock: Clock,
-    urls: tuple[str, str],
-    folder: Path,
-) -> None:
-    """Strike at these points of queries; one of any query that nobody came to fails.
+    database_url: str,
+    empty_url: str,
+    tmp_path: Path,
+) -> Place:
+    """Give the place where the faults of this test are."""
+    return Place(rt, server, make, clock, database_url, empty_url, tmp_path)
 
-    `urls` are of the database of `rt`, and of an empty one.
-    """
-    url, empty_url = urls
-    async with zygote(folder) as forks:
-        campaign = Campaign(rt, forks, configuration(url, folder), set(at), strike)
-        await _work(campaign, folder / "1")
+
+async def at_queries(fault: str, at: set[str], place: Place) -> None:
+    """Strike at these points of queries; one of any query that nobody came to fails."""
+    async with zygote(place.folder) as forks:
+        usual = configuration(place.url, place.folder)
+        campaign = Campaign(place.rt, forks, usual, set(at), place.strike(fault))
+        await _work(campaign, place.folder / "1")
         campaign.pending -= points.reads()
-        await prune(campaign, clock)
-        await ask_people(campaign, make)
+        await prune(campaign, place.clock)
+        await ask_people(campaign, place.make)
         await tell_people(campaign)
-        campaign.settings = configuration(empty_url, folder)
+        campaign.settings = configuration(place.empty_url, place.folder)
         await campaign.ask("migrating")
-        campaign.settings = configuration(url, folder)
-        for place in AGAIN:
+        campaign.settings = usual
+        for again in AGAIN:
             campaign.pending = points.sql_points() - campaign.reached
             if campaign.pending:
-                await cancel_all(rt)
-                await _work(campaign, folder / place)
+                await cancel_all(place.rt)
+                await _work(campaign, place.folder / again)
     none_missed(points.sql_points(), campaign.reached)
     assert at - set(campaign.struck) <= points.reads()
 
@@ -71,30 +95,30 @@ async def _work(campaign: Campaign, folder: Path) -> None:
     await drain(campaign)
 
 
-async def at_an_agents_work(
-    strike: Strike, at: set[str], rt: Runtime, url: str, folder: Path
-) -> Campaign:
+async def at_an_agents_work(strike: Strike, at: set[str], place: Place) -> Campaign:
     """Strike at these points of an agent's run; return what was reached and struck."""
-    async with zygote(folder) as forks:
-        campaign = Campaign(rt, forks, configuration(url, folder), set(), strike)
-        for place, start in enumerate(range(0, len(at), MOST)):
+    async with zygote(place.folder) as forks:
+        usual = configuration(place.url, place.folder)
+        campaign = Campaign(place.rt, forks, usual, set(), strike)
+        for number, start in enumerate(range(0, len(at), MOST)):
             campaign.pending = set(sorted(at)[start : start + MOST])
-            (folder / str(place)).mkdir()
-            await drive_agent(campaign, folder / str(place))
+            folder = place.folder / str(number)
+            folder.mkdir()
+            await drive_agent(campaign, folder)
     return campaign
 
 
-async def at_phases(strike: Strike, at: set[str], rt: Runtime, url: str, folder: Path) -> None:
+async def at_phases(fault: str, at: set[str], place: Place) -> None:
     """Strike at these points of an agent's run; one of any phase that nobody came to fails."""
-    campaign = await at_an_agents_work(strike, at, rt, url, folder)
+    campaign = await at_an_agents_work(place.strike(fault), at, place)
     none_missed(points.phase_points(), campaign.reached)
     none_missed(at, set(campaign.struck))
 
 
-async def at_agents(at: set[str], rt: Runtime, url: str, folder: Path) -> None:
+async def at_agents(at: set[str], place: Place) -> None:
     """Kill the agent at these points, and at each of its messages at least."""
     strike = KillAgent()
-    campaign = await at_an_agents_work(strike, at, rt, url, folder)
+    campaign = await at_an_agents_work(strike, at, place)
     none_missed(at - DEAF, set(campaign.struck))
     none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
 

@@ -67,6 +67,8 @@ async def telling(settings: Settings, _: dict[str, int]) -> None:
         number = (await rt.intake.submit(wanted, OWNER)).number
         await rt.outbox.notice(number, "hello", "Hello")
         channel = Account()
+        await rt.deliver.pause(channel.name, 0.01, "refused")
+        await rt.deliver.let_go(channel.name)
         while taken := await rt.deliver.claim(channel.name, free=100, share=100):
             for item in taken:
                 await rt.deliver.record(item, await rt.deliver.send(item, channel))

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.kill.strikes import place as place
+
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
     " for its whole a PostgreSQL 15, 16 and 17 on this machine"

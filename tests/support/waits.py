@@ -11,7 +11,7 @@ from typing import TypeVar
 from draftsman.store.db import Connection
 
 T = TypeVar("T")
-DEADLINE = 10.0
+DEADLINE = 30.0
 """Seconds after which what is awaited counts as missing."""
 SHARE = 0.1
 """Part of the time waited so far that passes until the next look, which takes time itself."""

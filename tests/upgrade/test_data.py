@@ -12,6 +12,7 @@ from tests.core.loops.crews import ends, kinds, tuned, working
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows
+from tests.support.waits import until
 from tests.upgrade.releases import Release
 
 DEAD = "the release"
@@ -112,6 +113,11 @@ async def test_a_cursor_of_the_release_goes_on(
     middle = len(cursors) // 2
     assert [e.cursor for e in await rt.inspect.feed(cursors[middle])] == cursors[middle + 1 :]
     number = await make.queued()
+
+    async def told() -> bool:  # not before what began earlier has ended, anywhere on the server
+        return bool(await rt.inspect.feed(cursors[-1]))
+
+    await until(told, "what came after the release")
     (new,) = await rt.inspect.feed(cursors[-1])
     assert (new.job, new.kind) == (number, "job_created")
     assert number > max(event.job for event in await rt.inspect.feed(limit=len(cursors)))

@@ -26,6 +26,7 @@ from draftsman_bots.slack.blocks import (
     section,
     select,
 )
+from draftsman_bots.slack.place import user_of
 from draftsman_bots.slack.text import clamped, escaped
 
 MENTIONS: Final = 20
@@ -128,6 +129,6 @@ def _small(question: Question) -> Iterator[str]:
 
 
 def _mention(person: Person) -> str:
-    own = person.ids.get(Source.SLACK)
-    usable = own is not None and own.isascii() and own.isalnum()
+    own = user_of(person.ids.get(Source.SLACK, ""))
+    usable = own.isascii() and own.isalnum()
     return f"<@{own}>" if usable else escaped(person.name, 100)

@@ -22,6 +22,7 @@ from slack_bolt.response import BoltResponse
 from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman.settings import Settings
 from draftsman_bots.slack import events, replies, shape
+from draftsman_bots.slack.environment import hidden
 from draftsman_bots.slack.identity import NETWORK, Identity
 from draftsman_bots.slack.replies import Reply
 from draftsman_bots.slack.shape import Kind
@@ -57,6 +58,7 @@ def patience(settings: Settings) -> Settings:
     return settings.model_copy(update={"database": database})
 
 
+@hidden()
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
     """Return Bolt's app with all listeners.
 
@@ -109,6 +111,7 @@ class Bot:
     """Answers payloads, each within its deadline and each by itself."""
 
     def __init__(self, app: AsyncApp, health: Health) -> None:
+        self.signals = events.Signals()
         self._app = app
         self._health = health
         self._late: set[asyncio.Task[Reply]] = set()
@@ -136,7 +139,7 @@ class Bot:
         if (missing := shape.lacks(kind, body)) is not None:
             _log.warning("a payload of kind %s without %s was ignored", kind, missing)
             return replies.ignored()
-        if (known := events.answer(kind, body, self._health)) is not None:
+        if (known := events.answer(kind, body, self._health, self.signals)) is not None:
             return known
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))

@@ -12,6 +12,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.domain.delivery import Unknown
 from draftsman.errors import Failure
+from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.failures import ACCOUNT, translate
 
 Data = Mapping[str, Any]
@@ -32,8 +33,9 @@ def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
 class Caller:
     """One account of the Web API."""
 
-    def __init__(self, web: AsyncWebClient, timeout: float) -> None:
+    def __init__(self, web: AsyncWebClient, timeout: float, account: Account | None = None) -> None:
         self.web = web
+        self._account = account
         self._timeout = timeout
         self.trouble: str | None = None
         """Why nothing can be said to anybody, until something could."""
@@ -92,10 +94,12 @@ class Caller:
                 raise TypeError("no object")
         except Exception as error:
             found = translate(error, method, writes=writes)
-        self._notice(found)
+        self._notice(method, found)
         return found
 
-    def _notice(self, found: Data | Failure | Unknown) -> None:
+    def _notice(self, method: str, found: Data | Failure | Unknown) -> None:
+        if self._account is not None:
+            self._account.heed(method, found)
         if isinstance(found, Failure):
             if found.code in ACCOUNT:
                 self.trouble = f"Slack refuses the bot: {found}"

@@ -27,14 +27,17 @@ from draftsman.domain.job import Source
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.wording import plain
 from draftsman.errors import Failure
+from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.calls import Caller, Data, client
 from draftsman_bots.slack.failures import ACCOUNT, CONTENT, THREAD
 from draftsman_bots.slack.place import (
     Ref,
+    addressed,
     is_direct,
     metadata,
     thread_of,
     title,
+    user_of,
 )
 from draftsman_bots.slack.render import Rendered, render, short
 from draftsman_bots.slack.search import ref_of, search
@@ -56,8 +59,10 @@ class SlackChannel:
 
     name = ChannelName.SLACK
 
-    def __init__(self, web: AsyncWebClient, *, timeout: float) -> None:
-        self._caller = Caller(web, timeout)
+    def __init__(
+        self, web: AsyncWebClient, *, timeout: float, account: Account | None = None
+    ) -> None:
+        self._caller = Caller(web, timeout, account)
         self._web = web
         self._timeout = timeout
 
@@ -82,6 +87,7 @@ class SlackChannel:
 
     async def send(self, message: Message) -> Ended:
         """Post it in its thread; what only one person is to see, to that person."""
+        message = addressed(message)
         if (person := _private(message)) is not None:
             return await self._whisper(message, person)
         ended = await self._post(message, render(message))
@@ -93,6 +99,7 @@ class SlackChannel:
 
     async def find(self, message: Message) -> Ended | None:
         """Look for it; to rewrite a copy once more does no harm, nor does a private word."""
+        message = addressed(message)
         rewrites = message.edits is not None or message.kind is DeliveryKind.SETTLE
         if rewrites or _private(message) is not None:
             return None
@@ -118,6 +125,7 @@ class SlackChannel:
 
     async def upload(self, message: Message, file: File) -> Ended:
         """Post a file; nobody sees it before the last of the calls."""
+        message = addressed(message)
         data = file.data or b"\n"  # Slack takes no empty file
         name = clamped(file.name, 200) or "file"
         asked = await self._caller.read(
@@ -225,7 +233,7 @@ class SlackChannel:
         question = message.question
         gate = question is not None and question.kind is QuestionKind.APPROVAL
         asking = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
-        wanted = {own for person in message.asked if (own := person.ids.get(Source.SLACK))}
+        wanted = {user_of(own) for person in message.asked if (own := person.ids.get(Source.SLACK))}
         if not (gate and asking and wanted) or is_direct(message.target):
             return ()
         async for page in self._caller.pages("conversations.members", channel=message.target):

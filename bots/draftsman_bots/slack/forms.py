@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.policy import Verb
 from draftsman.domain.question import Question
+from draftsman.services.inspect import Line
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import controls
 from draftsman_bots.slack.blocks import (
     Block,
     actions,
+    bold,
     button,
     context,
+    moment,
     option,
     plain,
     section,
 )
 from draftsman_bots.slack.grammar import MODES
+from draftsman_bots.slack.render import AGAIN, MARKS
 from draftsman_bots.slack.text import clamped, escaped, width
 
 View = dict[str, Any]
@@ -31,6 +38,8 @@ REASON: Final = "reason"
 INPUT_MOST: Final = 3000
 """Characters that an input takes."""
 AGENTS_MOST: Final = 100
+HOME_JOBS: Final = 10
+"""Jobs of one's own that the App Home shows."""
 HOME_QUESTIONS: Final = 15
 """Open questions that the App Home shows: a view has at most 100 blocks."""
 
@@ -64,23 +73,66 @@ def denial(job: int, question: int) -> View:
     return _modal(ids.DENY_VIEW, clamped(f"Deny {name}", 24), "Deny", value, blocks)
 
 
-def home(asked: Sequence[Question], known: bool, command: str) -> View:
-    """Return the App Home: what waits for this person."""
-    head = [
-        button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary"),
-        button("Refresh", ids.REFRESH, ids.REFRESH),
-    ]
-    blocks = [actions(head)]
-    if not known:
-        blocks.append(section(f"draftsman does not know who you are: send `{command} link`."))
-    elif not asked:
+@dataclass(frozen=True, slots=True)
+class Mine:
+    """The newest jobs that somebody asked for, one more than is shown if there are more.
+
+    `allowed` is what they may do to them; `far` says that older jobs than those that were looked
+    through may be theirs as well.
+    """
+
+    jobs: Sequence[Line] = ()
+    allowed: frozenset[Verb] = frozenset()
+    far: bool = False
+
+
+def home(asked: Sequence[Question], mine: Mine, command: str) -> View:
+    """Return the App Home: what waits for this person, then what they asked for."""
+    blocks = [_head(), section("*Waiting for you*")]
+    if not asked:
         blocks.append(section("Nothing waits for you."))
     for question in asked[:HOME_QUESTIONS]:
         blocks.append(section(f"*{question.name}* {escaped(question.text, 1000)}"))
         blocks.extend(controls(question))
     if len(asked) > HOME_QUESTIONS:
         blocks.append(context(f"and {len(asked) - HOME_QUESTIONS} more"))
+    blocks.append(section("*Your jobs*"))
+    blocks.extend(_job(job, mine.allowed) for job in mine.jobs[:HOME_JOBS])
+    if len(mine.jobs) > HOME_JOBS:
+        blocks.append(context(f"These are your newest {HOME_JOBS}; there are more."))
+    elif mine.far:
+        blocks.append(context("Only the newest jobs of all were looked through for yours."))
+    elif not mine.jobs:
+        blocks.append(section(f"None yet; ask for one: `{command} fix TEXT`, or *New job…* above."))
     return {"type": "home", "blocks": blocks}
+
+
+def home_of_nobody(command: str) -> View:
+    """Return the App Home of somebody whom draftsman does not know."""
+    unknown = f"draftsman does not know who you are: send `{command} link`."
+    return {"type": "home", "blocks": [_head(), section(unknown)]}
+
+
+def _head() -> Block:
+    new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary")
+    return actions([new, button("Refresh", ids.REFRESH, ids.REFRESH)])
+
+
+def _job(job: Line, allowed: frozenset[Verb]) -> Block:
+    state = str(job.status).replace("_", " ")
+    made = section(
+        f"{MARKS[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
+    )
+    made["text"]["text"] += f"\n{state} · {moment(job.finished_at or job.created_at)}"
+    value = ids.job_value(job.number)
+    if job.status in AGAIN and Verb.RETRY in allowed:
+        made["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+    elif job.status not in TERMINAL and Verb.CANCEL in allowed:
+        sure = f"Cancel D-{job.number}? What it did so far is kept."
+        made["accessory"] = button(
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", sure
+        )
+    return made
 
 
 def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:

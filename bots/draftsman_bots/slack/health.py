@@ -7,6 +7,7 @@ restart mends nothing, so only readiness turns red and says what to do.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ class Health:
         self.registry = CollectorRegistry()
         self._problems: dict[str, str] = {}
         self._notes: dict[str, str] = {}
+        self._fades: dict[str, float] = {}
+        """When notes are over by themselves, by the monotonic clock."""
         self._quiet: set[str] = set()
         self._said: dict[str, float] = {}
         self._last: float | None = None
@@ -74,8 +77,9 @@ class Health:
         self._problems[key] = text
         self._quiet.discard(key)
 
-    def note(self, key: str, text: str) -> None:
-        """Show what people should know and what stops no work."""
+    def note(self, key: str, text: str, seconds: float = math.inf) -> None:
+        """Show what people should know and what stops no work, for so long."""
+        self._fades[key] = time.monotonic() + seconds
         if self._notes.get(key) != text:
             _log.warning("%s", text)
         self._notes[key] = text
@@ -117,6 +121,8 @@ class Health:
     def as_json(self) -> dict[str, Any]:
         """Return what `/readyz` shows."""
         age = None if self._last is None else round(time.time() - self._last, 1)
+        now = time.monotonic()
+        self.clear(*(key for key in list(self._notes) if self._fades[key] <= now))
         return {
             "ready": self.ready,
             "problems": dict(self._problems),

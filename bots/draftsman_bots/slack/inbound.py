@@ -32,12 +32,23 @@ class Who:
     own: str = ""
     enterprise: str = ""
 
-    def is_stranger(self, own: str | None) -> bool:
-        """Return whether they are of another workspace than ours, which may be configured."""
+    def is_stranger(self, own: str | None, org: str | None = None) -> bool:
+        """Return whether they are of another workspace than ours, which may be known.
+
+        `org` is its organisation, "" for none; where neither is known, the payload's count.
+        """
         ours = own or self.own
-        if not self.team or not ours or self.team in (ours, self.enterprise):
+        org = self.enterprise if org is None else org
+        if not self.team or not ours or self.team in (ours, org):
             return False
         return not ours.startswith("E") or self.team.startswith("E")
+
+    def account(self, own: str | None, org: str | None = None) -> str:
+        """Return whom the id means: a stranger's is followed by `@` and the workspace it is of.
+
+        Each workspace gives its own ids: the same one elsewhere may be somebody else.
+        """
+        return f"{self.id}@{self.team}" if self.is_stranger(own, org) else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +87,8 @@ class Message:
     private: bool
     """In the conversation of one person with the bot."""
     files: bool = False
+    parent: str = ""
+    """Who wrote what the thread hangs under; "" where Slack does not say."""
 
     @property
     def key(self) -> str:
@@ -139,7 +152,7 @@ class Lookup:
 def command(body: object) -> Command | None:
     """Read a slash command."""
     data = mapping(body)
-    who = _who(data, text(data, "user_id"), text(data, "user_name"))
+    who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
     if not who.id or not text(data, "channel_id"):
         return None
     told = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
@@ -286,6 +299,7 @@ def _message(
         mentioned,
         text(event, "channel_type") == "im" or channel.startswith("D"),
         bool(said.get("files")),
+        text(said, "parent_user_id"),
     )
 
 

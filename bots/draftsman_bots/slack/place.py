@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 from draftsman.domain.delivery import DeliveryKind, Message
@@ -72,6 +72,16 @@ def is_it(message: Message, found: Any) -> bool:
     return isinstance(files, list) and any(
         isinstance(one, dict) and str(one.get("title", "")).endswith(tag) for one in files
     )
+
+
+def addressed(message: Message) -> Message:
+    """Return the message to where Slack finds it: of a stranger's account the id alone."""
+    return replace(message, target=user_of(message.target))
+
+
+def user_of(account: str) -> str:
+    """Return the id that Slack calls somebody by; their account may name their workspace, too."""
+    return account.partition("@")[0]
 
 
 def is_person(target: str) -> bool:

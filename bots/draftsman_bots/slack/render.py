@@ -15,7 +15,7 @@ from typing import Any, Final
 from draftsman.domain.attachment import LENGTH, is_long
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.wording import ending, plain, settled
+from draftsman.domain.wording import brief, ending, plain, settled
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import controls, said
 from draftsman_bots.slack.blocks import (
@@ -49,7 +49,7 @@ MARKS: Final = {
 }
 AGAIN: Final = TERMINAL - {Status.COMPLETED}
 """Ends after which people may want another try."""
-_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})\b")
+_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
 WHOLE: Final = "This is a part of it; the whole is a file in this thread."
 
 
@@ -68,7 +68,7 @@ def render(message: Message) -> Rendered:
 
 def short(message: Message) -> str:
     """Return the message as plain text that is never too long for Slack."""
-    return escaped(plain(message), TEXT)
+    return escaped(brief(message), TEXT)
 
 
 def _blocks(message: Message) -> Iterator[Block]:

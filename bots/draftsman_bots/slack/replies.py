@@ -10,9 +10,14 @@ from typing import Any, Final
 from draftsman_bots.slack.shape import Kind
 from draftsman_bots.slack.text import escaped
 
-LATER: Final = "Nothing was done: draftsman could not reach its database in time. Please try again."
+LATER: Final = (
+    "draftsman could not reach its database in time, and took back what it had begun. Please try"
+    " again; should the same be there after all, you are told."
+)
 IN_DOUBT: Final = (
-    "draftsman's database did not answer in time. Look whether it was done before you try again."
+    "draftsman's database did not answer in time: this may be done or not. A job that was made"
+    " shows itself in a moment, so look before you try again; should you ask for the same within a"
+    " minute, you are told."
 )
 BROKEN: Final = "That did not work, and it is draftsman's fault: its log says why."
 NO_RETRY: Final = "x-slack-no-retry"

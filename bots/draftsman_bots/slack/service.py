@@ -11,10 +11,14 @@ from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import channel, listeners
+from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.bot import DEADLINE, Bot, build
+from draftsman_bots.slack.calls import Caller
+from draftsman_bots.slack.catchup import CatchUp
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity, find_out
 from draftsman_bots.slack.listeners.desk import Desk
+from draftsman_bots.slack.listeners.messages import missed
 from draftsman_bots.slack.sockets import Sockets
 from draftsman_bots.slack.tokens import Tokens
 from draftsman_bots.slack.web import Server, application, bind
@@ -34,19 +38,29 @@ class Service:
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
-        self._desk = desk = Desk(rt, slack, self._client)
+        self._desk = desk = Desk(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
         self._bot = Bot(app, self.health)
-        self._mailroom = rt.mailroom([channel.SlackChannel(self._client, timeout=timeout)])
+        self._account = Account(self.health)
+        self._bot.signals.lost = self._account.lose
+        speaking = channel.SlackChannel(self._client, timeout=timeout, account=self._account)
+        self._mailroom = rt.mailroom([speaking])
+        self._deliver = rt.deliver
+        caller = Caller(self._client, timeout, self._account)
+        self._catchup = CatchUp(rt, caller, self._identity, self.health, self._missed)
+        self._bot.signals.limited = self._catchup.limited
         self._server: Server | None = None
         self._sockets: Sockets | None = None
         if slack.mode == "socket":
             self._sockets = Sockets(self._bot, self._client, tokens.app, self.health)
+            self._sockets.back = self._catchup.want
         self._signing = tokens.signing
 
     async def run(self) -> None:
         """Serve until `end`; raises ConfigError where its address is taken."""
-        parts = [*self._listening(), self._mailroom.run(), self._find_out()]
+        account = self._account.run(self._client, self._deliver, self._mailroom.wake)
+        catchup, find_out = self._catchup.run(), self._find_out()
+        parts = [*self._listening(), self._mailroom.run(), account, catchup, find_out]
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
@@ -61,6 +75,8 @@ class Service:
         """Take nothing new, finish what was begun."""
         self.stop.set()
         self._mailroom.stop()
+        self._account.end()
+        self._catchup.end()
         if self._sockets is not None:
             self._sockets.stop.set()
         if self._server is not None:
@@ -81,6 +97,12 @@ class Service:
 
     async def _find_out(self) -> None:
         await find_out(self._identity, self._client, self.health, self.stop, self._slack.team)
+        if self._identity.bot_user is not None:
+            self._account.found()
+            self._catchup.want(tells=False)
+
+    async def _missed(self, event: dict[str, Any], tells: bool) -> None:
+        await missed(self._desk, event, self._identity.bot_user or "", tells=tells)
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """End all when a part broke: half a bot would answer and not send, or the reverse."""

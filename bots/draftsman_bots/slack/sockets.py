@@ -13,7 +13,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -39,6 +39,9 @@ STEADY: Final = 5.0
 """Seconds after which a connection counts as a good one, and the next is dialled at once."""
 LINGER: Final = 30.0
 """Seconds that a connection is still read after Slack announced its end; it says 10 itself."""
+LOST_AFTER: Final = 300.0
+"""Seconds without a connection after which Slack has given up events: its last try is after five
+minutes."""
 UNDER_WAY: Final = 1.0
 """Seconds for which an old connection is still read when the new one is there."""
 AT_ONCE: Final = 2000
@@ -68,12 +71,16 @@ class Sockets:
         ping: float = PING,
     ) -> None:
         self.stop = Stop()
+        self.back: Callable[[], None] = lambda: None
+        """Called when a connection is there again after so long that events are lost."""
         self._bot = bot
         self._client = client
         self._token = app_token
         self._health = health
         self._ping = ping
         self._open = 0
+        self._away: float | None = None
+        """Since when there is no connection, by the monotonic clock."""
         self._work: set[Task] = set()
         self._readers: set[Task] = set()
 
@@ -206,7 +213,11 @@ class Sockets:
         self._health.sockets(self._open)
         if self._open:
             self._health.clear(NONE)
+            if self._away is not None and time.monotonic() - self._away >= LOST_AFTER:
+                self.back()
+            self._away = None
         elif not self.stop:
+            self._away = time.monotonic()
             self._health.problem(NONE, "there is no Socket Mode connection")
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, assert_never
+from dataclasses import replace
+from typing import Any, Final, assert_never
 
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+
+_WRITTEN: Final = ("summary", "pr_url")
+"""What of a result is for people; the rest of it is data."""
 
 
 def plain(message: Message) -> str:
@@ -39,6 +43,15 @@ def _lines(message: Message) -> Iterator[str]:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
+
+
+def brief(message: Message) -> str:
+    """Return the message as a notification says it: of a result what people wrote, and no data."""
+    result = message.subject.result
+    if message.kind is not DeliveryKind.RESULT or result is None:
+        return plain(message)
+    said: dict[str, Any] = {key: result[key] for key in _WRITTEN if key in result}
+    return plain(replace(message, subject=replace(message.subject, result=said)))
 
 
 def asking(question: Question) -> Iterator[str]:
@@ -114,5 +127,5 @@ def _result(result: dict[str, Any] | None) -> Iterator[str]:
         yield summary
     if isinstance(url := result.get("pr_url"), str):
         yield url
-    if rest := {key: value for key, value in result.items() if key not in ("summary", "pr_url")}:
+    if rest := {key: value for key, value in result.items() if key not in _WRITTEN}:
         yield json.dumps(rest, ensure_ascii=False)

@@ -69,7 +69,8 @@ class RunLog:
     async def _write(self) -> None:
         while self._piece or self._text:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._full.wait(), DELAY)
+                async with asyncio.timeout(DELAY):
+                    await self._full.wait()
             self._full.clear()
             try:
                 await asyncio.shield(asyncio.ensure_future(self._flush()))

@@ -23,26 +23,18 @@ async def patiently(
     """Await `call`, again while the database is away and the lease may hold; return its result.
 
     `name` is the job's. `call` comes again after it was done where the reply of its commit was
-    lost. A run that is `stopping` tries twice: one connection may be gone, and time is short. A
-    cancellation that came to nothing because a connection broke meanwhile is raised. Raises
-    DatabaseUnreachable in the end.
+    lost. A run that is `stopping` tries twice: one connection may be gone, and time is short.
+    Raises DatabaseUnreachable in the end.
     """
-    clock, cancelled = asyncio.get_running_loop().time, _cancellations()
+    clock = asyncio.get_running_loop().time
     deadline, tries = clock() + worker.lease, 0
     while True:
         try:
             return await call()
         except DatabaseUnreachable as error:
-            if _cancellations() > cancelled:
-                raise asyncio.CancelledError from error
             tries += 1
             if clock() > deadline or (tries > 1 and stopping()):
                 raise
             if tries == 1:
                 _log.info("%s waits for the database: %s", name, error)
             await asyncio.sleep(worker.poll)
-
-
-def _cancellations() -> int:
-    task = asyncio.current_task()
-    return 0 if task is None else task.cancelling()

@@ -94,7 +94,8 @@ class Lane:
                     self._pause = min(self._settings.poll, 1.0)
                 if self._pause > 0 and not self._stop:
                     with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(self._woken.wait(), self._pause)
+                        async with asyncio.timeout(self._pause):
+                            await self._woken.wait()
         finally:
             await asyncio.gather(*self._under_way, return_exceptions=True)
 

@@ -234,7 +234,8 @@ class Lane:
             if left <= 0 or not (self.running or self._done):
                 return
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), min(left, self._settings.poll))
+                async with asyncio.timeout(min(left, self._settings.poll)):
+                    await self._wake.wait()
             self._wake.clear()
 
     async def _settle_done(self) -> None:

@@ -86,7 +86,7 @@ class Leader:
         """Renew at half of the lease; return when it is lost, doubtful, or we stop."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
-        while not await self.stop.wait(self._settings.lease / 2) and not _cancelled():
+        while not await self.stop.wait(self._settings.lease / 2):
             asked = loop.time()
             try:
                 if not await self._sweeps.renew(term, self._settings.lease):
@@ -101,13 +101,11 @@ class Leader:
         """Sweep once, one after the other; the scheduler goes on, until we are cancelled."""
         for name in (name for name in self._sweeps.names if name not in SELDOM):
             await self._sweep(name, term)
-            if _cancelled():
-                return
         await self.stop.wait(math.inf)
 
     async def _watch(self, term: Term) -> None:
         """Promote, expire and remind to the second; take over from local workers when they die."""
-        while not _cancelled():
+        while True:
             due = None
             try:
                 if await self._sweeps.local_deaths():
@@ -135,12 +133,3 @@ class Leader:
             return
         if changed:
             _log.info("sweep %s: %s rows", name, changed)
-
-
-def _cancelled() -> bool:
-    """Return whether this task was cancelled, even where that came to nothing.
-
-    A connection that breaks while a statement is being cancelled raises its own error instead.
-    """
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

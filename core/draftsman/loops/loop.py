@@ -30,7 +30,8 @@ class Stop:
         """Wait for the signal at most so long; return whether it was given."""
         limit = None if math.isinf(seconds) else seconds
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._event.wait(), limit)
+            async with asyncio.timeout(limit):
+                await self._event.wait()
         return bool(self)
 
 

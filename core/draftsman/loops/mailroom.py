@@ -25,6 +25,10 @@ class Mailroom:
             self._ear.stop.set()
             await hearing
 
+    def wake(self) -> None:
+        """Look at once for what is due."""
+        self._dispatcher.wake()
+
     def stop(self) -> None:
         """Begin nothing new."""
         self._dispatcher.stop.set()

@@ -145,6 +145,16 @@ class Deliver:
             await self._mourn(item, end, instead)
         return status
 
+    async def pause(self, channel: ChannelName, seconds: float, reason: str) -> None:
+        """Send nothing of a channel for so long, in any process."""
+        async with self._db.connection() as conn:
+            await store.pause(conn, str(channel), seconds, redact(reason)[:500])
+
+    async def let_go(self, channel: ChannelName) -> None:
+        """Send at once what waits because the channel was paused; nothing, where it is not."""
+        async with self._db.connection() as conn:
+            await store.let_go(conn, channel)
+
     async def _instead(self, conn: Connection, item: Claimed, outcome: Outcome) -> Target | None:
         """Return where it is said instead: to who asked for the job, if the place is gone."""
         gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE

@@ -18,14 +18,16 @@ from draftsman.errors import NotFound, UsageError
 from draftsman.store import inspect as store
 from draftsman.store import questions, workers
 from draftsman.store.db import Database, translated
-from draftsman.store.inspect import Link as Link  # of `chain`, for those who show it
+from draftsman.store.inspect import Line as Line  # of `page`, for those who show it
+from draftsman.store.inspect import Link as Link  # of `chain`
 from draftsman.store.notify import hears
 
 FOLLOW: Final = 0.2
 """Seconds between two looks of something that follows."""
 PAGE: Final = 200
 LOOK: Final = 100_000
-"""Numbers that one call looks through for an agent, a repository or a tag: a tenth of a second."""
+"""Numbers that one call looks through for an agent, a repository, a tag or an invoker: a tenth of
+a second."""
 COUNTED: Final = 10_000
 """Jobs of a terminal status that are counted; more are `at least` so many."""
 HEARD: Final = 2.0
@@ -101,20 +103,23 @@ class Inspect:
         agent: str | None = None,
         repo: str | None = None,
         tag: str | None = None,
+        invoker: str | None = None,
         since: datetime | None = None,
         before: int | None = None,
         limit: int = 50,
     ) -> Page:
         """Return jobs, newest first; `before` is the number that the last page ended with.
 
-        An agent, a repository or a tag is looked for among 100,000 numbers at a time.
+        An agent, a repository, a tag or an invoker, as `Actor.voter` names them, is looked for
+        among 100,000 numbers at a time.
         """
         wanted = [str(item) for item in (Status if statuses is None else statuses)]
-        filters: dict[str, Any] = {"agent": agent, "repo": repo, "tag": tag, "since": since}
+        sought = {"agent": agent, "repo": repo, "tag": tag, "invoker": invoker}
+        filters: dict[str, Any] = {**sought, "since": since}
         async with self._db.connection() as conn:
             end = await store.newest(conn) + 1 if before is None else before
             first = 0 if since is None else await store.first_since(conn, since)
-            lowest = max(first, end - LOOK) if agent or repo or tag else first
+            lowest = max(first, end - LOOK) if any(sought.values()) else first
             limits = {"statuses": wanted, "before": end, "lowest": lowest, "limit": limit}
             found = await store.page(conn, filters | limits)
         return Page(found, lowest if len(found) < limit and lowest > max(first, 1) else None)

@@ -23,6 +23,7 @@ from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.store import deliveries
 from draftsman.store import intake as store
 from draftsman.store.db import Database, again
+from draftsman.store.intake import Alike as Alike  # of `alike`, for those who warn of it
 
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
@@ -92,6 +93,14 @@ class Intake:
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    async def alike(self, number: int, place: Target, seconds: float) -> Alike | None:
+        """Return another job that this one's invoker asked for in the same words, told there too.
+
+        By the database's clock, less than so many seconds before; a canceled one is none.
+        """
+        async with self._db.connection() as conn:
+            return await store.alike(conn, number, place.channel, place.target, seconds)
 
     def _told(self, item: Invocation) -> list[Target]:
         """Return who is told of a request; raises UsageError also for whom it is itself to tell."""

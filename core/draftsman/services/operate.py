@@ -87,6 +87,20 @@ class Operate:
 
         return await self._db.arrow(work)
 
+    async def refuse(self, job: int, what: str, event: str, actor: Actor, reason: str) -> None:
+        """Note that somebody wanted to `cancel` or `retry` a job and may not.
+
+        Once for the `event` of a channel that may come twice. Raises NotFound.
+        """
+        detail = {"action": what, "event": event, "reason": reason[:REASON_LIMIT]}
+
+        async def work(conn: Connection) -> None:
+            if await store.lock(conn, job) is None:
+                raise _unknown(job)
+            await store.refuse(conn, job, actor.name, detail)
+
+        await self._db.arrow(work)
+
     async def retry(
         self,
         job: int,

@@ -140,6 +140,24 @@ class Questions:
         actor = self._policy.resolve(actor)
         return await self._db.arrow(lambda conn: self._take(conn, job, ordinal, response, actor))
 
+    async def refuse(
+        self, job: int, ordinal: int, response: Response, actor: Actor, reason: str
+    ) -> None:
+        """Keep a response that may not count whatever it says, once, and note why.
+
+        For those whom a channel turns away before anybody asks what they may do. Raises NotFound.
+        """
+        given = {"decision": response.decision, "text": response.text, "reason": response.reason}
+        payload = {name: value for name, value in given.items() if value is not None}
+
+        async def work(conn: Connection) -> None:
+            question = (await self._locked(conn, job, ordinal)).question
+            event = response.source_event_id
+            if await store.earlier(conn, job, ordinal, event) is None:
+                await self._keep(conn, question, actor, actor.voter, event, payload, reason)
+
+        await self._db.arrow(work)
+
     async def extend(
         self, job: int, ordinal: int, seconds: float | None, actor: Actor
     ) -> datetime | None:
@@ -214,10 +232,8 @@ class Questions:
                 resolution = reading.tally(question, [*votes, voter], denier)
         if late and refused is not None:
             payload["late"] = True
-        await store.record(conn, question, actor, voter, event, payload, refused)
+        await self._keep(conn, question, actor, voter, event, payload, refused)
         if refused is not None:
-            detail = {"question": ordinal, "reason": refused, "voter": voter}
-            await store.note(conn, job, "answer_refused", actor.name, detail)
             return _verdict(locked, False, refused)
         if response.token is not None:
             await store.use_token(conn, _hash(response.token))
@@ -238,6 +254,22 @@ class Questions:
             resolution=resolution.as_json(),
             job_status=status,
         )
+
+    async def _keep(
+        self,
+        conn: Connection,
+        question: Question,
+        actor: Actor,
+        voter: str,
+        event: str,
+        payload: dict[str, Any],
+        refused: str | None,
+    ) -> None:
+        """Record an answer; of one that is refused the trail says why."""
+        await store.record(conn, question, actor, voter, event, payload, refused)
+        if refused is not None:
+            detail = {"question": question.ordinal, "reason": refused, "voter": voter}
+            await store.note(conn, question.job, "answer_refused", actor.name, detail)
 
     async def _resolve(
         self, conn: Connection, question: Question, resolution: Resolution, actor: Actor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from draftsman.domain.actor import Actor
@@ -10,6 +11,7 @@ from draftsman.domain.text import capped
 from draftsman.store import questions
 from draftsman.store import threads as store
 from draftsman.store.db import Connection, Database
+from draftsman.store.threads import Posted as Posted
 from draftsman.store.threads import Topic as Topic  # of `slack`, for those who route replies
 
 TEXT_LIMIT = 2000
@@ -27,12 +29,25 @@ class Threads:
         async with self._db.connection() as conn:
             return await store.slack(conn, channel, thread)
 
+    async def on_its_way(self, targets: Sequence[str], thread: str) -> bool:
+        """Return whether a Slack thread may hang under a message that is just being posted.
+
+        To one of these targets, and where exactly nobody has written down: ask again later.
+        """
+        async with self._db.connection() as conn:
+            return await store.on_its_way(conn, targets, thread)
+
     async def asked_in(self, channel: str, seconds: float) -> list[Question]:
         """Return what was asked in a Slack channel less than so long ago, and is open."""
         async with self._db.connection() as conn:
             found = await store.asked_in(conn, channel, seconds)
             asked = [await questions.get(conn, *name) for name in found]
         return [question for question in asked if question is not None]
+
+    async def waiting(self) -> list[Posted]:
+        """Return the messages in Slack of open questions, those of the newest jobs first."""
+        async with self._db.connection() as conn:
+            return await store.waiting(conn)
 
     async def edited(self, job: int, question: int, event: str, actor: Actor, text: str) -> bool:
         """Note that an accepted answer was changed afterwards, which changes no decision.

@@ -224,16 +224,28 @@ class Line:
 
 
 class translated:
-    """Turn PostgreSQL's errors into ours; deadlocks pass, `again` handles them."""
+    """Turn PostgreSQL's errors into ours; deadlocks pass, `again` handles them.
+
+    A connection that breaks while a statement is being cancelled raises its own error instead of
+    the cancellation, which is raised here: who was told to end must not take it for an outage.
+    """
 
     def __enter__(self) -> None:
-        return None
+        self._before = _cancellations()
 
     def __exit__(self, _: Any, error: BaseException | None, __: Any) -> None:
-        if isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
+        if not isinstance(error, psycopg.Error | PoolTimeout | PoolClosed):
             return
-        if isinstance(error, psycopg.Error | PoolTimeout | PoolClosed):
+        if _cancellations() > self._before:
+            raise asyncio.CancelledError from error
+        if not isinstance(error, errors.DeadlockDetected | errors.SerializationFailure):
             raise meaning(error) from error
+
+
+def _cancellations() -> int:
+    """Return how often this task was told to end, also where that came to nothing."""
+    task = asyncio.current_task()
+    return 0 if task is None else task.cancelling()
 
 
 def meaning(error: Exception) -> DraftsmanError:
@@ -265,11 +277,15 @@ async def _take(pool: AsyncConnectionPool[Connection], wait: float | None) -> Co
 
     The pool's own check would wait a second after the first of them, then two, then four.
     """
+    before = _cancellations()
     while _cut(conn := await pool.getconn(timeout=wait)):
         try:
             await conn.close()
         finally:
             await pool.putconn(conn)
+    if _cancellations() > before:  # the pool loses one that comes together with the connection
+        await pool.putconn(conn)
+        raise asyncio.CancelledError
     return conn
 
 

@@ -203,7 +203,7 @@ async def attach(conn: Connection, seq: int, files: Sequence[dict[str, Any]]) ->
 
 
 async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
-    """Write a copy of the question that this is about for each of these targets, once."""
+    """Write a copy of this question, or reminder, for each of these targets, once."""
     await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})
 
 
@@ -227,6 +227,11 @@ async def pause(conn: Connection, bucket: str, seconds: float, reason: str) -> N
     """Close a bucket to everybody for so many seconds."""
     params = {"bucket": bucket, "seconds": seconds, "reason": reason}
     await execute(conn, _Q["pause"], params)
+
+
+async def let_go(conn: Connection, channel: ChannelName) -> None:
+    """End the pause of a channel, and what its deliveries wait for because of it."""
+    await execute(conn, _Q["let_go"], {"channel": channel, "bucket": str(channel)})
 
 
 async def page(conn: Connection, statuses: Sequence[DeliveryStatus], limit: int) -> list[Delivery]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.job import Status
@@ -15,6 +15,8 @@ from draftsman.store.queries import load
 
 _Q = load("intake")
 Row = Mapping[str, Any]
+NEAR: Final = 1000
+"""Numbers before and after a job among which one alike is looked for."""
 _json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 
@@ -31,6 +33,15 @@ class Taken:
     status: Status
     request_digest: str
     how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """A job that was asked for in the same words, `ago` seconds before now."""
+
+    number: int
+    status: Status
+    ago: float
 
 
 async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Taken]:
@@ -69,6 +80,14 @@ async def known(conn: Connection, rows: Sequence[Row], places: Sequence[int]) ->
         Taken(places[at - 1], number, id, status, digest, "deduplicated" if same else "joined")
         for at, number, id, status, digest, same in await db.rows(conn, _Q["known"], params)
     ]
+
+
+async def alike(
+    conn: Connection, job: int, channel: str, target: str, seconds: float
+) -> Alike | None:
+    """Return the newest job that the same person asked for in the same words at this place."""
+    params = {"job": job, "channel": channel, "target": target, "seconds": seconds, "near": NEAR}
+    return await db.fetch_one(conn, _Q["alike"], params, Alike)
 
 
 def _same(name: str, value: Any, rows: Sequence[Row]) -> bool:

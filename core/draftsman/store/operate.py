@@ -72,6 +72,11 @@ async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) ->
     await execute(conn, _Q["cancel_now"], params)
 
 
+async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:
+    """Note what somebody may not do to a job that is locked, once for its `event`."""
+    await execute(conn, _Q["refuse"], {"job": job, "by": by, "detail": Jsonb(detail)})
+
+
 async def request(conn: Connection, job: int) -> tuple[dict[str, Any], int] | None:
     """Return every column of the job as JSON, and the first job of its chain."""
     found = await rows(conn, _Q["request"], {"job": job})

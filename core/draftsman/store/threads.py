@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -25,16 +26,36 @@ class Topic:
     question: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Posted:
+    """An open question's message; `ref` is what a Receipt calls it."""
+
+    job: int
+    question: int
+    ref: str
+
+
 async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
     """Return what a Slack thread is about, the newest first."""
     params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MOST}
     return await fetch_all(conn, _Q["slack"], params, Topic)
 
 
+async def on_its_way(conn: Connection, targets: Sequence[str], thread: str) -> bool:
+    """Return whether a thread may hang under a message whose place is not written down yet."""
+    params = {"targets": list(targets), "thread": thread}
+    return bool(await scalar(conn, _Q["on_its_way"], params))
+
+
 async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:
     """Return job and ordinal of what the newest jobs asked in a Slack channel, and is open."""
     params = {"target": channel, "seconds": seconds, "limit": WAITING}
     return [(row[0], row[1]) for row in await rows(conn, _Q["asked_in"], params)]
+
+
+async def waiting(conn: Connection) -> list[Posted]:
+    """Return the messages in Slack of what the newest jobs wait for."""
+    return await fetch_all(conn, _Q["waiting"], {"limit": WAITING}, Posted)
 
 
 async def remark(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -49,8 +48,8 @@ class SlackSky:
     async def reach(self, count: int) -> None:
         """Look at the channels until there is so much in them."""
         rooms = [self._slack.world.channels[room].messages for room in self._rooms]
-        while sum(map(len, rooms)) < count:  # noqa: ASYNC110 - the server has no bell
-            await asyncio.sleep(0.02)
+        while sum(map(len, rooms)) < count:
+            await self._slack.heard()
 
     def seen(self) -> list[Seen]:
         """Return what is in every channel, by thread."""

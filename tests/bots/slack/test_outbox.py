@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus, Receipt
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Ask, QuestionKind
@@ -16,12 +16,14 @@ from draftsman.loops.dispatcher import Dispatcher
 from draftsman.runtime import Runtime
 from draftsman.services.deliver import Deliver
 from draftsman.store import people as store
+from draftsman.store.sweeps import Term
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.channel import SlackChannel
-from tests.bots.slack.desk import Json, pressable, shown, speaking
+from tests.bots.slack.desk import Json, message, pressable, shown, speaking
 from tests.core.outbox.desk import FAST, running
 from tests.core.outbox.rows import told
 from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.slack import FakeSlack, error
 from tests.support.slack.post import put, remove
@@ -164,6 +166,62 @@ async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Facto
     assert f"For <@{erin}>" in shown(asked)
     (copy,) = flow.slack.messages(flow.slack.direct(erin))
     assert pressable(copy) == [ids.APPROVE, ids.DENY]
+
+
+async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_settled(
+    flow: Flow, make: Factory, people: People, clock: Clock
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"expires_in": 360_000}), notify=flow.notify)
+    await flow.quiet(work.number)
+    direct = flow.slack.direct(flow.dave)
+    for hours, times in ((51, 1), (40, 2)):
+        await clock.forward(hours * 3600)
+        assert await flow.rt.sweeps.names["remind"](Term()) == 1
+        sent = await flow.quiet(work.number)
+        reminded = [one.target for one in sent if one.kind is DeliveryKind.REMINDER]
+        assert sorted(reminded) == sorted([flow.room, flow.dave] * times)
+        last = flow.slack.messages(direct)[-1]
+        assert "still waits for an answer" in shown(last)
+        assert pressable(last) == [ids.APPROVE, ids.DENY]
+    await make.decide(work.number, True, people.dave)
+    await flow.quiet(work.number)
+    told = [*flow.slack.messages(direct), *flow.thread(flow.card())]
+    closed = [one for one in told if "was approved by dave" in shown(one)]
+    assert len(closed) == 6, "the question and two reminders, here and there"
+    assert [pressable(one) for one in told] == [[]] * len(told)
+
+
+async def test_who_was_joined_by_a_code_is_reminded_as_well(
+    flow: Flow, make: Factory, clock: Clock
+) -> None:
+    erin = flow.slack.user("erin")
+    gate = Ask(
+        key="gate",
+        kind=QuestionKind.APPROVAL,
+        text="Deploy?",
+        approvers=("erin",),
+        expires_in=360_000,
+    )
+    work = await make.asked(gate, notify=flow.notify)
+    await flow.quiet(work.number)
+    assert "For erin" in shown(flow.thread(flow.card())[0])
+    async with flow.rt.db.connection() as conn:
+        await store.offer(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        assert await store.link(conn, "hash", "erin", "cli:erin")
+    await clock.forward(51 * 3600)
+    await flow.rt.sweeps.names["remind"](Term())
+    await flow.quiet(work.number)
+    assert f"For <@{erin}>" in shown(flow.thread(flow.card())[-1])
+    (copy,) = flow.slack.messages(flow.slack.direct(erin))
+    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+
+
+async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
+    eve = flow.slack.user("eve", team="T0ELSEWHERE")
+    said = message(DeliveryKind.NOTICE, f"{eve}@T0ELSEWHERE", payload={"text": "hello"})
+    assert isinstance(await flow.channel.send(said), Receipt)
+    (word,) = flow.slack.messages(flow.slack.direct(eve))
+    assert "hello" in shown(word)
 
 
 async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(

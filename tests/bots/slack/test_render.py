@@ -184,6 +184,8 @@ def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     assert "For <@U0ANNA>, ben" in shown(made)
     assert shown(made).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
+    eve = person("eve", "U0EVE@T0ELSEWHERE")
+    assert "For <@U0EVE>" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(eve,)))
     odd = person("eve", "U1> <!here")
     assert "For eve" in shown(rendered(DeliveryKind.QUESTION, question=gate, asked=(odd,)))
 
@@ -203,11 +205,16 @@ def test_a_reminder_asks_again() -> None:
 
 @pytest.mark.parametrize("status", [one for one in QuestionStatus if one != "open"])
 def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: QuestionStatus) -> None:
-    how = {"outcome": str(status), "via": "person", "value": "red", "by": ["slack:U0ANNA", "ben"]}
+    how = {
+        "outcome": str(status),
+        "via": "person",
+        "value": "red",
+        "by": ["slack:U0ANNA@T9", "ben"],
+    }
     closed = question(status=status, resolution=how)
     made = rendered(DeliveryKind.SETTLE, question=closed, asked=(person("anna", "U0ANNA"),))
     assert pressable(made) == []
-    wanted = f"D-7/2 {settled(closed)}".replace("slack:U0ANNA", "<@U0ANNA>")
+    wanted = f"D-7/2 {settled(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
     assert wanted in shown(made)
     assert "Which one?" in shown(made)
 
@@ -250,6 +257,20 @@ def test_case_54_a_long_result_is_a_summary_and_a_file_and_no_fence_is_cut() -> 
             assert text.endswith("\n```")
             assert text.count("```") == 2
     assert "<https://e.org/1>" in shown(made)
+
+
+def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None:
+    result = {
+        "summary": "All is <well>",
+        "pr_url": "https://e.org/1",
+        "data": {"patch": "--- a/x"},
+        "report": "report.md",
+    }
+    made = rendered(DeliveryKind.RESULT, subject_result=result, subject_status=Status.COMPLETED)
+    _, *said = made["text"].split("\n")
+    assert said == ["All is &lt;well&gt;", "https://e.org/1"]
+    made = rendered(DeliveryKind.RESULT, subject_result={"data": {"a": 1}})
+    assert "{" not in made["text"]
 
 
 def test_times_are_in_the_zone_of_the_reader() -> None:

@@ -11,7 +11,7 @@ from slack_sdk.web.async_client import AsyncWebClient
 from draftsman_bots.slack.listeners.aside import Aside
 from draftsman_bots.slack.listeners.desk import Desk
 from draftsman_bots.slack.listeners.whisper import Place, Said, whisper
-from tests.support.slack import FakeSlack, error
+from tests.support.slack import FakeSlack, Fault, error
 from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Hook
 
 WORD = Said("already answered by @ben")
@@ -61,3 +61,33 @@ async def test_case_46_the_address_is_used_where_the_bot_may_not_post(
     assert texts(slack.ephemerals(room, anna)) == [WORD.text]
     assert hook.uses == 1
     assert slack.messages(slack.direct(anna)) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_BEFORE, Fault.SLOW(2), Fault.HTML_503])
+async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
+    slack: FakeSlack, anna: str, general: str, fault: Fault
+) -> None:
+    client = AsyncWebClient(slack.bot_token, slack.api_url, timeout=1, retry_handlers=[])
+    hook = Hook(anna, general, slack.world.now())
+    place = Place(anna, general, respond=slack.world.hook(hook))
+    slack.faults.next("chat.postEphemeral", fault)
+    await said(Whisperer(client), place)
+    assert hook.uses == 1
+    slack.faults.next("chat.postEphemeral", fault)
+    slack.faults.next("response_url", fault)
+    await said(Whisperer(client), place)
+    assert texts(slack.messages(slack.direct(anna))) == [WORD.text]
+
+
+async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
+    slack: FakeSlack,
+    client: AsyncWebClient,
+    anna: str,
+    general: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    slack.faults.next("*", Fault.DROP_BEFORE, times=3)
+    place = Place(anna, general, respond=slack.world.hook(Hook(anna, general, slack.world.now())))
+    await said(Whisperer(client), place)
+    assert "a private word was not said: ServerDisconnectedError" in caplog.text
+    assert slack.faults.left == 0

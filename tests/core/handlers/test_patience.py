@@ -24,7 +24,7 @@ from tests.core.loops.wire import Wire, wired
 from tests.factories import Factory
 from tests.support.people import People
 from tests.support.server import Server, make_home
-from tests.support.waits import background, until
+from tests.support.waits import until
 
 S = Status
 COMMIT = b"COMMIT\0"
@@ -300,20 +300,3 @@ async def test_another_error_passes_at_once() -> None:
 
     with pytest.raises(LeaseLost):
         await patiently("D-1", lost, PATIENT, lambda: False)
-
-
-async def test_a_cancellation_that_a_broken_connection_swallowed_is_raised() -> None:
-    entered = asyncio.Event()
-
-    async def breaks() -> None:
-        entered.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            raise DatabaseUnreachable from None
-
-    async with background(patiently("D-1", breaks, PATIENT, lambda: False)) as task:
-        await entered.wait()
-        task.cancel()
-        await asyncio.wait([task], timeout=10)
-        assert task.cancelled()

@@ -109,7 +109,7 @@ async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("targets", "says"),
     [
-        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log or"),
+        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log,"),
         (["webhook:gone"], "there is no webhook 'gone'; configured: ops"),
         (["none"], "'none' is no target"),
         ([7], "targets.0"),

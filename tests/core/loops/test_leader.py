@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
@@ -15,14 +16,14 @@ from draftsman import host
 from draftsman.domain.job import Job, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import Answered
-from draftsman.errors import DatabaseUnreachable, Failure
+from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
 from draftsman.loops.leader import Leader
 from draftsman.runtime import Runtime
 from draftsman.services.remind import Reminders
 from draftsman.services.sweep import Sweeps
-from draftsman.store.db import Connection
+from draftsman.store.db import Connection, translated
 from tests.core.loops.crews import (
     Said,
     ends,
@@ -375,10 +376,11 @@ class CutSweeps(Sweeps):
         if self.inside.is_set():
             return None
         self.inside.set()
-        try:
-            await asyncio.Event().wait()
-        except asyncio.CancelledError:
-            raise DatabaseUnreachable("the connection is gone") from None
+        with translated():
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise psycopg.OperationalError("the connection is gone") from None
         return None
 
 

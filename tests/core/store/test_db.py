@@ -17,10 +17,10 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.settings import DatabaseSettings
-from draftsman.store.db import RETRIES, Connection, Database, again, meaning
+from draftsman.store.db import RETRIES, Connection, Database, again, meaning, translated
 from tests.factories import Factory
 from tests.support.statements import rows, run, value
-from tests.support.waits import wait_blocked
+from tests.support.waits import background, wait_blocked
 
 FAST = DatabaseSettings(connect_timeout=2)
 
@@ -70,6 +70,50 @@ async def test_a_connection_that_was_cut_is_replaced(db: Database, conn: Connect
     async with db.connection() as other:
         assert await value(other, "SELECT 1") == 1
         assert other.info.backend_pid != pid
+
+
+@pytest.mark.parametrize("turns", range(6))
+async def test_a_cancellation_that_comes_together_with_a_connection_is_kept(
+    database_url: str, turns: int
+) -> None:
+    db = Database(database_url, DatabaseSettings(pool_size=1))
+    await db.open()
+
+    async def ask() -> None:
+        async with db.connection():
+            pass
+
+    last = db.connection()
+    await last.__aenter__()
+    async with background(ask()) as asking:
+        for _ in range(20):
+            await asyncio.sleep(0)  # it waits now: there is one connection, and we have it
+        async with background(last.__aexit__(None, None, None)) as leaving:
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            told = asking.cancel()
+            await asyncio.wait([asking])
+            await leaving
+            assert asking.cancelled() is told
+    await db.close()
+
+
+async def test_a_cancellation_during_which_the_connection_breaks_is_no_outage() -> None:
+    entered = asyncio.Event()
+
+    async def breaks() -> None:
+        with translated():
+            entered.set()
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                raise psycopg.OperationalError("the connection is gone") from None
+
+    async with background(breaks()) as task:
+        await entered.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        assert task.cancelled()
 
 
 async def test_after_an_outage_nobody_waits_for_each_connection_that_was_cut(

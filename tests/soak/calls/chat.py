@@ -11,7 +11,9 @@ from tests.soak.calls.call import MIDDLE, NEWEST, Call
 CALLS: Final[dict[str, Call]] = {
     "threads.slack: known": Call(lambda conn: threads.slack(conn, "C1", "1.1")),
     "threads.slack: of nobody": Call(lambda conn: threads.slack(conn, "C1", "1700000000.1")),
+    "threads.on_its_way": Call(lambda conn: threads.on_its_way(conn, ["C1"], "1700000000.1")),
     "threads.asked_in": Call(lambda conn: threads.asked_in(conn, "C1", 600)),
+    "threads.waiting": Call(threads.waiting),
     "threads.remark: none": Call(
         lambda conn: threads.remark(conn, NEWEST, 1, "slack:msg:1", "answer_edited", "soak", {})
     ),

@@ -64,6 +64,11 @@ async def _revive(conn: Connection) -> object:
     return await deliveries.redeliver(conn, await _dead(conn), "soak")
 
 
+async def _let_go(conn: Connection) -> None:
+    await deliveries.pause(conn, "slack", 60.0, "token_revoked")
+    await deliveries.let_go(conn, ChannelName.SLACK)
+
+
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
 CALLS: Final[dict[str, Call]] = {
     "deliveries.lock_jobs": ADD,
@@ -92,6 +97,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.take": Call(lambda conn: deliveries.take(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
+    "deliveries.let_go": Call(_let_go, 600),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),

@@ -27,6 +27,7 @@ CALLS: Final[dict[str, Call]] = {
     "operate.lock: live": Call(lambda conn: operate.lock(conn, NEWEST)),
     "operate.lock: of the past": Call(lambda conn: operate.lock(conn, MIDDLE)),
     "operate.lock: missing": Call(lambda conn: operate.lock(conn, MISSING)),
+    "operate.refuse": Call(lambda conn: operate.refuse(conn, MIDDLE, "soak", {"event": "one"})),
     "operate.request_cancel": Call(
         lambda conn: operate.request_cancel(conn, RUNNING[0].job, "soak", "no")
     ),

@@ -152,6 +152,7 @@ class Api:
 
     def _record(self, name: str, args: Args, outcome: str, answer: web.Response) -> web.Response:
         self._world.calls.append(Call(name, dict(args), outcome))
+        self._world.called.set()
         return answer
 
 

@@ -24,6 +24,8 @@ def put(world: World, channel: Channel, message: Json, thread: str | None = None
     if parent is not None:
         parent = channel.messages.get(str(parent.get("thread_ts")), parent)
         made["thread_ts"] = parent["ts"]
+        if parent.get("user"):
+            made["parent_user_id"] = parent["user"]
         _count(parent, made)
     channel.messages[made["ts"]] = made
     return made

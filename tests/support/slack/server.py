@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from aiohttp import web
 
+from tests.support import waits
 from tests.support.slack.api import Api
 from tests.support.slack.courier import Courier
 from tests.support.slack.deeds import Deeds
@@ -14,6 +17,8 @@ from tests.support.slack.faults import Faults
 from tests.support.slack.post import in_channel, in_thread
 from tests.support.slack.sockets import Sockets
 from tests.support.slack.world import Call, Json, World
+
+T = TypeVar("T")
 
 
 class FakeSlack(Deeds):
@@ -171,6 +176,21 @@ class FakeSlack(Deeds):
         """Return a person's home tab."""
         found = self.world.homes.get(user)
         return found.said if found else None
+
+    async def heard(self) -> None:
+        """Return at the next call of the app."""
+        self.world.called.clear()
+        await self.world.called.wait()
+
+    async def until(self, look: Callable[[], T], what: str) -> T:
+        """Return what `look` finds, once it finds something; it looks after every call."""
+        try:
+            async with asyncio.timeout(waits.DEADLINE):
+                while not (found := look()):
+                    await self.heard()
+        except TimeoutError:
+            raise AssertionError(f"{what}: not within {waits.DEADLINE:.0f} s") from None
+        return found
 
     def later(self, seconds: float) -> None:
         """Let time pass here: triggers and response_urls grow old."""

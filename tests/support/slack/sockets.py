@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from aiohttp import WSMsgType, web
 
+from tests.support import waits
 from tests.support.slack.world import Json, World
-from tests.support.waits import DEADLINE
 
 SOCKETS_MOST: Final = 10
 LIFE: Final = 18_060
@@ -56,7 +56,7 @@ class Sockets:
 
     async def wait(self, count: int = 1, opened: int = 0) -> None:
         """Return once exactly so many are open, and at least so many were in all."""
-        async with asyncio.timeout(DEADLINE):
+        async with asyncio.timeout(waits.DEADLINE):
             while self.count != count or self.opened < opened:
                 self._changed.clear()
                 await self._changed.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections import defaultdict
@@ -122,6 +123,8 @@ class World:
     tickets: set[str] = field(default_factory=set)
     """Addresses of sockets that nobody used so far."""
     calls: list[Call] = field(default_factory=list)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+    """Rings at every call that was answered."""
     _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
     _last: int = 0
 

@@ -121,7 +121,8 @@ class Demo:
         with contextlib.suppress(ProcessLookupError):
             self._worker.send_signal(signal.SIGTERM)
         try:
-            await asyncio.wait_for(self._worker.wait(), 30)
+            async with asyncio.timeout(30):
+                await self._worker.wait()
         except TimeoutError:
             self._worker.kill()
             await self._worker.wait()

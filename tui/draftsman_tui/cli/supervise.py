@@ -61,7 +61,8 @@ class Child:
                 "the %s ended with %s after %.0f s; again in %s s", self._name, code, lived, delay
             )
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), delay)
+                async with asyncio.timeout(delay):
+                    await self._stop.wait()
             if self._stop.is_set():
                 return 0
 

@@ -5,19 +5,18 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import DraftsmanError, NotFound
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted
 from draftsman_bots.slack import asking, forms, ids, inbound
 from draftsman_bots.slack.blocks import SELECT_MOST
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import answers, home, wishes
-from draftsman_bots.slack.listeners.people import admit, admit_known
+from draftsman_bots.slack.listeners.people import admit, admit_known, somebody
 from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
 from draftsman_bots.slack.listeners.windows import show
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman.domain.actor import Actor
     from draftsman.domain.answer import Response
     from draftsman_bots.slack.inbound import Press
     from draftsman_bots.slack.listeners.desk import Desk
@@ -97,26 +96,21 @@ async def _route(desk: Desk, press: Press, place: Place) -> Said | None:
 
 
 async def _choose(desk: Desk, press: Press) -> Said | None:
-    actor = await admit(desk, press.who)
     named = _named(press)
     question = await desk.rt.questions.get(named.job, named.question)
     value = answers.chosen(question, named.choice)
     if value is None:
         raise NotFound(f"{question.name} has no such choice")
-    given = answers.response(press.key, text=value)
-    return await _hand_in(desk, press, actor, named, given)
+    return await _hand_in(desk, press, named, answers.response(press.key, text=value))
 
 
 async def _approve(desk: Desk, press: Press) -> Said | None:
-    actor = await admit(desk, press.who)
     given = answers.response(press.key, decision=True)
-    return await _hand_in(desk, press, actor, _named(press), given)
+    return await _hand_in(desk, press, _named(press), given)
 
 
-async def _hand_in(
-    desk: Desk, press: Press, actor: Actor, named: AnswerValue, given: Response
-) -> Said | None:
-    verdict = await answers.hand_in(desk, actor, named.job, named.question, given)
+async def _hand_in(desk: Desk, press: Press, named: AnswerValue, given: Response) -> Said | None:
+    verdict = await answers.hand_in_of(desk, press.who, named.job, named.question, given)
     if not press.channel:
         home.publish(desk, press.who)
     return answers.worded(verdict) if answers.is_news(verdict) else None
@@ -127,19 +121,25 @@ def _open(desk: Desk, press: Press, place: Place, kind: str) -> None:
     if kind == ids.DENY:
         view = forms.denial(named.job, named.question)
     else:
-        text = desk.aside.kept((press.who.id, named.job, named.question))
+        text = desk.aside.kept((press.who.account(*desk.own), named.job, named.question))
         view = forms.free_text(named.job, named.question, text)
     show(desk, place, press.trigger, view)
 
 
 async def _operate(desk: Desk, press: Press, kind: str) -> Said:
-    actor = await admit_known(desk, press.who)
     job = ids.parse_job(press.value)
     if job is None:
         raise NotFound("there is no such job")
-    if kind == ids.CANCEL:
-        return await wishes.cancel(desk, actor, job)
-    return await wishes.retry(desk, actor, job)
+    what, work = ("cancel", wishes.cancel) if kind == ids.CANCEL else ("retry", wishes.retry)
+    try:
+        said = await work(desk, await admit_known(desk, press.who), job)
+    except NotPermitted as error:
+        one = somebody(desk, press.who)
+        await desk.rt.operate.refuse(job, what, press.key, one, str(error))
+        raise
+    if not press.channel:
+        home.publish(desk, press.who)
+    return said
 
 
 def _named(press: Press) -> AnswerValue:

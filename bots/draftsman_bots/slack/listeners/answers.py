@@ -8,12 +8,14 @@ from pydantic import ValidationError
 
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.question import Question
-from draftsman.errors import UsageError
+from draftsman.errors import NotPermitted, UsageError
+from draftsman_bots.slack.listeners.people import admit, somebody
 from draftsman_bots.slack.listeners.whisper import Said
 from draftsman_bots.slack.text import escaped
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
+    from draftsman_bots.slack.inbound import Who
     from draftsman_bots.slack.listeners.desk import Desk
 
 
@@ -25,6 +27,21 @@ def response(key: str, **fields: Any) -> Response:
         first = error.errors()[0]
         name = ".".join(str(part) for part in first["loc"]) or "answer"
         raise UsageError(f"the {name} cannot be taken: {first['msg']}") from None
+
+
+async def hand_in_of(desk: Desk, who: Who, job: int, question: int, given: Response) -> Verdict:
+    """Hand in the response of whoever pressed something.
+
+    Of people who are turned away it is kept as refused, as core keeps those of people who may not.
+    Raises NotPermitted, NotFound, UsageError.
+    """
+    try:
+        actor = await admit(desk, who)
+    except NotPermitted as error:
+        one = somebody(desk, who)
+        await desk.rt.questions.refuse(job, question, given, one, str(error))
+        raise
+    return await hand_in(desk, actor, job, question, given)
 
 
 async def hand_in(desk: Desk, actor: Actor, job: int, question: int, given: Response) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners.aside import Aside
 
 if TYPE_CHECKING:
@@ -21,5 +22,14 @@ class Desk:
     rt: Runtime
     settings: SlackSettings
     client: AsyncWebClient
+    identity: Identity = field(default_factory=Identity)
+    """Whose the bot is, once Slack has said it."""
     aside: Aside = field(default_factory=Aside)
     """What is done beside; whoever stops gives it a little time: `aside.close()`."""
+
+    @property
+    def own(self) -> tuple[str | None, str | None]:
+        """The workspace whose people are at home here, and its organisation; None: not known."""
+        if self.identity.team is None:
+            return self.settings.team, None
+        return self.settings.team or self.identity.team, self.identity.enterprise or ""

@@ -1,10 +1,13 @@
-"""The App Home: what waits for the person who looks at it."""
+"""The App Home: what waits for the person who looks at it, and what they asked for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.policy import Verb
+from draftsman.errors import NotPermitted
 from draftsman_bots.slack import forms, inbound
+from draftsman_bots.slack.forms import Mine
 from draftsman_bots.slack.listeners.people import admit, may_answer
 
 if TYPE_CHECKING:
@@ -38,8 +41,10 @@ def publish(desk: Desk, who: Who) -> None:
 
 async def _publish(desk: Desk, who: Who) -> None:
     actor = await admit(desk, who)
-    asked = [] if actor.person is None else await _asked(desk, actor)
-    view = forms.home(asked, actor.person is not None, desk.settings.command)
+    command = desk.settings.command
+    view = forms.home_of_nobody(command)
+    if actor.person is not None:
+        view = forms.home(await _asked(desk, actor), await _jobs(desk, actor), command)
     await desk.client.views_publish(user_id=who.id, view=view)
 
 
@@ -47,3 +52,19 @@ async def _asked(desk: Desk, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
     found = await desk.rt.questions.open(limit=LOOKED_AT)
     return [question for question in found if await may_answer(desk, actor, question)]
+
+
+async def _jobs(desk: Desk, actor: Actor) -> Mine:
+    """Return the newest jobs that this person asked for, wherever, and what they may do to them."""
+    page = await desk.rt.inspect.page(invoker=actor.voter, limit=forms.HOME_JOBS + 1)
+    allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _may(desk, actor, verb)]
+    return Mine(page.jobs, frozenset(allowed), page.looked_to is not None)
+
+
+def _may(desk: Desk, actor: Actor, verb: Verb) -> bool:
+    """Return whether this person may do that to what they asked for."""
+    try:
+        desk.rt.policy.check(actor, verb, invoker=actor.voter)
+    except NotPermitted:
+        return False
+    return True

@@ -48,8 +48,30 @@ async def hear(desk: Desk, body: dict[str, Any], bot: str) -> None:
         if comes_again(error):
             raise
         said = refusal(error)
-    if said is not None and desk.aside.first((found.key, found.text)):
-        whisper(desk, Place(found.who.id, found.channel, found.thread), said)
+    _tell(desk, found, said)
+
+
+async def missed(desk: Desk, body: dict[str, Any], bot: str, *, tells: bool) -> None:
+    """Take a reply that no event brought as an answer; a command is not done so late.
+
+    `tells`: its writer is told why it does not count. Raises what may fare better later.
+    """
+    found = inbound.message(body, bot)
+    if found is None or not found.thread or _is_for_the_bot(found, grammar.parse(found.text)):
+        return
+    try:
+        said = await replies.reply(desk, found)
+    except DraftsmanError as error:
+        if comes_again(error):
+            raise
+        said = refusal(error)
+    if tells and said is not replies.NOT_ABOUT_US:
+        _tell(desk, found, said)
+
+
+def _tell(desk: Desk, message: Message, said: Said | None) -> None:
+    if said is not None and desk.aside.first((message.key, message.text)):
+        whisper(desk, Place(message.who.id, message.channel, message.thread), said)
 
 
 async def _route(desk: Desk, message: Message) -> Said | None:
@@ -79,7 +101,7 @@ async def _route(desk: Desk, message: Message) -> Said | None:
     asked = Asked(message.key, place(message.channel, message.thread or message.ts, message.who.id))
     said = await take(desk, message.who, message.channel, asked, message.text)
     # A job says itself, in the thread, that it is there.
-    return None if isinstance(read, Request) and said and said.text.startswith("D-") else said
+    return said if said is None or said.news else None
 
 
 def _is_for_the_bot(message: Message, read: Request | Wish | Unclear) -> bool:

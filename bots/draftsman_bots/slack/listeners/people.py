@@ -30,7 +30,7 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     With a channel it raises NotHere where requests do not count; a private conversation is no
     channel.
     """
-    if not desk.settings.strangers and who.is_stranger(desk.settings.team):
+    if not desk.settings.strangers and who.is_stranger(*desk.own):
         raise NotPermitted(
             "you are of another workspace, whose people may not use draftsman; who may: those of"
             " this one"
@@ -38,10 +38,15 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     allowed = desk.settings.channels
     if allowed and channel and not channel.startswith("D") and channel not in allowed:
         raise NotHere(allowed)
-    actor = await desk.rt.people.actor(Actor(Source.SLACK, who.id, who.name or who.id))
+    actor = await desk.rt.people.actor(somebody(desk, who))
     if actor.person is not None and not who.name:
         actor = replace(actor, display_name=actor.person)
     return actor
+
+
+def somebody(desk: Desk, who: Who) -> Actor:
+    """Return who came, whoever that is."""
+    return Actor(Source.SLACK, who.account(*desk.own), who.name or who.id)
 
 
 async def may_answer(desk: Desk, actor: Actor, question: Question) -> bool:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import NotPermitted
+from draftsman.errors import LostRace, NotPermitted
 from draftsman_bots.slack.blocks import actions, button, section
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.inbound import Change
@@ -25,14 +25,19 @@ NOT_ABOUT_US: Final = Said("")
 """The thread is about no job."""
 LATELY: Final = 600.0
 """Seconds in which a message beside the thread may be meant for a question."""
+_TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
 _APPROVE: Final = re.compile(r"\s*approve\s*", re.IGNORECASE)
 _DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 async def reply(desk: Desk, message: Message) -> Said | None:
-    """Take a reply as an answer to what its thread asks; return what its writer is told."""
+    """Take a reply as an answer to what its thread asks; return what its writer is told.
+
+    Raises LostRace while it is not known what the thread is about.
+    """
     asked = await _asked(desk, message)
     if asked is None:
+        await _check_posted(desk, message)
         return NOT_ABOUT_US
     waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
     if not waiting:
@@ -103,6 +108,8 @@ async def hint(desk: Desk, message: Message) -> Said | None:
 
 async def _asked(desk: Desk, message: Message) -> list[Question] | None:
     """Return the questions that a thread is about, None where it is about no job."""
+    if not _TS.fullmatch(message.thread):
+        return None
     topics = await desk.rt.threads.slack(message.channel, message.thread)
     if not topics:
         return None
@@ -111,6 +118,18 @@ async def _asked(desk: Desk, message: Message) -> list[Question] | None:
         asked, _ = await desk.rt.questions.of_job(topic.job)
         found += [one for one in asked if topic.question in (None, one.ordinal)]
     return found
+
+
+async def _check_posted(desk: Desk, message: Message) -> None:
+    """Raise LostRace where the thread may be that of a message of ours not written down yet.
+
+    Slack delivers the reply again; by then it is known what it is about.
+    """
+    if message.parent not in ("", desk.identity.bot_user) or not _TS.fullmatch(message.thread):
+        return
+    places = [message.channel, message.who.id] if message.private else [message.channel]
+    if await desk.rt.threads.on_its_way(places, message.thread):
+        raise LostRace("the message that this replies to is just being posted")
 
 
 async def _late(desk: Desk, message: Message, asked: list[Question]) -> Said | None:

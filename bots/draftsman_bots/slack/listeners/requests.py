@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.target import parse
-from draftsman.errors import IdempotencyConflict, UsageError
-from draftsman.services.intake import Submitted, invocation
+from draftsman.errors import DraftsmanError, IdempotencyConflict, UsageError
+from draftsman.services.intake import Alike, Submitted, invocation
 from draftsman_bots.slack.text import clamped
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 TITLE: Final = 120
 """Characters of a title, counted as people see them; the text is kept whole."""
+REPEATED: Final = 60.0
+"""Seconds in which the same words may have been typed again by mistake."""
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
@@ -61,6 +64,21 @@ async def submit(desk: Desk, actor: Actor, asked: Asked, request: Request) -> Su
     try:
         return await desk.rt.intake.submit(made, actor)
     except IdempotencyConflict:
+        return None
+
+
+async def alike(desk: Desk, made: Submitted, asked: Asked) -> Alike | None:
+    """Return a job that the same person asked for here in the same words a moment ago.
+
+    The job is there by now: whatever happens to this look, nobody may be told that it is not.
+    """
+    try:
+        return await desk.rt.intake.alike(made.number, parse(asked.target), REPEATED)
+    except DraftsmanError:
+        return None
+    except asyncio.CancelledError:  # of a bot that gives up waiting: it says what was done
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
         return None
 
 

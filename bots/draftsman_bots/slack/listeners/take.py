@@ -38,7 +38,7 @@ async def take(desk: Desk, who: Who, channel: str, asked: Asked, text: str) -> S
     match grammar.parse(text):
         case Request() as request:
             actor = await admit_known(desk, who, channel)
-            return _made(await requests.submit(desk, actor, asked, request))
+            return await _made(desk, await requests.submit(desk, actor, asked, request), asked)
         case Wish("help"):
             await admit(desk, who)
             return usage(desk)
@@ -54,11 +54,19 @@ async def take(desk: Desk, who: Who, channel: str, asked: Asked, text: str) -> S
             assert_never(unknown)
 
 
-def _made(made: Submitted | None) -> Said | None:
+async def _made(desk: Desk, made: Submitted | None, asked: Asked) -> Said | None:
     """Say what a request became; one that came before was told then."""
     if made is None or made.how == "deduplicated":
         return None
-    return Said(f"{made.name} is {escape(str(made.status))}: it tells how it goes.")
+    said = f"{made.name} is {escape(str(made.status))}: it tells how it goes."
+    other = await requests.alike(desk, made, asked) if made.how == "created" else None
+    if other is None:
+        return Said(said, news=False)
+    state = str(other.status).replace("_", " ")
+    return Said(
+        f"{said}\nThe same was asked {other.ago:.0f} s ago as D-{other.number} ({escape(state)});"
+        f" if one is enough, cancel the other: `{desk.settings.command} cancel {made.name}`"
+    )
 
 
 async def _link(desk: Desk, who: Who) -> Said:

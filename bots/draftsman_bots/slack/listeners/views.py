@@ -9,7 +9,7 @@ from draftsman.errors import DraftsmanError
 from draftsman_bots.slack import forms, ids, inbound
 from draftsman_bots.slack.grammar import MODES, Request
 from draftsman_bots.slack.listeners import answers, requests
-from draftsman_bots.slack.listeners.people import admit, admit_known
+from draftsman_bots.slack.listeners.people import admit_known
 from draftsman_bots.slack.listeners.requests import Asked
 from draftsman_bots.slack.listeners.whisper import comes_again
 
@@ -89,9 +89,8 @@ async def _hand_in(desk: Desk, view: Submission, block: str, **given: Any) -> di
     named = ids.parse_answer(view.metadata)
     if named is None:
         return {block: "this question is no longer active"}
-    actor = await admit(desk, view.who)
     response = answers.response(view.key, **given)
-    verdict = await answers.hand_in(desk, actor, named.job, named.question, response)
+    verdict = await answers.hand_in_of(desk, view.who, named.job, named.question, response)
     if not verdict.accepted:
         return {block: verdict.reason or "it did not count"}
     return {}

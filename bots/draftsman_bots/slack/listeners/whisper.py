@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.listeners.people import NotHere
 from draftsman_bots.slack.text import escaped
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.blocks import Block
     from draftsman_bots.slack.listeners.desk import Desk
+
+_log: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +38,8 @@ class Said:
 
     text: str
     blocks: list[Block] | None = None
+    news: bool = True
+    """Whether it says what the person sees nowhere else."""
 
 
 def comes_again(error: DraftsmanError) -> bool:
@@ -54,37 +61,58 @@ def whisper(desk: Desk, place: Place, said: Said) -> None:
 
 
 async def _whisper(desk: Desk, place: Place, said: Said) -> None:
-    if place.channel and not place.channel.startswith("D"):
-        try:
-            await desk.client.chat_postEphemeral(
-                channel=place.channel,
-                user=place.user,
-                thread_ts=place.thread or None,
-                **_content(said),
-            )
-        except SlackApiError:
-            if await _respond(place, said):
-                return
-        else:
+    """Try each way until one may have worked; a word that found none is a line of the log."""
+    direct = not place.channel or place.channel.startswith("D")
+    ways = [_directly] if direct else [_among_others, _by_address, _directly]
+    why = ""
+    for way in ways:
+        why = await _try(way(desk, place, said))
+        if not why:
             return
+    _log.warning("a private word was not said: %s", why)
+
+
+async def _try(call: Awaitable[str]) -> str:
+    """Return why it was not said; "" if it was."""
+    try:
+        return await call
+    except SlackApiError as error:
+        return error_code(error)
+    except NETWORK as error:
+        return type(error).__name__
+
+
+async def _among_others(desk: Desk, place: Place, said: Said) -> str:
+    await desk.client.chat_postEphemeral(
+        channel=place.channel,
+        user=place.user,
+        thread_ts=place.thread or None,
+        **_content(said),
+    )
+    return ""
+
+
+async def _directly(desk: Desk, place: Place, said: Said) -> str:
+    here = place.channel.startswith("D")
     await desk.client.chat_postMessage(
-        channel=place.channel if place.channel.startswith("D") else place.user,
-        thread_ts=(place.thread or None) if place.channel.startswith("D") else None,
+        channel=place.channel if here else place.user,
+        thread_ts=(place.thread or None) if here else None,
         unfurl_links=False,
         unfurl_media=False,
         **_content(said),
     )
+    return ""
 
 
-async def _respond(place: Place, said: Said) -> bool:
-    """Try the payload's address, which is good for five words in half an hour."""
+async def _by_address(desk: Desk, place: Place, said: Said) -> str:
+    """Say it by the payload's address, which is good for five words in half an hour."""
     if not place.respond:
-        return False
-    client = AsyncWebhookClient(place.respond, retry_handlers=[])
+        return "no address"
+    client = AsyncWebhookClient(place.respond, retry_handlers=[], timeout=desk.client.timeout)
     response = await client.send(
         text=said.text, blocks=said.blocks, response_type="ephemeral", replace_original=False
     )
-    return response.status_code == 200
+    return "" if response.status_code == 200 else f"HTTP {response.status_code}"
 
 
 def _content(said: Said) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from slack_sdk.errors import SlackApiError
 
+from draftsman_bots.slack.identity import NETWORK
 from draftsman_bots.slack.listeners.whisper import Place, Said, whisper
 
 if TYPE_CHECKING:
@@ -21,5 +22,5 @@ def show(desk: Desk, place: Place, trigger: str, view: View) -> None:
 async def _show(desk: Desk, place: Place, trigger: str, view: View) -> None:
     try:
         await desk.client.views_open(trigger_id=trigger, view=view)
-    except SlackApiError:
+    except (SlackApiError, *NETWORK):
         whisper(desk, place, Said("That took too long for Slack: press again."))

@@ -252,10 +252,16 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
+-- Who cannot see a question, or a reminder of it, where it was said gets a copy of it. One that was
+-- said instead of another has a key of its own.
 -- name: copy_to
-INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, dedupe_key)
+INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, payload,
+       dedupe_key)
 SELECT d.job, d.question, d.channel, p.target,
-       'D-' || d.job || ' ' || d.channel || ':' || p.target, 'question', 'question:' || d.question
+       'D-' || d.job || ' ' || d.channel || ':' || p.target, d.kind, d.payload,
+       CASE d.kind WHEN 'reminder'
+       THEN 'reminder:' || d.question || ':' || coalesce(d.payload ->> 'reminder', '')
+       ELSE 'question:' || d.question END
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q
     ON q.job = d.job AND q.ordinal = d.question AND q.status = 'open'
@@ -298,6 +304,17 @@ VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reas
     ON CONFLICT (bucket) DO UPDATE
        SET paused_until = greatest(l.paused_until, excluded.paused_until),
            reason = excluded.reason
+
+-- What was tried while the channel was paused waits for as long; what another has in its hands is its.
+-- name: let_go
+WITH opened AS (
+    UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
+     WHERE bucket = %(bucket)s AND paused_until > draftsman.now()
+    RETURNING bucket
+)
+UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
+ WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
+   AND status IN ('pending', 'unknown') AND EXISTS (SELECT FROM opened)
 
 -- name: page
 SELECT p.*

@@ -40,6 +40,7 @@ SELECT p.*
           AND (%(agent)s::text IS NULL OR agent = %(agent)s)
           AND (%(repo)s::text IS NULL
                OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+          AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
           AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
           AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
         ORDER BY status DESC, number DESC

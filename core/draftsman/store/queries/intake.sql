@@ -62,3 +62,21 @@ SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
           AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')
         ORDER BY same_key DESC
         LIMIT 1) j
+
+-- Another job that the same person asked for in the same words, told at the same place, less than so
+-- many seconds before this one or meanwhile. Whoever commits second sees the other; both bounds keep
+-- it to jobs that are near.
+-- name: alike
+SELECT o.number, o.status,
+       greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS ago
+  FROM draftsman.jobs j
+  JOIN draftsman.jobs o
+    ON o.number > j.number - %(near)s AND o.number < j.number + %(near)s AND o.number <> j.number
+   AND o.type = j.type AND o.invoker_id = j.invoker_id AND o.request_digest = j.request_digest
+   AND o.status <> 'canceled' AND o.retry_of IS NULL
+   AND o.created_at > j.created_at - make_interval(secs => %(seconds)s)
+ WHERE j.number = %(job)s
+   AND EXISTS (SELECT FROM draftsman.job_targets t
+                WHERE t.job = o.number AND t.channel = %(channel)s AND t.target = %(target)s)
+ ORDER BY o.number DESC
+ LIMIT 1

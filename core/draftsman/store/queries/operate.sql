@@ -113,3 +113,11 @@ SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
    AND q.status = 'expired'
  ORDER BY a.id DESC
  LIMIT 1
+
+-- Once for what the channel calls it; the job's lock is held.
+-- name: refuse
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+SELECT %(job)s, 'action_refused', %(by)s, %(detail)s::jsonb
+ WHERE NOT EXISTS (SELECT FROM draftsman.job_events
+                    WHERE job = %(job)s AND kind = 'action_refused'
+                      AND payload @> jsonb_build_object('event', %(detail)s::jsonb -> 'event'))

@@ -15,6 +15,21 @@ SELECT job, max(question) AS question
  ORDER BY job DESC
  LIMIT %(limit)s
 
+-- Whether a message that a thread may hang under is on its way to one of these conversations: it was
+-- posted, perhaps, and nobody has written down where. What belongs under a card begins no thread.
+-- Clocks may differ by five minutes.
+-- name: on_its_way
+SELECT EXISTS (
+       SELECT FROM draftsman.deliveries d
+        WHERE d.channel = 'slack' AND d.target = ANY (%(targets)s::text[])
+          AND d.next_attempt_at IS NOT NULL AND d.status IN ('sending', 'unknown')
+          AND d.thread IS NULL AND d.kind NOT IN ('settle', 'file')
+          AND d.created_at < to_timestamp(%(thread)s::float8) + interval '5 minutes'
+          AND (d.kind = 'status' OR NOT EXISTS (
+              SELECT FROM draftsman.deliveries r
+               WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
+                 AND r.status = 'sent')))
+
 -- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
 -- name: asked_in
 SELECT q.job, q.ordinal
@@ -27,6 +42,18 @@ SELECT q.job, q.ordinal
    AND EXISTS (SELECT FROM draftsman.job_targets t
                 WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s)
  ORDER BY q.job DESC
+
+-- Open questions of the newest jobs that wait, and what their messages are called.
+-- name: waiting
+SELECT q.job, d.question, d.external_ref AS ref
+  FROM (SELECT job, ordinal
+          FROM draftsman.job_questions
+         WHERE status = 'open'
+         ORDER BY job DESC
+         LIMIT %(limit)s) q
+  JOIN draftsman.deliveries d ON d.job = q.job AND d.question = q.ordinal
+ WHERE d.channel = 'slack' AND d.kind = 'question' AND d.status = 'sent'
+ ORDER BY q.job DESC, d.seq
 
 -- The job's lock is held. Once for what the channel calls it.
 -- name: remark

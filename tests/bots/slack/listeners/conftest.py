@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
 from draftsman.domain.question import Ask, Question, QuestionStatus
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings, SlackSettings
@@ -53,6 +55,21 @@ class Bench:
         """Change what is configured of Slack."""
         settings = self.desk.settings.model_copy(update=changes)
         object.__setattr__(self.desk, "settings", settings)
+
+    def stranger(self, id: str) -> str:
+        """Let somebody of another workspace join the channel; return their id."""
+        self.slack.user(id.removeprefix("U").lower(), id=id, team="T0ELSEWHERE")
+        self.slack.world.channels[self.general].members.add(id)
+        return id
+
+    async def linked(self, name: str) -> str:
+        """Let somebody join the workspace, and their account with a code; return its id."""
+        user = self.slack.user(name)
+        self.slack.world.channels[self.general].members.add(user)
+        ack = await self.slack.command(user, self.general, "link")
+        code = ack.body["text"].split("people link ")[1].split("`")[0]
+        await self.rt.people.link(code, Actor(Source.CLI, name, name.title()))
+        return user
 
     async def jobs(self) -> list[str]:
         """Return what every job was asked, the first one first."""
@@ -124,8 +141,8 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
         given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
         settings = SlackSettings.model_validate(given)
-        desk = Desk(rt, settings, client)
         identity = Identity()
+        desk = Desk(rt, settings, client, identity)
         found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
         identity.learn(found)
         courier.bot = Bot(build(client, identity, partial(register, desk=desk)), Health())

@@ -8,12 +8,12 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
 from draftsman.domain.question import Ask
-from draftsman_bots.slack import ids
+from draftsman_bots.slack import forms, ids
 from draftsman_bots.slack.blocks import actions, button
 from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, Bench
 from tests.factories import GATE, Factory
 from tests.support.people import People
-from tests.support.slack import error
+from tests.support.slack import Fault, error
 
 MANY = Ask(key="many", text="Which?", choices=tuple(f"choice {n}" for n in range(1, 251)))
 LONG = Ask.model_validate({
@@ -107,17 +107,63 @@ async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) 
 
 async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
     question, _, ts = await bench.shown(GATE)
-    eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
-    bench.slack.world.channels[bench.general].members.add(eve)
+    eve = bench.stranger("UEVE")
     for user in (MALLORY, ANNA, eve):
-        await bench.slack.press(user, bench.general, ts, ids.APPROVE)
+        await bench.slack.press(user, bench.general, ts, ids.APPROVE, copies=2)
     assert "needs the role approver); who may: carol, dave" in (await bench.whispered(MALLORY))[0]
     assert "needs the role approver); who may: carol, dave" in (await bench.whispered(ANNA))[0]
     assert "another workspace" in (await bench.whispered(eve))[0]
     assert await bench.is_open(question)
-    assert len(await bench.trail(question, "answer_refused")) == 2
+    _, kept = await bench.rt.questions.of_job(question.job)
+    assert [(one.responder_id, one.accepted) for one in kept] == [
+        (MALLORY, False), (ANNA, False), ("UEVE@T0ELSEWHERE", False),
+    ]  # fmt: skip
+    noted = await bench.trail(question, "answer_refused")
+    assert [one["voter"] for one in noted] == [
+        f"slack:{MALLORY}", "anna", "slack:UEVE@T0ELSEWHERE",
+    ]  # fmt: skip
+    assert "another workspace" in noted[2]["reason"]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     assert await bench.answer(question) == ("approved", ("carol",))
+
+
+async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(bench: Bench) -> None:
+    question, _, ts = await bench.shown()
+    gate, _, its = await bench.shown(GATE)
+    eve = bench.stranger("UEVE")
+    await bench.slack.press(eve, bench.general, ts, "blue")
+    await bench.slack.press(eve, bench.general, its, ids.DENY)
+    await bench.desk.aside.idle()
+    (view,) = bench.slack.views(eve)
+    await bench.slack.submit(eve, view["id"], {forms.REASON: "mine"})
+    for one, payload in (
+        (question, {"text": "blue"}),
+        (gate, {"decision": False, "reason": "mine"}),
+    ):
+        _, (kept,) = await bench.rt.questions.of_job(one.job)
+        assert (kept.accepted, kept.payload) == (False, payload)
+        assert await bench.is_open(one)
+
+
+async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(bench: Bench) -> None:
+    question, _, _ = await bench.shown()
+    value = ids.job_value(question.job)
+    made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
+    ts = (await bench.post("a job", blocks=made))["ts"]
+    eve = bench.stranger("UEVE")
+    for user in (BEN, MALLORY, eve):
+        await bench.slack.press(user, bench.general, ts, ids.CANCEL, copies=2)
+    await bench.slack.press(BEN, bench.general, ts, ids.RETRY)
+    noted = [e for e in await bench.rt.inspect.trail(question.job) if e.kind == "action_refused"]
+    assert [(one.actor, one.payload["action"]) for one in noted] == [
+        (f"slack:{BEN}", "cancel"),
+        (f"slack:{MALLORY}", "cancel"),
+        ("slack:UEVE@T0ELSEWHERE", "cancel"),
+        (f"slack:{BEN}", "retry"),
+    ]
+    (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == ts]
+    assert len(shown["blocks"]) == 1, "the buttons stay"
+    assert await bench.is_open(question)
 
 
 async def test_case_41_over_a_hundred_choices_are_searched(bench: Bench) -> None:
@@ -141,7 +187,9 @@ async def test_case_42_a_window_that_opens_too_late(bench: Bench) -> None:
     for code in ("expired_trigger_id", "exchanged_trigger_id"):
         bench.slack.faults.next("views.open", error(code))
         await bench.slack.press(BEN, bench.general, ts, ids.FREE)
-    assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 2
+    bench.slack.faults.next("views.open", Fault.DROP_BEFORE)
+    await bench.slack.press(BEN, bench.general, ts, ids.FREE)
+    assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 3
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     await bench.desk.aside.idle()
     assert len(bench.slack.views(BEN)) == 1

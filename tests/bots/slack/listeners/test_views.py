@@ -1,4 +1,4 @@
-"""Windows, shortcuts and the App Home: forms that keep what was typed."""
+"""Windows and shortcuts: forms that keep what was typed."""
 
 from __future__ import annotations
 
@@ -110,24 +110,3 @@ async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) 
     await bench.slack.submit(MALLORY, view["id"], {forms.TEXT: "it"})
     assert "who may: anna" in (await _opened(bench, MALLORY))["errors"][forms.TEXT]
     assert await bench.jobs() == []
-
-
-async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench) -> None:
-    question, _ = await bench.asked()
-    gate, _ = await bench.asked(GATE)
-    await bench.slack.open_home(BEN)
-    await bench.desk.aside.idle()
-    home = bench.slack.home(BEN)
-    assert home is not None
-    assert question.name in str(home)
-    assert gate.name not in str(home)
-    await bench.slack.press_in_view(BEN, home["id"], "blue")
-    assert await bench.answer(question) == ("blue", ("ben",))
-    await bench.desk.aside.idle()
-    assert "Nothing waits for you." in str(bench.slack.home(BEN))
-
-
-async def test_the_home_of_somebody_unknown_says_what_to_do(bench: Bench) -> None:
-    await bench.slack.open_home(MALLORY)
-    await bench.desk.aside.idle()
-    assert "/draftsman link" in str(bench.slack.home(MALLORY))

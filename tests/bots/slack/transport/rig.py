@@ -15,11 +15,14 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
+from draftsman.settings import SlackSettings
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.bot import Bot, build
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.service import Service
 from draftsman_bots.slack.sockets import Sockets
+from draftsman_bots.slack.tokens import Tokens
 from draftsman_bots.slack.web import PATH, Server, application, bind
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
@@ -164,3 +167,24 @@ async def over_sockets(rt: Runtime, ping: float = 10.0) -> AsyncIterator[Rig]:
         yield rig
         rig.sockets.stop.set()
         await running
+
+
+@asynccontextmanager
+async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
+    """Give the whole of the process of the bots, by sockets."""
+    given = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
+    known = Tokens(slack.bot_token, slack.app_token)
+    service = Service(rt, SlackSettings.model_validate(given), known)
+    running = asyncio.create_task(service.run())
+    try:
+        await slack.sockets.wait(2)
+
+        async def ready() -> bool:
+            return service.health.ready
+
+        await until(ready, "readiness")
+        yield service
+    finally:
+        service.end()
+        await running
+    await slack.sockets.wait(0)

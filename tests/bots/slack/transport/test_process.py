@@ -19,6 +19,15 @@ from tests.bots.slack.transport.rig import ANNA
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
 
+ANOTHERS = {
+    "SLACK_BOT_TOKEN": "xoxb-another-app",
+    "SLACK_SIGNING_SECRET": "another",
+    "SLACK_CLIENT_ID": "1.2",
+    "SLACK_CLIENT_SECRET": "another",
+    "SLACK_VERIFICATION_TOKEN": "another",
+}
+"""What an environment may hold for another app, and Bolt would take for ours."""
+
 
 @pytest.fixture
 def place(folder: Path, database_url: str) -> Iterator[Place]:
@@ -85,7 +94,7 @@ async def test_http_is_served_where_it_is_configured(
     place: Place, slack: FakeSlack, jobs: Jobs
 ) -> None:
     general = slack.channel("general", [ANNA])
-    env = configured(place, slack, mode="http", listen="127.0.0.1:0")
+    env = configured(place, slack, mode="http", listen="127.0.0.1:0") | ANOTHERS
     bots = place.start("bots", env=env)
     await bots.says("serving HTTP on 127.0.0.1:")
     port = bots.said.partition("serving HTTP on 127.0.0.1:")[2].split()[0]

@@ -1,0 +1,41 @@
+"""What the bench sends as Slack is what Slack would send, and each event is another one."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+
+from bench import slack
+from bench.place import Broken
+from draftsman_bots.slack import inbound, signature
+
+
+def parts(request: bytes) -> tuple[dict[str, str], bytes]:
+    head, _, body = request.partition(b"\r\n\r\n")
+    lines = [line.split(": ", 1) for line in head.decode().split("\r\n")[1:]]
+    return {name.lower(): value for name, value in lines}, body
+
+
+def test_every_event_is_signed_and_another_request() -> None:
+    found = []
+    for number in range(3):
+        headers, body = parts(slack._request(number))
+        signature.check(slack.SECRET, headers, body, time.time())
+        found.append(inbound.message(json.loads(body), "U00000BOT1"))
+    assert len({one.key for one in found if one}) == 3
+    assert [one.text for one in found if one] == [f"fix thing {n}" for n in range(3)]
+
+
+async def test_bolt_alone_acknowledges_them() -> None:
+    async with slack._api() as api, slack._served(slack.BARE, {"BENCH_API": api}) as port:
+        figures = await slack._sent(port, 20)
+    assert figures["p99_ms"] >= figures["p50_ms"] > 0
+
+
+async def test_a_refused_event_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with slack._api() as api, slack._served(slack.BARE, {"BENCH_API": api}) as port:
+        monkeypatch.setattr(slack, "SECRET", "another")
+        with pytest.raises(Broken, match="answered with 401"):
+            await slack._sent(port, 20)

@@ -1,0 +1,86 @@
+"""The App Home: what waits for its person, what they asked for, and words where nothing is."""
+
+from __future__ import annotations
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman_bots.slack import forms, ids
+from tests.bots.slack.desk import Json, shown, texts
+from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, Bench
+from tests.factories import GATE
+
+ME = Actor(Source.SLACK, ANNA, "anna")
+
+
+async def _home(bench: Bench, user: str) -> Json:
+    await bench.slack.open_home(user)
+    return await _drawn(bench, user)
+
+
+async def _drawn(bench: Bench, user: str) -> Json:
+    await bench.desk.aside.idle()
+    found = bench.slack.home(user)
+    assert found is not None
+    return found
+
+
+def _buttons(home: Json) -> dict[str, str]:
+    found = [block["accessory"] for block in home["blocks"] if "accessory" in block]
+    return {one["value"]: one["text"]["text"] for one in found}
+
+
+async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench) -> None:
+    question, _ = await bench.asked()
+    gate, _ = await bench.asked(GATE)
+    home = await _home(bench, BEN)
+    assert question.name in shown(home)
+    assert gate.name not in shown(home)
+    await bench.slack.press_in_view(BEN, home["id"], "blue")
+    assert await bench.answer(question) == ("blue", ("ben",))
+    assert "Nothing waits for you." in shown(await _drawn(bench, BEN))
+
+
+async def test_the_home_of_somebody_unknown_says_what_to_do(bench: Bench) -> None:
+    said = shown(await _home(bench, MALLORY))
+    assert "/draftsman link" in said
+    assert "Your jobs" not in said
+
+
+async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: Bench) -> None:
+    await bench.make.queued()
+    said = shown(await _home(bench, ANNA))
+    assert "Nothing waits for you." in said
+    assert "None yet; ask for one: `/draftsman fix TEXT`" in said
+
+
+async def test_ones_own_jobs_are_canceled_and_retried_there(bench: Bench) -> None:
+    await bench.make.completed(actor=ME, title="a <b> done")
+    failed = await bench.make.failed(actor=ME)
+    await bench.make.queued(title="somebody else's")
+    live = await bench.make.queued(actor=Actor(Source.CLI, "anna", "Anna"), title="of a terminal")
+    home = await _home(bench, ANNA)
+    assert _buttons(home) == {f"j:{live}": "Cancel job", f"j:{failed}": "Retry"}
+    said = [one for one in texts(home["blocks"]) if "*D-" in one]
+    assert [one.split("*")[1] for one in said] == [f"D-{live}", f"D-{failed}", "D-1"]
+    assert "queued" in said[0]
+    assert "a &lt;b&gt; done" in said[2]
+    assert "completed" in said[2]
+    await bench.slack.press_in_view(ANNA, home["id"], f"{ids.CANCEL}:{live}")
+    home = await _drawn(bench, ANNA)
+    assert _buttons(home) == {f"j:{live}": "Retry", f"j:{failed}": "Retry"}
+    await bench.slack.press_in_view(ANNA, home["id"], f"{ids.RETRY}:{live}")
+    assert _buttons(await _drawn(bench, ANNA))[f"j:{live + 1}"] == "Cancel job"
+    told = bench.slack.messages(bench.slack.direct(ANNA))
+    assert [one["text"] for one in told] == [
+        f"D-{live} is canceled.", f"D-{live + 1} tries D-{live} again.",
+    ]  # fmt: skip
+
+
+async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: Bench) -> None:
+    for _ in range(forms.HOME_JOBS):
+        await bench.make.queued(actor=ME)
+    assert "there are more" not in shown(await _home(bench, ANNA))
+    await bench.make.queued(actor=ME)
+    home = await _home(bench, ANNA)
+    assert list(_buttons(home)) == [f"j:{n}" for n in range(11, 1, -1)]
+    assert "These are your newest 10; there are more." in shown(home)
