@@ -32,6 +32,8 @@ class Api:
         self._courier = courier
         self._faults = faults
         self._meter = meter
+        self.broken: list[Exception] = []
+        """What went wrong in the fake itself; it is no test of the app."""
         self.attachment_most = 10 * 2**20
         """Bytes of the largest attachment: 10 MB is common knowledge, no source of Trello's."""
 
@@ -43,7 +45,12 @@ class Api:
         """Answer a call. An id that is none is refused before anybody looks at the token."""
         path = f"/{request.match_info['path']}"
         query = dict(request.query)
-        body, files = await _body(request)
+        try:
+            body, files = await _body(request)
+        except Refused as refused:
+            return self._refuse(
+                Call(request.method, path, str(request.rel_url), {}, "", ""), refused
+            )
         key, token, by = auth.taken(request.headers.get("Authorization", ""), query, body)
         found = _route(request.method, path)
         template = found[0].path if found else path
@@ -86,6 +93,9 @@ class Api:
             said: Any = await found if inspect.isawaitable(found) else found
         except Refused as refused:
             return self._refuse(call, refused)
+        except Exception as error:
+            self.broken.append(error)
+            raise
         self._record(call, "200")
         return web.json_response(said, headers=self._headers())
 
@@ -142,13 +152,16 @@ def _dropped(request: web.Request) -> web.Response:
 
 
 async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
-    """Return the arguments and the files of a body: JSON, a form, or both in parts."""
+    """Return the arguments and the files of a body: JSON, a form, or both in parts.
+
+    The words for what is no JSON are from memory.
+    """
     if request.content_type == "application/json":
         text = await request.text()
         try:
             said = json.loads(text) if text else {}
         except ValueError:
-            return {}, {}
+            raise Refused(400, "Error parsing body: invalid json") from None
         return (said if isinstance(said, dict) else {}), {}
     fields: Json = {}
     files: dict[str, File] = {}

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.support.trello import shapes
 from tests.support.trello.records import Card, Delivery, Json, Label, List, Webhook
-from tests.support.trello.world import World
+from tests.support.trello.world import World, iso
 
 LISTED: Final = frozenset({
     "addAttachmentToCard", "addChecklistToCard", "addMemberToBoard", "addMemberToCard",
@@ -28,17 +28,18 @@ def record(world: World, kind: str, by: str, data: Json, *, also: tuple[str, ...
 
     `also` are models that the data does not name.
     """
+    moment = world.moment()
     action: Json = {
-        "id": world.id(),
+        "id": world.id(moment),
         "idMemberCreator": by,
         "data": copy.deepcopy(data),
         "appCreator": None,
         "type": kind,
-        "date": world.date(),
+        "date": iso(moment),
         "limits": None,
         "memberCreator": shapes.member(world.members[by]),
     }
-    world.actions[action["id"]] = action
+    world.keep(action)
     if (card := world.cards.get(data.get("card", {}).get("id", ""))) is not None:
         card.activity = action["date"]
     touched = {by, *also, *_models(data)}
@@ -57,7 +58,7 @@ def _delivery(world: World, webhook: Webhook, action: Json) -> Delivery:
     display = {"translationKey": f"action_{action['type']}", "entities": {}}
     told = action | {"display": display}
     body = json.dumps({"model": model(world, webhook.model), "action": told}, ensure_ascii=False)
-    return Delivery(webhook.id, webhook.url, body.encode(), told)
+    return Delivery(webhook.id, webhook.url, body.encode(errors="replace"), told)
 
 
 def model(world: World, id: str) -> Json | None:

@@ -23,11 +23,17 @@ class FakeTrello(Deeds):
     """One Trello with one app that has one token, of a member of its own.
 
     The app's side is `api_url`, `key`, `token` and `secret`; people's side are the deeds; the rest
-    is to look. `limits` are Trello's own, shorter ones, or None for none.
+    is to look. `limits` are Trello's own, shorter ones, or None for none. `labels_said` lets a card
+    that comes with labels on it send addLabelToCard too: whether Trello does is unknown.
     """
 
-    def __init__(self, limits: Limits | None = Limits()) -> None:  # noqa: B008
-        super().__init__(World())
+    def __init__(
+        self,
+        limits: Limits | None = Limits(),  # noqa: B008
+        *,
+        labels_said: bool = False,
+    ) -> None:
+        super().__init__(World(labels_said=labels_said))
         self.courier = Courier(self.world)
         self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
         self.meter = Meter(limits)
@@ -55,6 +61,8 @@ class FakeTrello(Deeds):
         await self.courier.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        if self.api.broken:
+            raise ExceptionGroup("the fake Trello itself is broken", self.api.broken)
 
     @property
     def api_url(self) -> str:

@@ -68,10 +68,7 @@ def card(world: World, one: Card) -> Json:
     """Return a card."""
     items = [item for checklist in one.checklists for item in checklist.items]
     checked = sum(item["state"] == "complete" for item in items)
-    said = sum(
-        action["type"] == "commentCard" and action["data"]["card"]["id"] == one.id
-        for action in world.actions.values()
-    )
+    said = sum(action["type"] == "commentCard" for action in world.on_card[one.id].values())
     labels = [label(world.labels[id]) for id in one.labels]
     return {
         "id": one.id, "name": one.name, "desc": one.desc, "descData": None, "closed": one.closed,

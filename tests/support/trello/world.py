@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -50,6 +51,8 @@ class World:
     custom_fields: dict[str, Json] = field(default_factory=dict)
     actions: dict[str, Json] = field(default_factory=dict)
     """Every action that is not deleted, oldest first."""
+    on_card: defaultdict[str, dict[str, Json]] = field(default_factory=lambda: defaultdict(dict))
+    """The same, by card."""
     webhooks: dict[str, Webhook] = field(default_factory=dict)
     pending: list[Delivery] = field(default_factory=list)
     """What happened and was not delivered so far."""
@@ -62,9 +65,10 @@ class World:
         """Return the time here, in seconds since 1970."""
         return time.time() + self.offset
 
-    def id(self) -> str:
-        """Return a new Mongo id: the second in which it was made, and a number."""
-        return f"{int(self.now()):08x}{'5eedfa4e00'}{next(self._ids):06x}"
+    def id(self, made: float | None = None) -> str:
+        """Return a new Mongo id: the second in which it was made, now if not said, and a number."""
+        second = int(self.now() if made is None else made)
+        return f"{second:08x}5eedfa4e00{next(self._ids):06x}"
 
     def link(self) -> str:
         """Return a new shortLink, which stands for an id."""
@@ -74,10 +78,21 @@ class World:
             made += LETTERS[rest]
         return made
 
-    def date(self) -> str:
-        """Return the date of something that happens now, later than every date before it."""
+    def moment(self) -> float:
+        """Return the time of something that happens now, later than all before it, in seconds."""
         self._last = max(self._last + 1, int(self.now() * 1000))
-        return iso(self._last / 1000)
+        return self._last / 1000
+
+    def keep(self, action: Json) -> None:
+        """Remember an action."""
+        self.actions[action["id"]] = action
+        if card := action["data"].get("card"):
+            self.on_card[card["id"]][action["id"]] = action
+
+    def forget(self, action: Json) -> None:
+        """Drop an action."""
+        del self.actions[action["id"]]
+        del self.on_card[action["data"]["card"]["id"]][action["id"]]
 
     def card(self, said: str) -> Card:
         """Return a card by its id or its shortLink."""
@@ -106,6 +121,8 @@ def known(place: Mapping[str, T], id: str) -> T:
 
 
 def _by_link(place: Mapping[str, T], said: str) -> T:
+    if said in place:
+        return place[said]
     for one in place.values():
         if getattr(one, "link", None) == said:
             return one

@@ -146,13 +146,8 @@ def delete(world: World, id: str, by: str) -> None:
     card = world.cards.pop(id)
     for checklist in card.checklists:
         world.checklists.pop(checklist.id, None)
-    gone = [
-        action["id"]
-        for action in world.actions.values()
-        if action["data"].get("card", {}).get("id") == id
-    ]
-    for one in gone:
-        del world.actions[one]
+    for action in list(world.on_card[id].values()):
+        world.forget(action)
     data = of_card(world, card, card={"id": card.id, "idShort": card.short})
     record(world, "deleteCard", by, data)
 

@@ -52,7 +52,7 @@ def delete(world: World, id: str, by: str) -> None:
     if action["idMemberCreator"] != by and by == world.bot:
         raise forbidden()
     card = world.cards[action["data"]["card"]["id"]]
-    del world.actions[id]
+    world.forget(action)
     record(world, "deleteComment", by, of_card(world, card, listed=False, action={"id": id}))
 
 
@@ -66,6 +66,6 @@ def of(world: World, card_id: str) -> list[Comment]:
             "dateLastEdited" in action["data"],
             action["date"],
         )
-        for action in world.actions.values()
-        if action["type"] == "commentCard" and action["data"]["card"]["id"] == card_id
+        for action in world.on_card[card_id].values()
+        if action["type"] == "commentCard"
     ]

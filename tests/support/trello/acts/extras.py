@@ -8,7 +8,7 @@ from tests.support.trello import shapes
 from tests.support.trello.record import of_card, record
 from tests.support.trello.records import Attachment, Checklist, Json
 from tests.support.trello.refused import Refused, wrong
-from tests.support.trello.world import World, known
+from tests.support.trello.world import World, iso, known
 
 NAME_MOST: Final = 256
 ATTACHMENTS_MOST: Final = 100
@@ -42,7 +42,7 @@ def attach(
         raise wrong("url")
     id = world.id()
     place = url or f"https://trello.com/1/cards/{card.id}/attachments/{id}/download/{name}"
-    made = Attachment(id, name or url, place, by, world.date(), data, mime)
+    made = Attachment(id, name or url, place, by, iso(world.moment()), data, mime)
     card.attachments.append(made)
     said = {"id": id, "name": made.name, "url": place}
     record(world, "addAttachmentToCard", by, of_card(world, card, attachment=said))

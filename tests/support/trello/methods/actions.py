@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tests.support.trello.acts import comments
@@ -23,13 +23,14 @@ OF_CARD: Final = "commentCard,updateCard:idList"
 @route("GET", "/boards/{id}/actions")
 def of_board(ask: Ask) -> Any:
     board = ask.board().id
-    return listed(ask, lambda data: data.get("board", {}).get("id") == board)
+    every = ask.world.actions.values()
+    return listed(ask, [one for one in every if one["data"].get("board", {}).get("id") == board])
 
 
 @route("GET", "/cards/{id}/actions")
 def of_card(ask: Ask) -> Any:
     card = ask.card().id
-    return listed(ask, lambda data: data.get("card", {}).get("id") == card, OF_CARD)
+    return listed(ask, ask.world.on_card[card].values(), OF_CARD)
 
 
 @route("GET", "/lists/{id}/actions")
@@ -37,10 +38,14 @@ def of_list(ask: Ask) -> Any:
     one = known(ask.world.lists, ask.parts["id"])
     ask.may_see(one.board)
     names = ("list", "listBefore", "listAfter")
-    return listed(ask, lambda data: one.id in [data.get(name, {}).get("id") for name in names])
+
+    def mine(data: Json) -> bool:
+        return one.id in [data.get(name, {}).get("id") for name in names]
+
+    return listed(ask, [found for found in ask.world.actions.values() if mine(found["data"])])
 
 
-def listed(ask: Ask, mine: Callable[[Json], bool], default: str = "all") -> list[Json]:
+def listed(ask: Ask, of: Iterable[Json], default: str = "all") -> list[Json]:
     """Return the newest actions of these that a list of actions has, newest first.
 
     An unknown type in the filter finds nothing: what Trello says to it is unknown.
@@ -49,9 +54,8 @@ def listed(ask: Ask, mine: Callable[[Json], bool], default: str = "all") -> list
     cards = set(ask.ids("idModels"))
     found = [
         action
-        for action in ask.world.actions.values()
+        for action in of
         if action["type"] in LISTED
-        and mine(action["data"])
         and (not cards or action["data"].get("card", {}).get("id") in cards)
         and any(_wanted(action, one) for one in wanted.split(","))
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final
 
 from tests.support.trello.acts import cards, labels
@@ -26,9 +27,8 @@ def one(ask: Ask) -> Any:
     if wanted := ask.text("actions"):
         found["actions"] = [
             action
-            for action in reversed(ask.world.actions.values())
-            if action["data"].get("card", {}).get("id") == card.id
-            and action["type"] in wanted.split(",")
+            for action in reversed(ask.world.on_card[card.id].values())
+            if action["type"] in wanted.split(",")
         ][:50]
     return found
 
@@ -49,7 +49,7 @@ def make(ask: Ask) -> Any:
             ask.by,
             desc=ask.text("desc"),
             label_ids=ask.ids("idLabels"),
-            members=ask.ids("idMembers"),
+            members=[known(ask.world.members, id).id for id in ask.ids("idMembers")],
         )
     return show(ask, made)
 
@@ -120,7 +120,7 @@ def _positive(said: Any) -> float:
         value = float(said)
     except (TypeError, ValueError):
         raise wrong("pos") from None
-    if value <= 0:
+    if not 0 < value < math.inf:
         raise wrong("pos")
     return value
 
