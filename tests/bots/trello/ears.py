@@ -7,7 +7,7 @@ import base64
 import hashlib
 import hmac
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -15,6 +15,8 @@ from aiohttp import web
 
 from tests.support.trello import FakeTrello
 from tests.support.trello.records import Json
+
+Listener = Callable[[Json], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,11 @@ class Ears:
     heads: int = 0
     silent: asyncio.Event | None = None
     """What a POST waits for before it is answered."""
+    _listener: Listener | None = None
+
+    def listen(self, listener: Listener) -> None:
+        """Let somebody hear every action too, before it is answered."""
+        self._listener = listener
 
     async def serve(self, request: web.Request) -> web.Response:
         """Answer."""
@@ -65,6 +72,8 @@ class Ears:
         signed = request.headers["X-Trello-Webhook"] == base64.b64encode(digest).decode()
         calls = len(self.trello.calls)
         self.heard.append(Heard(json.loads(raw), raw, dict(request.headers), signed, calls))
+        if self._listener is not None:
+            await self._listener(self.heard[-1].action)
         if self.silent is not None:
             await self.silent.wait()
         return web.Response(status=self.statuses.pop(0) if self.statuses else 200)
