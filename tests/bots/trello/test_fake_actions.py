@@ -37,6 +37,9 @@ async def test_labels_and_changes_of_comments_are_in_no_list(
         assert "commentCard" in {one["type"] for one in found}
         assert not hidden & {one["type"] for one in found}
         assert not await listed(client, path, filter="addLabelToCard,updateComment")
+    params = {"actions": "addLabelToCard,commentCard"}
+    found = (await done(client.fetch_json, f"/cards/{card}", query_params=params))["actions"]
+    assert {one["type"] for one in found} == {"commentCard"}
 
 
 async def test_an_action_that_is_in_no_list_is_found_by_its_id(

@@ -87,6 +87,16 @@ async def test_1000_cards_come_at_once_and_the_rest_with_before(
     assert [one["id"] for one in rest] == list(made[:10])
 
 
+async def test_fifty_labels_come_unless_it_is_said(
+    trello: FakeTrello, client: TrelloClient, board: str
+) -> None:
+    for number in range(51):
+        trello.label(board, str(number))
+    path = f"/boards/{board}/labels"
+    assert len(await done(client.fetch_json, path)) == 50
+    assert len(await done(client.fetch_json, path, query_params={"limit": 1000})) == 51
+
+
 @pytest.mark.parametrize("path", ["boards", "lists"])
 async def test_cards_of_one_second_are_lost_at_the_edge(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, path: str
