@@ -12,7 +12,7 @@ from draftsman.domain.board import BoardConfig, Cursor, Episode, Sighting, Stage
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import NotFound
 from draftsman.store import boards as store
-from draftsman.store import workers
+from draftsman.store import progress, workers
 from draftsman.store.db import Connection, Database
 
 POLLER: Final = "trello"
@@ -60,7 +60,7 @@ class Boards:
     async def clock(self) -> datetime:
         """Return the time before a look at Trello: what others saw later than that stands."""
         async with self._db.connection() as conn:
-            return await store.clock(conn)
+            return await progress.now(conn)
 
     async def present(self, board: str, cards: Sequence[str] = ()) -> set[tuple[str, str]]:
         """Return card and label of what was there on a board, and on these cards."""
