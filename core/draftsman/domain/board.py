@@ -7,10 +7,12 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from draftsman.domain.job import Mode
+from draftsman.domain.job import Mode, Status
+from draftsman.domain.template import check
 from draftsman.domain.text import clean_fields
+from draftsman.domain.transition import Move, moves
 
 OBJECT: Final = r"\A[0-9a-f]{24}\z"
 """How Trello's ids look."""
@@ -61,11 +63,27 @@ class BoardConfig(BaseModel):
         plain = {key: value for key, value in data.items() if key != "labels"}
         return {**data, **clean_fields(plain)}
 
+    @field_validator("comment_template")
+    @classmethod
+    def _can_be_filled(cls, value: str | None) -> str | None:
+        return None if value is None else check(value)
+
+    @field_validator("transition_rules")
+    @classmethod
+    def _can_be_followed(cls, value: dict[str, Any]) -> dict[str, Any]:
+        moves(value)
+        return value
+
     @model_validator(mode="after")
     def _swaps_for_another(self) -> Self:
         if self.queued_label_id in self.labels:
             raise ValueError("the queued label may not be one that makes jobs")
         return self
+
+    @property
+    def moves(self) -> dict[Status, Move]:
+        """Where a card goes in each status."""
+        return moves(self.transition_rules, self.ready_for_review_list_id)
 
 
 class Stage(StrEnum):
