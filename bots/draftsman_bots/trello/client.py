@@ -61,14 +61,16 @@ class Trello:
         """Remove something."""
         return await self._write("DELETE", path, fields)
 
-    async def attach(self, card: str, name: str, data: bytes | Path) -> Json:
-        """Put a file on a card, read as it is sent; the name is what people see."""
+    async def attach(
+        self, card: str, name: str, data: bytes | Path, title: str | None = None
+    ) -> Json:
+        """Put a file on a card, read as it is sent; people see its title, and save it as `name`."""
         path = f"/cards/{card}/attachments"
 
         def send() -> Json:
             with BytesIO(data) if isinstance(data, bytes) else data.open("rb") as file:
                 kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-                wanted = {"name": name, "setCover": "false"}
+                wanted = {"name": title or name, "setCover": "false"}
                 return self._client.fetch_json(
                     path, "POST", query_params=wanted, files={"file": (name, file, kind)}
                 )
