@@ -62,11 +62,15 @@ class Boards:
         async with self._db.connection() as conn:
             return await progress.now(conn)
 
-    async def present(self, board: str, cards: Sequence[str] = ()) -> set[tuple[str, str]]:
-        """Return card and label of what was there on a board, and on these cards."""
+    async def present(self, board: str) -> set[tuple[str, str]]:
+        """Return card and label of what was there on a board."""
         async with self._db.connection() as conn:
-            found = await store.present(conn, board)
-            return found | (await store.present_on(conn, cards) if cards else set())
+            return await store.present(conn, board)
+
+    async def present_on(self, cards: Sequence[str]) -> set[tuple[str, str]]:
+        """Return card and label of what was there on these cards, on whichever board."""
+        async with self._db.connection() as conn:
+            return await store.present_on(conn, cards)
 
     async def appeared(
         self, board: str, seen: Sequence[Sighting], began: datetime
