@@ -26,7 +26,8 @@ from draftsman_bots.slack.blocks import (
     section,
     select,
 )
-from draftsman_bots.slack.text import clamped, escaped
+from draftsman_bots.slack.text import escaped
+from draftsman_bots.text import clamped
 
 MENTIONS: Final = 20
 """People who are named; more would be a crowd, of whom nobody feels meant."""

@@ -18,7 +18,8 @@ from draftsman_bots.slack.blocks import (
     section,
 )
 from draftsman_bots.slack.grammar import MODES
-from draftsman_bots.slack.text import clamped, escaped, width
+from draftsman_bots.slack.text import escaped
+from draftsman_bots.text import clamped, width
 
 View = dict[str, Any]
 

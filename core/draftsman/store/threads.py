@@ -25,10 +25,32 @@ class Topic:
     question: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A job that a card hears of, and a question of it that is asked there.
+
+    `ref` is that of the question's comment, None where it is not known whether there is one.
+    """
+
+    job: int
+    question: int | None
+    ref: str | None
+
+
 async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
     """Return what a Slack thread is about, the newest first."""
     params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MOST}
     return await fetch_all(conn, _Q["slack"], params, Topic)
+
+
+async def trello(conn: Connection, card: str) -> list[Copy]:
+    """Return the jobs that a card hears of, with the questions asked there, the newest first."""
+    return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MOST}, Copy)
+
+
+async def trello_own(conn: Connection, ref: str) -> bool:
+    """Return whether a comment is one of ours."""
+    return bool(await scalar(conn, _Q["trello_own"], {"ref": ref}))
 
 
 async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:
