@@ -1,9 +1,9 @@
 """One board's day: what people do to cards, labels and comments, and which jobs come of it.
 
-    day = Day.begin(trello)          # boards, lists and labels; configure them, register webhooks
-    await poll()                     # the baseline
-    await day.live(Way.BOTH, poll, finish)
-    assert started == day.jobs()     # names of cards, in order
+    day = Day.begin(trello)        # boards, lists and labels: configure them, register webhooks
+    await app.poll()               # the baseline
+    await day.live(Way.BOTH, app)
+    assert started == day.jobs()   # names of cards, in order
 
 After every step what happened is brought to the app in one of four ways, and each time the same
 jobs have to come of it. What cannot be the same is not in it: a label that is put on and taken off
@@ -14,16 +14,24 @@ label off only if it is still there, so it does not matter whether the app swaps
 from __future__ import annotations
 
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Protocol
 
 from tests.support.trello import FakeTrello
 
-Poll = Callable[[], Awaitable[Any]]
-"""Lets the app poll once, and do what it does next."""
-Finish = Callable[[str], Awaitable[Any]]
-"""Lets the live job of the card with this id come to its end."""
+
+class App(Protocol):
+    """Who lives the day."""
+
+    async def poll(self) -> None:
+        """Look at the boards once."""
+
+    async def settle(self) -> None:
+        """Do all that is to be done now."""
+
+    async def finish(self, card: str) -> None:
+        """Let the live job of the card with this id come to its end."""
 
 
 class Way(enum.Enum):
@@ -97,34 +105,38 @@ class Day:
         """Return the cards of all jobs that come of the day, in order, one name for each job."""
         return [name for step in STEPS for name in step.jobs]
 
-    async def live(self, way: Way, poll: Poll, finish: Finish, *, seed: int = 0) -> None:
+    async def live(self, way: Way, app: App, *, seed: int = 0) -> None:
         """Live the day; after each step but the quiet ones, the app gets to know."""
         for number, step in enumerate(STEPS):
             for name in step.finished:
-                await finish(self.cards[name])
-                await self.tell(way, poll, seed + number)
+                await app.finish(self.cards[name])
+                await self.tell(way, app, seed + number)
             self.trello.later(2)
             step.deed(self)
             if not step.quiet:
-                await self.tell(way, poll, seed + number)
+                await self.tell(way, app, seed + number)
         if way is Way.STORM:
             await self.trello.deliver(replay=True, copies=2, shuffle=seed)
-            await poll()
+            await app.settle()
+            await app.poll()
+            await app.settle()
 
-    async def tell(self, way: Way, poll: Poll, seed: int = 0) -> None:
+    async def tell(self, way: Way, app: App, seed: int = 0) -> None:
         """Let the app know what happened, and then of what it did itself."""
         for again in range(2):
             storm = way is Way.STORM
             if storm and (seed + again) % 2:
-                await poll()
+                await app.poll()
             if way is Way.POLLING:
                 self.trello.world.pending.clear()
             elif storm:
                 await self.trello.deliver(copies=2, shuffle=seed, together=True)
             else:
                 await self.trello.deliver()
+            await app.settle()
             if way is not Way.WEBHOOK:
-                await poll()
+                await app.poll()
+            await app.settle()
 
     def make(self, name: str, place: str = "todo", *, labelled: bool = False) -> None:
         """Make a card in one of the lists."""

@@ -67,6 +67,9 @@ class Model:
                 self.known.pop(card, None)
             self.look(card)
 
+    async def settle(self) -> None:
+        """Do nothing: it is done at once."""
+
     async def finish(self, card: str) -> None:
         """End the job of a card."""
         self.live.discard(card)
@@ -81,7 +84,7 @@ async def lived(trello: FakeTrello, ears: Ears, way: Way, *, forgetful: bool = F
     for board in (day.work, day.other):
         await asyncio.to_thread(client.create_hook, ears.url, board)
     ears.listen(model.hear)
-    await day.live(way, model.poll, model.finish, seed=5)
+    await day.live(way, model, seed=5)
     return model
 
 

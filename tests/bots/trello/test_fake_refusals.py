@@ -172,6 +172,9 @@ async def test_a_card_stays_on_its_board_unless_it_is_moved_there(
     seen = await done(client.get_card, card)
     assert await refusal(seen.change_list, there) == (400, "invalid value for idList")
     assert (await refusal(seen.change_list, NOBODY))[0] == 404
+    path = f"/cards/{card}/idBoard"
+    said = {"value": trello.board("Third"), "idList": there}
+    assert (await refusal(client.fetch_json, path, "PUT", post_args=said))[0] == 400
     assert trello.card_now(card)["idList"] == todo
 
 
