@@ -65,7 +65,8 @@ class Ears:
         """Answer."""
         if request.method == "HEAD":
             self.heads += 1
-            return web.Response(status=self.head)
+            moved = {"Location": f"{self.url}/moved"} if self.head == 302 else {}
+            return web.Response(status=self.head, headers=moved)
         raw = await request.read()
         said = raw + self.url.encode()
         digest = hmac.new(self.trello.secret.encode(), said, hashlib.sha1).digest()
