@@ -26,6 +26,7 @@ from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.domain.target import NONE, Target, Targets, parse
 from draftsman.errors import ConfigError, UsageError
 from draftsman.services.archives import Archives
+from draftsman.services.boards import Boards
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.deliver import Deliver
@@ -74,6 +75,7 @@ class Runtime:
     deliver: Deliver
     threads: Threads
     people: People
+    boards: Boards
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -262,4 +264,5 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Deliver(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people, login() if embedded else None),
+        Boards(db, people),
     )

@@ -291,3 +291,40 @@ class TestSlack:
         said = _refusal(write(f"[slack]\n{keys}{text}\n"))
         assert words in said
         assert "abcdefgh" not in said
+
+
+class TestTrello:
+    KEYS = 'key = { env = "K" }\ntoken = { env = "T" }\n'
+
+    def test_a_key_and_a_token_are_enough(self, write: Write) -> None:
+        trello = load(write(f"[trello]\n{self.KEYS}")).trello
+        assert trello is not None
+        assert (trello.poll, trello.callback_url, trello.address) == (15.0, None, None)
+        assert trello.api_url == "https://api.trello.com"
+
+    def test_what_trello_sends_is_served_where_it_is_said(self, write: Write) -> None:
+        text = 'secret = { env = "S" }\ncallback_url = "https://x.org/t"\nlisten = "[::1]:0"\n'
+        trello = load(write(f"[trello]\n{self.KEYS}{text}")).trello
+        assert trello is not None
+        assert trello.address == ("::1", 0)
+
+    @pytest.mark.parametrize(
+        ("text", "wanted"),
+        [
+            ("callback_url = 'https://x.org'", "callback_url needs secret"),
+            (
+                "callback_url = 'https://x.org'\nsecret = { env = 'S' }",
+                "callback_url needs listen",
+            ),
+            ("callback_url = '/trello'", "trello.callback_url: give a URL"),
+            ("listen = 'x:70000'", "a port is 0 to 65535"),
+            ("poll = 0", "trello.poll is 0"),
+            ("label = 'Draftsman: queued'", "label and queued are one name"),
+            ("api_url = 'trello.com'", "trello.api_url: give a URL"),
+            ("secret = 'abcdef'", 'trello.secret: say where it is, { env = "NAME" }'),
+        ],
+    )
+    def test_a_wrong_one_is_named(self, write: Write, text: str, wanted: str) -> None:
+        said = _refusal(write(f"[trello]\n{self.KEYS}{text}\n"))
+        assert wanted in said
+        assert "abcdef" not in said

@@ -15,9 +15,10 @@ import psycopg
 from draftsman import migrate
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
-from draftsman.domain.ids import parse_job
+from draftsman.domain.board import BoardConfig, LabelRule, Sighting, Stage
+from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
-from draftsman.errors import LostRace, NotPermitted, QuestionClosed, Refused
+from draftsman.errors import LostRace, NotFound, NotPermitted, QuestionClosed, Refused
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
@@ -37,6 +38,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _converse(rt, jobs["answered"])
+        await _look_at_cards(rt)
         await _operate(rt, jobs)
         await _look(rt, number, jobs["answered"])
     await _look_only(settings)
@@ -73,6 +75,37 @@ async def _converse(rt: Runtime, job: int) -> None:
     await rt.threads.waiting()
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
+
+
+async def _look_at_cards(rt: Runtime) -> None:
+    """Watch a board, see labels come and go on its cards, and make of them what is to be made."""
+    board, card, label, other = (sign * 24 for sign in "bcad")
+    seen, old = [Sighting(card, label)], [Sighting(card, other)]
+    await rt.boards.save(
+        BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
+    )
+    began = await rt.boards.clock()
+    await rt.boards.baseline(board, old, began, began)
+    await rt.boards.appeared(board, seen, await rt.boards.clock())
+    await rt.boards.present(board)
+    await rt.boards.present_on([card])
+    for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
+        await rt.boards.settle(episode, Stage.TAKEN)
+        await rt.boards.swapped(episode)
+    await rt.boards.vanished(old, await rt.boards.clock())
+    await rt.boards.taken_off(card, label, await rt.boards.clock())
+    await rt.boards.cursor(board)
+    await rt.boards.advance(board, await rt.boards.clock())
+    await rt.boards.webhook(board, other)
+    assert await rt.boards.of(board) in await rt.boards.all()
+    await rt.threads.trello(card)
+    await rt.threads.trello_own(f"{card}/{other}")
+    owner = new_id()
+    if (term := await rt.boards.acquire(owner, 60)) is not None:
+        await rt.boards.renew(owner, term, 60)
+        await rt.boards.resign(owner, term)
+    with suppress(NotFound):
+        await rt.boards.remove(board, OWNER)
 
 
 async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:

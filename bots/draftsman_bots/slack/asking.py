@@ -27,7 +27,8 @@ from draftsman_bots.slack.blocks import (
     select,
 )
 from draftsman_bots.slack.place import user_of
-from draftsman_bots.slack.text import clamped, escaped
+from draftsman_bots.slack.text import escaped
+from draftsman_bots.text import clamped
 
 MENTIONS: Final = 20
 """People who are named; more would be a crowd, of whom nobody feels meant."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from draftsman_bots.slack.text import clamped, code, escape, escaped, fenceless, pieces
+from draftsman_bots.slack.text import code, escape, escaped, pieces
+from draftsman_bots.text import clamped, fenceless
 
 Block = dict[str, Any]
 

@@ -41,7 +41,8 @@ from draftsman_bots.slack.place import (
 )
 from draftsman_bots.slack.render import Rendered, render, short
 from draftsman_bots.slack.search import ref_of, search
-from draftsman_bots.slack.text import clamped, escaped
+from draftsman_bots.slack.text import escaped
+from draftsman_bots.text import clamped
 
 __all__ = ["SlackChannel", "client"]
 

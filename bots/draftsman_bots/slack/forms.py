@@ -25,7 +25,8 @@ from draftsman_bots.slack.blocks import (
 )
 from draftsman_bots.slack.grammar import MODES
 from draftsman_bots.slack.render import AGAIN, MARKS
-from draftsman_bots.slack.text import clamped, escaped, width
+from draftsman_bots.slack.text import escaped
+from draftsman_bots.text import clamped, width
 
 View = dict[str, Any]
 

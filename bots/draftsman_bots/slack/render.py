@@ -30,7 +30,8 @@ from draftsman_bots.slack.blocks import (
     paragraphs,
     section,
 )
-from draftsman_bots.slack.text import TEXT, clamped, escaped, link
+from draftsman_bots.slack.text import TEXT, escaped, link
+from draftsman_bots.text import clamped
 
 MARKS: Final = {
     Status.SCHEDULED: ":alarm_clock:",

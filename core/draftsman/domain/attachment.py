@@ -9,7 +9,7 @@ from typing import Any, Final
 from draftsman.domain.delivery import ChannelName, DeliveryKind, Message
 from draftsman.domain.wording import plain
 
-CHATS: Final = frozenset({ChannelName.SLACK})
+CHATS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
 """Channels where people look at files."""
 LINES: Final = 30
 LENGTH: Final = 2800

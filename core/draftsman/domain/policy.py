@@ -28,6 +28,7 @@ class Verb(StrEnum):
     RESTORE = "restore"
     REDELIVER = "redeliver"
     UNLINK = "unlink"
+    BOARDS = "change boards"
 
 
 _ROLE = {
@@ -41,6 +42,7 @@ _ROLE = {
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
     Verb.UNLINK: "operator",
+    Verb.BOARDS: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """What the invoker of a job may do to it without the role."""

@@ -11,12 +11,13 @@ from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.invocation import Invocation
 from draftsman.errors import UsageError
 
-FORMS: Final = "log, webhook:NAME or slack:CHANNEL"
+FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
 """What is offered: the places that a worker delivers to."""
 NONE: Final = "none"
 """What a request names that wants nobody told, the defaults neither."""
 EVERYTHING: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.SETTLE)
 LONGEST: Final = 500
+_OBJECT: Final = re.compile(r"[0-9a-f]{24}")
 _TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")
 
 
@@ -46,7 +47,7 @@ class Target:
 
 
 def parse(text: str) -> Target:
-    """Read `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:CARD`; raises UsageError."""
+    """Read `log`, `webhook:NAME`, `slack:C012/1700000000.1`, `trello:5f1e…`; raises UsageError."""
     channel, _, rest = text.strip().partition(":")
     target, _, thread = rest.partition("/")
     known = channel in ChannelName.__members__.values()
@@ -58,6 +59,11 @@ def parse(text: str) -> Target:
         raise UsageError(f"{text[:60]!r}: only slack has threads; give {FORMS}")
     if channel == ChannelName.SLACK:
         _check_slack(text, target, thread)
+    if channel == ChannelName.TRELLO and not _OBJECT.fullmatch(target):
+        raise UsageError(
+            f"{text[:60]!r}: give the card by its id, 24 hexadecimal digits: it is the first `id`"
+            " at the card's address with .json added"
+        )
     return Target(ChannelName(channel), target, thread or None)
 
 

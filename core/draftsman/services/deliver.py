@@ -47,6 +47,8 @@ FOLLOWED: Final = frozenset(
     {DeliveryKind.QUESTION, DeliveryKind.REMINDER, DeliveryKind.RESULT, DeliveryKind.NOTICE}
 )
 """Kinds that may need files beside them, or copies for others."""
+PERSONAL: Final = frozenset({ChannelName.SLACK})
+"""Channels where somebody can be told alone."""
 _log = logging.getLogger(__name__)
 
 
@@ -158,7 +160,7 @@ class Deliver:
     async def _instead(self, conn: Connection, item: Claimed, outcome: Outcome) -> Target | None:
         """Return where it is said instead: to who asked for the job, if the place is gone."""
         gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE
-        if not gone or item.channel not in CHATS:
+        if not gone or item.channel not in PERSONAL:
             return self._fallback
         facts = await store.facts(conn, item.seq)
         policy = await linked(conn, self._policy, item.channel)

@@ -11,6 +11,7 @@ from draftsman.domain.text import capped
 from draftsman.store import questions
 from draftsman.store import threads as store
 from draftsman.store.db import Connection, Database
+from draftsman.store.threads import Copy as Copy  # of `trello`, likewise
 from draftsman.store.threads import Posted as Posted
 from draftsman.store.threads import Topic as Topic  # of `slack`, for those who route replies
 
@@ -36,6 +37,16 @@ class Threads:
         """
         async with self._db.connection() as conn:
             return await store.on_its_way(conn, targets, thread)
+
+    async def trello(self, card: str) -> list[Copy]:
+        """Return the jobs that a card hears of, with the questions asked there, newest first."""
+        async with self._db.connection() as conn:
+            return await store.trello(conn, card)
+
+    async def trello_own(self, ref: str) -> bool:
+        """Return whether a comment, by its reference, is one of ours."""
+        async with self._db.connection() as conn:
+            return await store.trello_own(conn, ref)
 
     async def asked_in(self, channel: str, seconds: float) -> list[Question]:
         """Return what was asked in a Slack channel less than so long ago, and is open."""

@@ -24,7 +24,7 @@ from pydantic_settings import (
 )
 
 from draftsman.errors import ConfigError
-from draftsman.settings.chat import SlackSettings
+from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.explain import explain, unparsable
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -80,6 +80,7 @@ __all__ = [
     "SlackSettings",
     "SweepSettings",
     "ToolSettings",
+    "TrelloSettings",
     "TypeSettings",
     "WebhookSettings",
     "WorkerSettings",
@@ -120,6 +121,7 @@ class Settings(BaseSettings):
     notifications: NotificationSettings = NotificationSettings()
     webhooks: dict[str, WebhookSettings] = {}
     slack: SlackSettings | None = None
+    trello: TrelloSettings | None = None
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

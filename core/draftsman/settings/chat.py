@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import Section
@@ -12,6 +12,27 @@ from draftsman.settings.tables import Section
 HTTP_LISTEN: Final = "127.0.0.1:3000"
 """Where mode `http` serves when `listen` is unset: the port that Slack's own examples use."""
 _Channel = Annotated[str, Field(pattern=r"\A[CGD][A-Z0-9]{1,30}\z")]
+
+
+def _has_a_port(value: str) -> str:
+    if not 0 <= int(value.rpartition(":")[2]) <= 65_535:
+        raise ValueError("a port is 0 to 65535")
+    return value
+
+
+_Listen = Annotated[
+    str,
+    Field(pattern=r"\A([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}\z"),
+    AfterValidator(_has_a_port),
+]
+
+
+def _address(listen: str | None) -> tuple[str, int] | None:
+    """Return host and port of an address that was checked."""
+    if listen is None:
+        return None
+    host, _, port = listen.rpartition(":")
+    return host.strip("[]"), int(port)
 
 
 class SlackSettings(Section):
@@ -25,7 +46,7 @@ class SlackSettings(Section):
     """`xapp-…` with `connections:write`, for mode `socket` alone."""
     signing_secret: SecretSettings | None = None
     """For mode `http` alone."""
-    listen: str | None = Field(None, pattern=r"\A([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}\z")
+    listen: _Listen | None = None
     """`host:port` that HTTP is served on: Slack's requests in mode `http`, and health in both."""
     team: str | None = Field(None, pattern=r"\A[TE][A-Z0-9]{1,30}\z")
     """The workspace whose requests count; unset: the one that the bot token belongs to."""
@@ -43,13 +64,6 @@ class SlackSettings(Section):
     def _is_a_folder(cls, value: str) -> str:
         return web_address(value).removesuffix("/") + "/"
 
-    @field_validator("listen")
-    @classmethod
-    def _has_a_port(cls, value: str | None) -> str | None:
-        if value is not None and not 0 <= int(value.rpartition(":")[2]) <= 65_535:
-            raise ValueError("a port is 0 to 65535")
-        return value
-
     @model_validator(mode="after")
     def _has_what_its_mode_needs(self) -> Self:
         if self.mode == "socket" and self.app_token is None:
@@ -61,8 +75,51 @@ class SlackSettings(Section):
     @property
     def address(self) -> tuple[str, int] | None:
         """Return host and port that HTTP is served on; None: nothing is served."""
-        listen = self.listen or (HTTP_LISTEN if self.mode == "http" else None)
-        if listen is None:
-            return None
-        host, _, port = listen.rpartition(":")
-        return host.strip("[]"), int(port)
+        return _address(self.listen or (HTTP_LISTEN if self.mode == "http" else None))
+
+
+class TrelloSettings(Section):
+    """One Trello account that the bot works as; without this table there is no Trello."""
+
+    key: SecretSettings
+    """The API key of the app."""
+    token: SecretSettings
+    """The token of the bot's own account; never that of somebody who answers questions."""
+    secret: SecretSettings | None = None
+    """The app's secret, with which Trello signs what it sends to `callback_url`."""
+    poll: float = Field(15.0, ge=1, le=3600)
+    """Seconds between two looks at a board; two requests each, of 100 in ten seconds."""
+    label: str = Field("draftsman", min_length=1, max_length=256)
+    """Name of the labels that ask for work, for when a board is added."""
+    queued: str = Field("draftsman: queued", min_length=1, max_length=256)
+    """Name of the label that takes their place on a card whose job there is."""
+    callback_url: str | None = None
+    """Where Trello is to send what happens, as Trello sees it; unset: boards are only polled."""
+    listen: _Listen | None = None
+    """`host:port` that HTTP is served on: what Trello sends, and health."""
+    api_url: str = "https://api.trello.com"
+    """Where the API is."""
+
+    @field_validator("api_url")
+    @classmethod
+    def _is_a_host(cls, value: str) -> str:
+        return web_address(value).rstrip("/")
+
+    @field_validator("callback_url")
+    @classmethod
+    def _is_reached(cls, value: str | None) -> str | None:
+        return None if value is None else web_address(value)
+
+    @model_validator(mode="after")
+    def _can_be_told(self) -> Self:
+        for name in ("secret", "listen") if self.callback_url is not None else ():
+            if getattr(self, name) is None:
+                raise ValueError(f"callback_url needs {name}; without it boards are only polled")
+        if self.label.casefold() == self.queued.casefold():
+            raise ValueError("label and queued are one name; the one takes the place of the other")
+        return self
+
+    @property
+    def address(self) -> tuple[str, int] | None:
+        """Return host and port that HTTP is served on; None: nothing is served."""
+        return _address(self.listen)

@@ -35,6 +35,18 @@ class Posted:
     ref: str
 
 
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A job that a card hears of, and a question of it that is asked there.
+
+    `ref` is that of the question's comment, None where it is not known whether there is one.
+    """
+
+    job: int
+    question: int | None
+    ref: str | None
+
+
 async def slack(conn: Connection, channel: str, thread: str) -> list[Topic]:
     """Return what a Slack thread is about, the newest first."""
     params = {"target": channel, "thread": thread, "ref": f"{channel}/{thread}", "limit": MOST}
@@ -45,6 +57,16 @@ async def on_its_way(conn: Connection, targets: Sequence[str], thread: str) -> b
     """Return whether a thread may hang under a message whose place is not written down yet."""
     params = {"targets": list(targets), "thread": thread}
     return bool(await scalar(conn, _Q["on_its_way"], params))
+
+
+async def trello(conn: Connection, card: str) -> list[Copy]:
+    """Return the jobs that a card hears of, with the questions asked there, the newest first."""
+    return await fetch_all(conn, _Q["trello"], {"card": card, "limit": MOST}, Copy)
+
+
+async def trello_own(conn: Connection, ref: str) -> bool:
+    """Return whether a comment is one of ours."""
+    return bool(await scalar(conn, _Q["trello_own"], {"ref": ref}))
 
 
 async def asked_in(conn: Connection, channel: str, seconds: float) -> list[tuple[int, int]]:

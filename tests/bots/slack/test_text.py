@@ -8,19 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack.text import (
-    TEXT,
-    clamped,
-    code,
-    escape,
-    escaped,
-    graphemes,
-    link,
-    pieces,
-    unescape,
-    visible,
-    width,
-)
+from draftsman_bots.slack.text import TEXT, code, escape, escaped, link, pieces, unescape
+from draftsman_bots.text import clamped, graphemes, visible, width
 
 FAMILY = "👩‍👩‍👧‍👦"
 FLAG = "🇦🇹"

@@ -74,7 +74,7 @@ def test_good_ones_are_taken(type: str) -> None:
         (
             "send_notification",
             {"text": "a", "targets": ["none"]},
-            "'none' is no target; give log, webhook:NAME or slack:CHANNEL",
+            "'none' is no target; give log, webhook:NAME, slack:CHANNEL or trello:CARD",
         ),
     ],
     ids=str,

@@ -49,7 +49,12 @@ INDEXES = {
     "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
     "job_events": {"job_events_job", "job_events_feed"},
-    "job_targets": {"job_targets_pkey", "job_targets_once", "job_targets_thread"},
+    "job_targets": {
+        "job_targets_pkey",
+        "job_targets_once",
+        "job_targets_thread",
+        "job_targets_trello",
+    },
     "deliveries": {
         "deliveries_pkey",
         "deliveries_id",
@@ -61,6 +66,7 @@ INDEXES = {
         "deliveries_pending",
         "deliveries_once",
         "deliveries_slack",
+        "deliveries_trello",
     },
 }
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from tests.soak.calls import (
     archives,
+    boards,
     chat,
     claim,
     deliveries,
@@ -25,6 +26,7 @@ from tests.soak.calls.call import Call
 
 CALLS: Final[dict[str, Call]] = {
     **archives.CALLS,
+    **boards.CALLS,
     **chat.CALLS,
     **claim.CALLS,
     **deliveries.CALLS,

@@ -58,7 +58,7 @@ _AGENT_TYPE: Final = "run_agent"
     type=params.TEXT,
     multiple=True,
     metavar="TARGET",
-    help="Who is told what happens: log, webhook:NAME, slack:CHANNEL, or none; repeatable.",
+    help="Who is told: log, webhook:NAME, slack:CHANNEL, trello:CARD, or none; repeatable.",
 )
 @click.option("--max-attempts", type=int, help="Lost runs and failures of machines it survives.")
 @click.option("--max-retries", type=int, help="Failures of the work it survives.")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from draftsman_bots.aside import Aside
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.listeners.aside import Aside
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient

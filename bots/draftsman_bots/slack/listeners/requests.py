@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from draftsman.domain.target import parse
 from draftsman.errors import DraftsmanError, IdempotencyConflict, UsageError
 from draftsman.services.intake import Alike, Submitted, invocation
-from draftsman_bots.slack.text import clamped
+from draftsman_bots.text import clamped
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor

@@ -30,6 +30,23 @@ SELECT EXISTS (
                WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
                  AND r.status = 'sent')))
 
+-- Jobs that a Trello card hears of, and the copies of their questions that are on it, or may be. The
+-- newest first.
+-- name: trello
+SELECT t.job, d.question, d.external_ref AS ref
+  FROM (SELECT job FROM draftsman.job_targets
+         WHERE channel = 'trello' AND target = %(card)s
+         ORDER BY job DESC
+         LIMIT %(limit)s) t
+  LEFT JOIN draftsman.deliveries d
+    ON d.job = t.job AND d.channel = 'trello' AND d.target = %(card)s AND d.kind = 'question'
+   AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
+ ORDER BY t.job DESC, d.question DESC
+
+-- name: trello_own
+SELECT EXISTS (SELECT FROM draftsman.deliveries
+                WHERE channel = 'trello' AND external_ref = %(ref)s)
+
 -- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
 -- name: asked_in
 SELECT q.job, q.ordinal

@@ -1,0 +1,86 @@
+"""Text as people see it: no letter is cut in two, and nothing hidden turns it about. Pure."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+ENDS: Final = "…"
+"""What text that was cut ends with."""
+_FENCE: Final = re.compile("`{3,}")
+_LONGEST_CLUSTER: Final = 16
+"""Code points of a grapheme: more marks on one letter than any writing has are let go of."""
+_ZWJ: Final = "\u200d"
+_HIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Control characters, and those that turn the direction of what follows them."""
+
+
+def visible(text: str) -> str:
+    """Return the text with what cannot be seen, and turns other text about, replaced."""
+    return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def clamped(text: str, most: int) -> str:
+    """Return as much of a text, as it is, as fits; what is cut ends with an ellipsis."""
+    return fit(graphemes(visible(text)), most)
+
+
+def fenceless(text: str) -> str:
+    """Return the text with no code block begun or ended in it: a cut one would swallow the rest."""
+    return _FENCE.sub(lambda match: "\u200b".join(match[0]), text)
+
+
+def width(text: str) -> int:
+    """Return its length in UTF-16 units."""
+    return len(text) + sum(char > "\uffff" for char in text)
+
+
+def graphemes(text: str) -> Iterator[str]:
+    """Yield what people see as one character: with its marks, joiners and flags."""
+    cluster = ""
+    for char in text:
+        if cluster and not _joins(cluster, char):
+            yield cluster
+            cluster = ""
+        if len(cluster) < _LONGEST_CLUSTER:
+            cluster += char
+    if cluster:
+        yield cluster
+
+
+def _joins(cluster: str, char: str) -> bool:
+    if char in "\n\r" or cluster[-1] in "\n\r":
+        return (cluster, char) == ("\r", "\n")
+    if cluster[-1] == _ZWJ or char == _ZWJ:
+        return True
+    if "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f":
+        return True  # the colour of a skin; the letters of a region's flag
+    if _is_flag(char):
+        return len(cluster) == 1 and _is_flag(cluster)
+    return unicodedata.category(char) in {"Mn", "Me", "Mc"} or _is_late_jamo(char)
+
+
+def _is_flag(char: str) -> bool:
+    return "\U0001f1e6" <= char <= "\U0001f1ff"
+
+
+def _is_late_jamo(char: str) -> bool:
+    return "\u1160" <= char <= "\u11ff"
+
+
+def fit(units: Iterable[str], most: int) -> str:
+    """Join units up to a length; one more unit is looked at than fits."""
+    kept: list[str] = []
+    size = 0
+    for unit in units:
+        kept.append(unit)
+        size += width(unit)
+        if size > most:
+            break
+    else:
+        return "".join(kept)
+    while kept and size > most - len(ENDS):
+        size -= width(kept.pop())
+    return "".join(kept).rstrip() + ENDS

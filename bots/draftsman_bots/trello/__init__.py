@@ -1,0 +1,1 @@
+"""Trello: a label makes a job, a comment answers it."""

@@ -1,0 +1,102 @@
+"""A question on a card: what it says, whom it is for, and what to write. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
+from draftsman.domain.diff import diffstat
+from draftsman.domain.job import Source
+from draftsman.domain.policy import Person
+from draftsman.domain.question import Question, QuestionKind
+from draftsman_bots.text import clamped, width
+from draftsman_bots.trello.text import bold, code, escaped
+
+MENTIONS: Final = 20
+"""People who are named; more would be a crowd, of whom nobody feels meant."""
+DESCRIBED: Final = 10
+"""Choices that are described; of more, only what they are called is shown."""
+CHOICES: Final = 5000
+"""Characters of all choices; of those that do not fit the numbers count none the less."""
+Names = Mapping[str, str]
+"""What the members of the board are called, by their ids: as `@name` rings their bell."""
+
+
+def asked(question: Question, title: str, people: Sequence[Person], names: Names) -> Iterator[str]:
+    """Yield the paragraphs of an open question."""
+    gate = question.kind is QuestionKind.APPROVAL
+    verb = "asks for approval" if gate else "asks"
+    yield f"❓ **{question.name}** {bold(title, 200)} {verb}:"
+    yield escaped(question.text, 6000)
+    if question.context_snippet and question.context_snippet.strip():
+        yield from _context(question.context_snippet)
+    if question.action:
+        allows = json.dumps(question.action, ensure_ascii=False, sort_keys=True, indent=1)
+        yield f"This allows:\n{code(clamped(allows, LENGTH // 3))}"
+    if question.choices:
+        yield _choices(question)
+    if people:
+        yield f"For {_people(people, names)}"
+    yield " ".join(_small(question))
+
+
+def how(question: Question) -> str:
+    """Return what to write in a comment."""
+    if question.kind is QuestionKind.APPROVAL:
+        return "Write a comment that begins with `approve`, or with `deny` and why."
+    if not question.choices:
+        return "Write a comment: `/answer` and your answer."
+    own = ", or `/answer` and your own words" if question.freeform_allowed else ""
+    return f"Write a comment with the number{own}."
+
+
+def _choices(question: Question) -> str:
+    described = len(question.choices) <= DESCRIBED
+    kept: list[str] = []
+    room = CHOICES
+    for place, choice in enumerate(question.choices, 1):
+        line = _choice(place, choice, described=described)
+        room -= width(line) + 1
+        if room < 0:
+            left = len(question.choices) - len(kept)
+            kept.append(f"… and {left} more: draftsman show {question.name.partition('/')[0]}")
+            break
+        kept.append(line)
+    return "\n".join(kept)
+
+
+def _choice(place: int, choice: Mapping[str, Any], *, described: bool) -> str:
+    note = choice.get("description") if described else None
+    more = f" - {escaped(str(note), 400)}" if note else ""
+    return f"{place}. {escaped(str(choice['label']), 200)}{more}"
+
+
+def _context(snippet: str) -> Iterator[str]:
+    """Yield the beginning of what a question is about; of a diff its statistics first."""
+    if is_diff(snippet):
+        yield code(clamped(diffstat(snippet), LENGTH // 2))
+    yield code(clamped("\n".join(snippet.splitlines()[:LINES]), LENGTH))
+    if is_long(snippet, LINES):
+        yield "This is the beginning; the whole is attached to the card."
+
+
+def _people(people: Sequence[Person], names: Names) -> str:
+    more = f" and {len(people) - MENTIONS} more" if len(people) > MENTIONS else ""
+    return ", ".join(_mention(person, names) for person in people[:MENTIONS]) + more
+
+
+def _mention(person: Person, names: Names) -> str:
+    own = names.get(person.ids.get(Source.TRELLO, ""))
+    return f"@{own}" if own else escaped(person.name, 100)
+
+
+def _small(question: Question) -> Iterator[str]:
+    yield how(question)
+    if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
+        yield f"{question.quorum} approvals are needed."
+    if question.escalated_at is not None and question.escalate_to:
+        yield f"Nobody answered in time: it went to {escaped(question.escalate_to, 100)} as well."
+    if question.expires_at is not None:
+        yield f"It expires at {question.expires_at.isoformat(sep=' ', timespec='minutes')}."

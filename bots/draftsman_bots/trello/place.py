@@ -1,0 +1,46 @@
+"""Where a message is in Trello: what a Receipt calls it, and what it is found by. Pure.
+
+A comment is called by its action's id, which webhooks and lists name as well; a file by its own.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from draftsman.domain.delivery import Message
+from draftsman_bots.text import clamped
+from draftsman_bots.trello.text import NAME, marker_of
+
+_ID: Final = re.compile(r"[0-9a-f]{24}")
+_TAG: Final = 13
+"""Characters of the marker in the title of a file: enough to tell the files of one job."""
+
+
+def is_id(text: object) -> bool:
+    """Return whether this is the id of something in Trello."""
+    return isinstance(text, str) and _ID.fullmatch(text) is not None
+
+
+def title(message: Message, name: str) -> str:
+    """Return the title of a file, by which it is found: files carry nothing else."""
+    tag = f" · {message.marker[:_TAG]}"
+    return clamped(name, NAME - len(tag)) + tag
+
+
+def text_of(action: Any) -> str:
+    """Return the text of a comment; empty for anything else."""
+    data = action.get("data") if isinstance(action, dict) else None
+    text = data.get("text") if isinstance(data, dict) else None
+    return text if isinstance(text, str) else ""
+
+
+def is_it(message: Message, action: Any) -> bool:
+    """Return whether this action is that message."""
+    return marker_of(text_of(action)) == message.marker
+
+
+def is_its_file(message: Message, attachment: Any) -> bool:
+    """Return whether this attachment is that message."""
+    name = attachment.get("name") if isinstance(attachment, dict) else None
+    return isinstance(name, str) and name.endswith(f" · {message.marker[:_TAG]}")

@@ -1,0 +1,48 @@
+"""Looks for what may be on a card already, by its marker."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final
+
+from draftsman.domain.delivery import DeliveryKind, Message
+from draftsman_bots.trello.client import Trello
+from draftsman_bots.trello.place import is_id, is_it, is_its_file
+
+SKEW: Final = timedelta(minutes=5)
+"""What the clocks of the database and of Trello may differ by."""
+PAGE: Final = 1000
+"""Actions of a page, as many as Trello gives."""
+PAGES: Final = 20
+
+
+async def search(trello: Trello, message: Message) -> str | None:
+    """Return what a message is called; None: it is not there. Raises Failure."""
+    if message.kind is DeliveryKind.FILE:
+        path = f"/cards/{message.target}/attachments"
+        return _named(await trello.get(path, fields="name"), message, is_its_file)
+    before: str | None = None
+    since = (message.created_at - SKEW).isoformat()
+    for _ in range(PAGES):
+        page = await trello.get(
+            f"/cards/{message.target}/actions",
+            filter="commentCard",
+            fields=["data", "date"],
+            limit=PAGE,
+            since=since,
+            before=before,
+        )
+        if (found := _named(page, message, is_it)) is not None:
+            return found
+        last = page[-1].get("date") if isinstance(page, list) and len(page) >= PAGE else None
+        if not isinstance(last, str) or last == before:
+            return None
+        before = last
+    return None
+
+
+def _named(page: Any, message: Message, is_that: Any) -> str | None:
+    for one in page if isinstance(page, list) else []:
+        if is_that(message, one) and is_id(one.get("id")):
+            return str(one["id"])
+    return None

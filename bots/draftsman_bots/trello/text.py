@@ -1,0 +1,112 @@
+"""People's text in Trello's Markdown: shown literally, and never longer than a comment. Pure.
+
+What Markdown knows is escaped, a line's beginning included. `@name` rings somebody's bell wherever
+it stands, in code as well: a space of no width behind the `@` disarms it. A comment ends with the
+marker of its delivery, for it carries nothing else by which it could be found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import quote, urlsplit
+
+from draftsman_bots.text import ENDS, clamped, fenceless, fit, graphemes, visible, width
+
+COMMENT: Final = 16_384
+"""Characters of a comment: of what is sent, escaped."""
+NAME: Final = 256
+"""Characters of an attachment's name."""
+TEXT: Final = 4000
+"""Characters of one text among others."""
+_SPECIAL: Final = re.compile(r"[\\`*_\[\]<>~|&]")
+_BEGINS: Final = re.compile(r"(?m)^([ \t]*)(?:([-+=#])|(\d{1,9})([.)]))?")
+_MARK: Final = re.compile(r"`?draftsman:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`?")
+_FENCES: Final = re.compile(r"(?m)^```")
+
+
+def escape(text: str) -> str:
+    """Return the text as a comment shows it literally."""
+    return "".join(_units(text))
+
+
+def escaped(text: str, most: int = TEXT) -> str:
+    """Return as much of a text, escaped, as fits; what is cut ends with an ellipsis."""
+    return fit(_units(text), most)
+
+
+def bold(text: str, most: int = TEXT) -> str:
+    """Return as much of a line, escaped, as fits, in bold; nothing of nothing."""
+    said = escaped(" ".join(text.split()), most - 4)
+    return f"**{said}**" if said else ""
+
+
+def code(text: str, most: int = TEXT) -> str:
+    """Return as much of a text as fits in a code block, which nothing in it can end."""
+    safe = disarmed(fenceless(visible(text))).strip("\n")
+    return f"```\n{fit(graphemes(safe), most - 8)}\n```"
+
+
+def quoted(text: str) -> str:
+    """Return escaped lines as somebody's words: none of them is an answer."""
+    return "\n".join(f"> {line}" for line in text.split("\n"))
+
+
+def disarmed(text: str) -> str:
+    """Return the text with nobody mentioned in it."""
+    return text.replace("@", "@\u200b")
+
+
+def link(url: str) -> str:
+    """Return an address that shows where it leads; other than http and https is shown as text."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= TEXT // 2
+    except ValueError:
+        fine = False
+    if not fine or any(char.isspace() for char in url):
+        return escaped(url, TEXT // 2)
+    safe = quote(visible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
+    return f"<{safe}>" if len(safe) <= TEXT // 2 else escaped(url, TEXT // 2)
+
+
+def signed(body: str, marker: str) -> str:
+    """Return a whole comment: as much of the body as fits, and the marker."""
+    end = f"\n\n`draftsman:{marker}`"
+    room = COMMENT - width(end)
+    if width(body) > room:
+        body = clamped(body, room - len(ENDS) - 4)
+    if len(_FENCES.findall(body)) % 2:
+        body += "\n```"
+    return body + end
+
+
+def marker_of(text: str) -> str | None:
+    """Return the marker of a comment of ours: its last line, unless that quotes one."""
+    lines = text.strip().splitlines()
+    match = _MARK.fullmatch(lines[-1].strip()) if lines else None
+    return match[1] if match else None
+
+
+def _units(text: str) -> Iterator[str]:
+    """Yield what people see as one character, with what it needs to be seen so."""
+    text = visible(text)
+    begins = {match.start(): match for match in _BEGINS.finditer(text) if match[0]}
+    at = 0
+    while at < len(text):
+        if (match := begins.get(at)) is not None:
+            blank, sign, number, point = match.groups()
+            yield from "\u00a0" * len(blank)
+            if sign or number:
+                yield f"\\{sign}" if sign else f"{number}\\{point}"
+            at = match.end()
+            continue
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end + 1
+        yield from map(_plain, graphemes(text[at:end]))
+        at = end
+
+
+def _plain(unit: str) -> str:
+    return disarmed(_SPECIAL.sub(lambda match: "\\" + match[0], unit))

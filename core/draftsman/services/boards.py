@@ -1,0 +1,173 @@
+"""label -> episode. Whoever sees a label, and however often: one episode, one job."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Final
+from uuid import UUID
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.board import BoardConfig, Cursor, Episode, Sighting, Stage
+from draftsman.domain.policy import Policy, Verb
+from draftsman.errors import NotFound
+from draftsman.store import boards as store
+from draftsman.store import progress, workers
+from draftsman.store.db import Connection, Database
+
+POLLER: Final = "trello"
+"""The lease under which boards are polled."""
+AT_ONCE: Final = 500
+"""Labels that one statement tells of."""
+_Work = Callable[[Connection], Awaitable[int]]
+
+
+class Boards:
+    """Keeps which boards are watched, what was seen there, and who looks."""
+
+    def __init__(self, db: Database, policy: Policy) -> None:
+        self._db = db
+        self._policy = policy
+
+    async def all(self) -> list[BoardConfig]:
+        """Return the boards that are watched, by name."""
+        async with self._db.connection() as conn:
+            return await store.listed(conn)
+
+    async def of(self, board: str) -> BoardConfig | None:
+        """Return one board, None where it is not watched."""
+        async with self._db.connection() as conn:
+            return await store.of(conn, board)
+
+    async def save(self, config: BoardConfig, actor: Actor) -> None:
+        """Watch a board, or change how; raises NotPermitted."""
+        self._policy.check(self._policy.resolve(actor), Verb.BOARDS)
+        async with self._db.connection() as conn:
+            await store.save(conn, config)
+
+    async def remove(self, board: str, actor: Actor) -> None:
+        """Watch a board no more; raises NotFound, NotPermitted."""
+        self._policy.check(self._policy.resolve(actor), Verb.BOARDS)
+        async with self._db.connection() as conn:
+            if not await store.remove(conn, board):
+                raise NotFound(f"board {board!r} is not watched; see: draftsman boards")
+
+    async def webhook(self, board: str, webhook: str | None) -> bool:
+        """Note which webhook tells of a board; False where that is known, or it is not watched."""
+        async with self._db.connection() as conn:
+            return await store.webhook(conn, board, webhook)
+
+    async def clock(self) -> datetime:
+        """Return the time before a look at Trello: what others saw later than that stands."""
+        async with self._db.connection() as conn:
+            return await progress.now(conn)
+
+    async def present(self, board: str) -> set[tuple[str, str]]:
+        """Return card and label of what was there on a board."""
+        async with self._db.connection() as conn:
+            return await store.present(conn, board)
+
+    async def present_on(self, cards: Sequence[str]) -> set[tuple[str, str]]:
+        """Return card and label of what was there on these cards, on whichever board."""
+        async with self._db.connection() as conn:
+            return await store.present_on(conn, cards)
+
+    async def appeared(
+        self, board: str, seen: Sequence[Sighting], began: datetime
+    ) -> list[Episode]:
+        """Take note of labels that are there; return the episodes that begin with it.
+
+        `began` is `clock()` before the look. A label that was there before begins none, nor does
+        one of which somebody learned after `began`: the next look tells.
+        """
+        found: list[Episode] = []
+        for some in _some(seen):
+            async with self._db.connection() as conn:
+                found += await store.appeared(conn, board, some, began)
+        return found
+
+    async def vanished(self, seen: Sequence[Sighting], began: datetime) -> int:
+        """Take note of labels that are not there; return how many episodes end with it."""
+        count = 0
+        for some in _some(seen):
+            count += await self._db.arrow(_vanish(some, began))
+        return count
+
+    async def observe(
+        self, card: str, label: str, board: str, *, present: bool, began: datetime
+    ) -> Episode | None:
+        """Take note of one label; return the episode that begins with it, if one does."""
+        seen = [Sighting(card, label)]
+        if not present:
+            await self.vanished(seen, began)
+            return None
+        begun = await self.appeared(board, seen, began)
+        return begun[0] if begun else None
+
+    async def taken_off(self, card: str, label: str, at: datetime) -> bool:
+        """Take Trello's word that a label was taken off then; False where newer things are known.
+
+        It may be there again: what is there now, a look tells.
+        """
+        async with self._db.connection() as conn:
+            return await store.taken_off(conn, card, label, at)
+
+    async def baseline(
+        self, board: str, seen: Sequence[Sighting], began: datetime, until: datetime
+    ) -> bool:
+        """Begin to read a board, whose labels so far make no jobs; False where it has begun."""
+        return await self._db.arrow(lambda conn: store.baseline(conn, board, seen, began, until))
+
+    async def cursor(self, board: str) -> Cursor | None:
+        """Return how far a board was read, None before the first look."""
+        async with self._db.connection() as conn:
+            return await store.cursor(conn, board)
+
+    async def advance(self, board: str, until: datetime | None = None) -> None:
+        """Note that a board was looked at, and its actions read up to there."""
+        async with self._db.connection() as conn:
+            await store.advance(conn, board, until)
+
+    async def due(self, board: str, limit: int = 50) -> list[Episode]:
+        """Return the episodes of a board with which something is to be done, the oldest first."""
+        async with self._db.connection() as conn:
+            return await store.due(conn, board, limit)
+
+    async def due_on(self, card: str) -> list[Episode]:
+        """Return the episodes of a card with which something is to be done."""
+        async with self._db.connection() as conn:
+            return await store.due_on(conn, card)
+
+    async def settle(self, episode: Episode, stage: Stage, job: int | None = None) -> bool:
+        """Note what became of an episode; False where it ended meanwhile."""
+        async with self._db.connection() as conn:
+            return await store.settle(conn, episode, stage, job)
+
+    async def swapped(self, episode: Episode) -> bool:
+        """Note that we took the label off; False where the episode ended before."""
+        async with self._db.connection() as conn:
+            return await store.swapped(conn, episode)
+
+    async def acquire(self, owner: UUID, seconds: float) -> int | None:
+        """Take the poller's lease where it is free; return its term, None where it is held."""
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, POLLER, owner, seconds)
+
+    async def renew(self, owner: UUID, term: int, seconds: float) -> bool:
+        """Lengthen the lease of this term; False when it is over."""
+        async with self._db.connection() as conn:
+            return await workers.renew(conn, POLLER, owner, term, seconds)
+
+    async def resign(self, owner: UUID, term: int) -> None:
+        """Give the lease back."""
+        async with self._db.connection() as conn:
+            await workers.resign(conn, POLLER, owner, term)
+
+
+def _some(seen: Sequence[Sighting]) -> list[Sequence[Sighting]]:
+    ordered = sorted(set(seen), key=lambda one: (one.card, one.label))
+    return [ordered[at : at + AT_ONCE] for at in range(0, len(ordered), AT_ONCE)]
+
+
+def _vanish(seen: Sequence[Sighting], began: datetime) -> _Work:
+    return lambda conn: store.vanished(conn, seen, began)

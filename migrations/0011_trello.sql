@@ -1,0 +1,63 @@
+-- What Trello needs: the boards that are watched, what was seen on their cards, and how far each
+-- board was read.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_trello');
+
+--   job_targets_trello  the jobs that a card hears of, whose questions a comment may answer
+--   deliveries_trello   whether a comment is one of ours
+CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
+    WHERE channel = 'trello';
+CREATE INDEX deliveries_trello ON draftsman.deliveries (external_ref)
+    WHERE channel = 'trello' AND external_ref IS NOT NULL;
+
+-- Labels by their id: `{"LABEL": {"name": "draftsman", "mode": "fix", "agent": null}}`.
+CREATE TABLE draftsman.trello_board_configs (
+    board_id                  text PRIMARY KEY CHECK (board_id <> ''),
+    name                      text NOT NULL,
+    url                       text NOT NULL DEFAULT '',
+    labels                    jsonb NOT NULL DEFAULT '{}' CHECK (jsonb_typeof(labels) = 'object'),
+    ignored_list_ids          text[] NOT NULL DEFAULT '{}',
+    queued_label_id           text CHECK (queued_label_id <> ''),
+    ready_for_review_list_id  text CHECK (ready_for_review_list_id <> ''),
+    transition_rules          jsonb NOT NULL DEFAULT '{}'
+                              CHECK (jsonb_typeof(transition_rules) = 'object'),
+    comment_template          text,
+    take_existing             boolean NOT NULL DEFAULT false,
+    webhook_id                text CHECK (webhook_id <> ''),
+    created_at                timestamptz NOT NULL DEFAULT draftsman.now(),
+    updated_at                timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT trello_board_configs_queued CHECK (NOT labels ? queued_label_id)
+);
+
+-- A label on a card. An episode begins when it is seen there after it was seen absent; one that was
+-- there before anybody looked is episode 0. `seen` is to become a job, `taken` became one and its
+-- label is to be swapped, of `done` nothing is left to do. `seen_at` is our clock when `present`
+-- last changed, `changed_at` the latest time, by Trello's clock or ours, that it rests on.
+CREATE TABLE draftsman.trello_labels (
+    card        text NOT NULL CHECK (card <> ''),
+    label       text NOT NULL CHECK (label <> ''),
+    board       text NOT NULL,
+    episode     int NOT NULL CHECK (episode >= 0),
+    present     boolean NOT NULL,
+    stage       text NOT NULL CHECK (stage IN ('seen', 'taken', 'done')),
+    job         bigint REFERENCES draftsman.jobs,
+    seen_at     timestamptz NOT NULL DEFAULT draftsman.now(),
+    changed_at  timestamptz NOT NULL,
+    PRIMARY KEY (card, label),
+    CONSTRAINT trello_labels_begun CHECK (episode > 0 OR stage = 'done'),
+    CONSTRAINT trello_labels_absent CHECK (present OR stage = 'done')
+) WITH (fillfactor = 80);
+
+--   trello_labels_board  what was there when a board was read last
+--   trello_labels_due    what is to become a job, or is to be swapped
+CREATE INDEX trello_labels_board ON draftsman.trello_labels (board) WHERE present;
+CREATE INDEX trello_labels_due ON draftsman.trello_labels (board, seen_at) WHERE stage <> 'done';
+
+-- How far the actions of a board were read, by Trello's clock.
+CREATE TABLE draftsman.poll_cursors (
+    board          text PRIMARY KEY
+                   REFERENCES draftsman.trello_board_configs ON DELETE CASCADE,
+    actions_until  timestamptz NOT NULL,
+    baseline_at    timestamptz NOT NULL DEFAULT draftsman.now(),
+    polled_at      timestamptz NOT NULL DEFAULT draftsman.now()
+);

@@ -1,0 +1,28 @@
+"""An account of Trello whose other end is what a test says."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman_bots.trello.client import Trello, connect
+from draftsman_bots.trello.tokens import Tokens
+
+TOKENS: Final = Tokens("key-0123456789abcdef", "ATTAtoken-fedcba9876543210", "s3cret-of-the-app")
+API: Final = "https://api.trello.com"
+CARD: Final = "5f1e0c9a8b7d6e5f4a3b2c1d"
+
+
+def settings(api_url: str = API) -> TrelloSettings:
+    """Return the settings of an account; where its secrets are is of no matter."""
+    place = SecretSettings(env="NOWHERE")
+    return TrelloSettings(key=place, token=place, api_url=api_url)
+
+
+@asynccontextmanager
+async def account(api_url: str = API, timeout: float = 5.0) -> AsyncIterator[Trello]:
+    """Connect, and hang up."""
+    async with connect(settings(api_url), TOKENS, timeout=timeout) as trello:
+        yield trello

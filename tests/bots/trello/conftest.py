@@ -1,0 +1,56 @@
+"""A fake Trello with a board, and py-trello's own client for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+from trello import TrelloClient
+
+from tests.bots.trello.ears import Ears, hearing
+from tests.bots.trello.talking import Requests
+from tests.support.trello import FakeTrello
+
+
+@pytest.fixture
+async def trello() -> AsyncIterator[FakeTrello]:
+    """Give a Trello."""
+    async with FakeTrello() as one:
+        yield one
+
+
+@pytest.fixture
+async def ears(trello: FakeTrello) -> AsyncIterator[Ears]:
+    """Give a callback for webhooks."""
+    async with hearing(trello) as one:
+        yield one
+
+
+@pytest.fixture
+def client(trello: FakeTrello) -> TrelloClient:
+    """Give py-trello's client, over requests."""
+    return TrelloClient(trello.key, trello.token, http_service=Requests(trello.api_url))
+
+
+@pytest.fixture
+def anna(trello: FakeTrello) -> str:
+    """Give a person."""
+    return trello.member("Anna Berg")
+
+
+@pytest.fixture
+def board(trello: FakeTrello, anna: str) -> str:
+    """Give a board with a person and the bot on it."""
+    return trello.board("Work", [anna])
+
+
+@pytest.fixture
+def todo(trello: FakeTrello, board: str) -> str:
+    """Give a list."""
+    return trello.list(board, "To do")
+
+
+@pytest.fixture
+def card(trello: FakeTrello, board: str, todo: str, anna: str) -> str:
+    """Give a card."""
+    return trello.card(board, todo, "Fix the parser", by=anna)

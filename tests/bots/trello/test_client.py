@@ -1,0 +1,290 @@
+"""What is sent to Trello, and what its answers mean; the other end is respx."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pickle
+import traceback
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import respx
+
+from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
+from draftsman.errors import Failure, UsageError
+from draftsman_bots.trello.client import Trello
+from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSE, InDoubt
+from draftsman_bots.trello.pace import LIMITS, SHARE, TOKEN
+from tests.bots.trello.accounts import API, CARD, TOKENS, account
+
+COMMENTS = f"/cards/{CARD}/actions/comments"
+NOT_FOUND = "The requested resource was not found."
+HTML = "<!DOCTYPE html><html><body>Bad gateway</body></html>"
+
+
+@pytest.fixture
+async def trello() -> AsyncIterator[Trello]:
+    async with account() as trello:
+        yield trello
+
+
+async def refused(trello: Trello, reply: httpx.Response, method: str, path: str) -> Failure:
+    """Return the failure that a reply is."""
+    with respx.mock(base_url=f"{API}/1") as there:
+        there.route(method=method, path__regex=".*").mock(return_value=reply)
+        with pytest.raises(Failure) as caught:
+            await getattr(trello, method.lower())(path)
+    return caught.value
+
+
+class TestWhatIsSent:
+    @respx.mock
+    async def test_the_token_is_in_a_header_and_in_nothing_else(self, trello: Trello) -> None:
+        route = respx.get(f"{API}/1/boards/b1/cards").respond(json=[])
+        assert await trello.get("/boards/b1/cards", fields=["id", "name"], since=None) == []
+        (call,) = route.calls
+        assert dict(call.request.url.params) == {"fields": "id,name"}
+        assert call.request.headers["authorization"] == (
+            f'OAuth oauth_consumer_key="{TOKENS.key}", oauth_token="{TOKENS.token}"'
+        )
+
+    @respx.mock
+    async def test_what_is_written_is_json(self, trello: Trello) -> None:
+        route = respx.post(f"{API}/1{COMMENTS}").respond(json={"id": "a1"})
+        assert await trello.post(COMMENTS, text="hällo\n`x`") == {"id": "a1"}
+        (call,) = route.calls
+        assert json.loads(call.request.content) == {"text": "hällo\n`x`"}
+        assert call.request.url.query == b""
+
+    @respx.mock
+    async def test_py_trello_speaks_through_it_and_both_hosts_are_one(self, trello: Trello) -> None:
+        route = respx.post(f"{API}/1/tokens/{TOKENS.token}/webhooks/").respond(json={"id": "w1"})
+        hook = await trello.run(lambda py: py.create_hook("https://x.org/t", "b1"))
+        assert hook.id == "w1"
+        (call,) = route.calls
+        assert call.request.content == b"callbackURL=https%3A%2F%2Fx.org%2Ft&idModel=b1"
+
+    @respx.mock
+    async def test_another_address_takes_everything(self) -> None:
+        respx.get("http://127.0.0.1:1/1/boards/b1").respond(json={"id": "b1"})
+        async with account("http://127.0.0.1:1") as trello:
+            assert await trello.get("/boards/b1") == {"id": "b1"}
+
+    @respx.mock
+    @pytest.mark.parametrize("kind", [bytes, Path])
+    async def test_a_file_is_streamed_with_its_name(
+        self, trello: Trello, kind: type, tmp_path: Path
+    ) -> None:
+        route = respx.post(f"{API}/1/cards/{CARD}/attachments").respond(json={"id": "f1"})
+        data: bytes | Path = b"\x00\xff report"
+        if kind is Path:
+            (tmp_path / "x").write_bytes(b"\x00\xff report")
+            data = tmp_path / "x"
+        assert await trello.attach(CARD, "réport.txt", data) == {"id": "f1"}
+        (call,) = route.calls
+        assert call.request.url.params["name"] == "réport.txt"
+        assert b"\x00\xff report" in call.request.content
+        assert "réport.txt".encode() in call.request.content
+
+    @respx.mock
+    async def test_what_stands_in_an_id_stays_in_it(self, trello: Trello) -> None:
+        route = respx.route().respond(json={})
+        await trello.get("/cards/a?b#c")
+        (call,) = route.calls
+        assert call.request.url.raw_path == b"/1/cards/a%3Fb%23c"
+
+    async def test_oauth_1_is_refused(self, trello: Trello) -> None:
+        from trello import TrelloClient
+
+        def ask(py: TrelloClient) -> Any:
+            return py.http_service.request("GET", f"{API}/1/boards/b1", auth=object())
+
+        with pytest.raises(UsageError, match="not with OAuth"):
+            await trello.run(ask)
+
+
+Row = tuple[int, str, str, str, Callable[[Failure], bool]]
+PERMANENT, LATER = ErrorClass.PERMANENT, ErrorClass.TRANSIENT_INFRA
+STATUSES = [
+    (400, "invalid value for text", "POST", COMMENTS, None, PERMANENT),
+    (400, "invalid id", "POST", COMMENTS, TARGET_GONE, PERMANENT),
+    (401, "invalid token", "POST", COMMENTS, ACCOUNT, LATER),
+    (401, "invalid key", "GET", "/boards/b1", ACCOUNT, LATER),
+    (401, "unauthorized card permission requested", "POST", COMMENTS, TARGET_GONE, PERMANENT),
+    (403, "forbidden", "POST", COMMENTS, TARGET_GONE, PERMANENT),
+    (404, NOT_FOUND, "POST", COMMENTS, TARGET_GONE, PERMANENT),
+    (404, NOT_FOUND, "PUT", "/actions/a1", COPY_GONE, PERMANENT),
+    (408, "", "POST", COMMENTS, None, LATER),
+    (409, "conflict", "POST", COMMENTS, None, PERMANENT),
+    (413, "too large", "POST", COMMENTS, None, PERMANENT),
+    (302, "", "GET", "/boards/b1", None, PERMANENT),
+    (500, HTML, "GET", "/boards/b1", NO_REPLY, LATER),
+    (503, HTML, "GET", "/boards/b1", NO_REPLY, ErrorClass.TRANSIENT_APP),
+]
+
+
+class TestWhatAnAnswerMeans:
+    @pytest.mark.parametrize(("status", "said", "method", "path", "code", "kind"), STATUSES)
+    async def test_each_status(
+        self, trello: Trello, status: int, said: str, method: str, path: str, code: str | None,
+        kind: ErrorClass,
+    ) -> None:  # fmt: skip
+        found = await refused(trello, httpx.Response(status, text=said), method, path)
+        assert (found.origin, found.code, found.http_status) == ("trello", code, status)
+        assert classify(found) is kind
+        assert not isinstance(found, InDoubt)
+        assert "<" not in str(found)
+        assert f"({method} /1{path})" in str(found)
+
+    @pytest.mark.parametrize("status", [200, 500, 502, 503])
+    async def test_case_91_a_write_that_html_answers_may_have_been_done(
+        self, trello: Trello, status: int
+    ) -> None:
+        found = await refused(trello, httpx.Response(status, html=HTML), "POST", COMMENTS)
+        assert isinstance(found, InDoubt)
+        assert "<" not in str(found)
+
+    @pytest.mark.parametrize(
+        "error", [httpx.ReadTimeout, httpx.RemoteProtocolError, httpx.ReadError]
+    )
+    @respx.mock
+    async def test_case_91_a_write_without_a_reply_may_have_been_done(
+        self, trello: Trello, error: type[httpx.TransportError]
+    ) -> None:
+        route = respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error("x"))
+        with pytest.raises(InDoubt):
+            await trello.post(COMMENTS, text="x")
+        assert route.call_count == 1, "it was repeated unseen"
+
+    @pytest.mark.parametrize("bad", [httpx.ReadTimeout("x"), httpx.Response(503, html=HTML)])
+    @respx.mock
+    async def test_case_91_a_read_is_tried_again(self, trello: Trello, bad: Any) -> None:
+        respx.get(f"{API}/1/boards/b1").mock(side_effect=[bad, httpx.Response(200, json={})])
+        assert await trello.get("/boards/b1") == {}
+
+    @respx.mock
+    async def test_what_never_left_is_no_doubt(self, trello: Trello) -> None:
+        respx.post(f"{API}/1{COMMENTS}").mock(side_effect=httpx.ConnectError("x"))
+        with pytest.raises(Failure) as caught:
+            await trello.post(COMMENTS, text="x")
+        assert (type(caught.value), caught.value.code) == (Failure, CONNECT)
+
+    async def test_a_reply_that_never_ends_is_given_up(self) -> None:
+        class Endless(httpx.SyncByteStream):
+            def __iter__(self) -> Any:
+                while True:
+                    yield b" " * 65_536
+
+        async with account(timeout=0.2) as trello:
+            reply = httpx.Response(200, stream=Endless())
+            found = await refused(trello, reply, "POST", COMMENTS)
+        assert isinstance(found, InDoubt)
+
+    async def test_case_88_an_invalid_token_pauses_everything(self, trello: Trello) -> None:
+        found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
+        assert found.retry_after == PAUSE
+        assert "invalid token" in (trello.trouble or "")
+        with respx.mock(base_url=f"{API}/1") as there:
+            there.get("/boards/b1").respond(json={})
+            await trello.get("/boards/b1")
+        assert trello.trouble is None
+
+    async def test_case_89_an_invalid_id_is_not_the_tokens_fault(self, trello: Trello) -> None:
+        found = await refused(trello, httpx.Response(400, text="invalid id"), "POST", COMMENTS)
+        assert (found.retry_after, trello.trouble) == (None, None)
+
+
+def limited(name: str, **headers: str) -> httpx.Response:
+    body = {"error": f"API_{name}_LIMIT_EXCEEDED", "message": "Rate limit exceeded"}
+    return httpx.Response(429, json=body, headers=headers)
+
+
+class TestCase90Limits:
+    @pytest.mark.parametrize(
+        ("name", "path", "wait"),
+        [("TOKEN", "/boards/b1", 10), ("KEY", "/boards/b1", 10), ("MEMBER", "/members/me", 900)],
+    )
+    async def test_after_a_429_nothing_is_asked_until_the_window_is_over(
+        self, trello: Trello, name: str, path: str, wait: float
+    ) -> None:
+        first = await refused(trello, limited(name), "GET", path)
+        assert (first.code, first.retry_after) == (f"API_{name}_LIMIT_EXCEEDED", wait)
+        with respx.mock(assert_all_called=False) as there:
+            route = there.route().respond(json={})
+            with pytest.raises(Failure) as caught:
+                await trello.get(path)
+            assert caught.value.http_status == 429
+            assert 0 < (caught.value.retry_after or 0) <= wait
+            if name == "MEMBER":
+                await trello.get("/boards/b1")
+                assert route.call_count == 1, "only the members' pages are shut"
+            else:
+                assert route.call_count == 0
+
+    async def test_what_the_reply_says_counts(self, trello: Trello) -> None:
+        interval = {"x-rate-limit-api-token-interval-ms": "3000"}
+        found = await refused(trello, limited("TOKEN", **interval), "GET", "/boards/b1")
+        assert found.retry_after == 3
+
+    async def test_a_retry_after_counts(self, trello: Trello) -> None:
+        found = await refused(trello, limited("KEY", **{"retry-after": "7"}), "GET", "/boards/b1")
+        assert found.retry_after == 7
+
+    @respx.mock
+    async def test_a_full_window_is_waited_for_or_refused(self) -> None:
+        route = respx.get(f"{API}/1/boards/b1").respond(json={})
+        async with account(timeout=0.5) as trello:
+            most = int(LIMITS[TOKEN][0] * SHARE)
+            for _ in range(most):
+                await trello.get("/boards/b1")
+            with pytest.raises(Failure) as caught:
+                await trello.get("/boards/b1")
+        assert route.call_count == most
+        assert caught.value.http_status == 429
+        assert classify(caught.value) is ErrorClass.TRANSIENT_APP
+
+
+class TestSecrets:
+    @pytest.mark.parametrize("status", [400, 401, 404, 429, 500])
+    async def test_case_93_what_is_raised_holds_no_secret_and_crosses_processes(
+        self, trello: Trello, status: int
+    ) -> None:
+        path = f"/tokens/{TOKENS.token}/webhooks"
+        text = f"no: {TOKENS.token} {TOKENS.key} {TOKENS.secret}"
+        found = await refused(trello, httpx.Response(status, text=text), "GET", path)
+        again = pickle.loads(pickle.dumps(found))
+        assert (str(again), again.http_status) == (str(found), status)
+        hidden = [str(found), repr(found), str(found.args), str(vars(found))]
+        hidden.append("".join(traceback.format_exception(found)))
+        for secret in TOKENS.all:
+            assert secret not in "".join(hidden)
+
+    @pytest.mark.parametrize("error", [httpx.ReadTimeout, httpx.ConnectError])
+    @respx.mock
+    async def test_case_93_the_librarys_own_exception_does_not_come_along(
+        self, trello: Trello, error: type[httpx.TransportError]
+    ) -> None:
+        respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error(f"oh {TOKENS.token}"))
+        with pytest.raises(Failure) as caught:
+            await trello.post(COMMENTS, text="x")
+        seen: BaseException | None = caught.value
+        while seen is not None:
+            assert isinstance(seen, Failure)
+            assert TOKENS.token not in str(seen)
+            seen = seen.__cause__ or seen.__context__
+
+    @respx.mock
+    async def test_case_94_nothing_that_is_logged_or_shown_holds_a_secret(
+        self, trello: Trello, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        caplog.set_level(logging.DEBUG)
+        respx.get(f"{API}/1/tokens/{TOKENS.token}/webhooks").respond(json=[])
+        assert await trello.run(lambda py: py.list_hooks()) == []
+        shown = caplog.text + repr(trello) + repr(vars(trello)) + repr(TOKENS) + str(TOKENS)
+        for secret in TOKENS.all:
+            assert secret not in shown

@@ -1,0 +1,112 @@
+"""People's text in a comment."""
+
+from __future__ import annotations
+
+from uuid import uuid4
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman_bots.text import width
+from draftsman_bots.trello.text import (
+    COMMENT,
+    bold,
+    code,
+    escape,
+    escaped,
+    link,
+    marker_of,
+    quoted,
+    signed,
+)
+
+MARKER = str(uuid4())
+DIRTY = st.text(st.sampled_from("@`*_[]<>#-+1.)\\ \n\t&|~aé🙂\u202e\x00"), max_size=200)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("D-7 was answered by anna: red", "D-7 was answered by anna: red"),
+        ("**bold** _it_ `x`", r"\*\*bold\*\* \_it\_ \`x\`"),
+        ("[click](https://evil)", r"\[click\](https://evil)"),
+        ("<b>&lt;", r"\<b\>\&lt;"),
+        ("# head\n- item\n1. one\n> quote", "\\# head\n\\- item\n1\\. one\n\\> quote"),
+        ("    code", "\u00a0\u00a0\u00a0\u00a0code"),
+        ("a - b 1. c # d", "a - b 1. c # d"),
+        ("===", "\\==="),
+        ("~~gone~~ | x", r"\~\~gone\~\~ \| x"),
+    ],
+)
+def test_markdown_is_shown_literally(text: str, shown: str) -> None:
+    assert escape(text) == shown
+
+
+@pytest.mark.parametrize("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
+def test_nobody_is_mentioned_by_what_people_write(text: str) -> None:
+    for made in (escape(text), code(text), bold(text)):
+        assert all(after == "\u200b" for after in _behind_each_at(made))
+
+
+def test_case_78_length_counts_after_escaping() -> None:
+    made = signed(escaped("*" * 20_000, 20_000), MARKER)
+    assert width(made) <= COMMENT
+    assert marker_of(made) == MARKER
+    made = signed("🙂" * 20_000, MARKER)
+    assert width(made) <= COMMENT
+    assert "…" in made
+
+
+def test_a_code_block_that_is_cut_is_ended() -> None:
+    made = signed("```\n" + "x" * 20_000 + "\n```", MARKER)
+    assert made.count("```") == 2
+    assert width(made) <= COMMENT
+
+
+def test_nothing_ends_a_code_block() -> None:
+    assert code("a\n````\nb").count("```") == 2
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://x.org/a_b?c=d", "<https://x.org/a_b?c=d>"),
+        ("https://anna@x.org/", "<https://anna%40x.org/>"),
+        ("https://x.org/>evil", "<https://x.org/%3Eevil>"),
+        ("javascript:alert(1)", "javascript:alert(1)"),
+        ("https://x .org", "https://x .org"),
+    ],
+)
+def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
+    assert link(url) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (signed("hello", MARKER), MARKER),
+        (signed("hello", MARKER) + "\n\n", MARKER),
+        (quoted(signed("hello", MARKER)), None),
+        (signed("hello", MARKER) + "\n2", None),
+        (f"draftsman:{MARKER}", MARKER),
+        ("2", None),
+        ("", None),
+        ("`draftsman:x`", None),
+    ],
+)
+def test_case_76_a_comment_of_ours_is_known_by_its_last_line(text: str, found: str | None) -> None:
+    assert marker_of(text) == found
+
+
+@given(DIRTY, st.integers(20, 60))
+def test_any_text_fits_and_rings_nobodys_bell(text: str, most: int) -> None:
+    for made in (escaped(text, most), code(text, most)):
+        assert width(made) <= most
+        assert all(after in "\u200b…" for after in _behind_each_at(made))
+        assert "\x00" not in made
+        assert "\u202e" not in made
+
+
+def _behind_each_at(text: str) -> list[str]:
+    return [text[at + 1 : at + 2] for at, char in enumerate(text) if char == "@"]

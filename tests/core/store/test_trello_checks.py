@@ -1,0 +1,55 @@
+"""What the tables of Trello refuse by themselves."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pytest
+
+from draftsman.store.db import Connection
+from tests.support.statements import CHECK, refused, run
+
+BOARDS: Final = [
+    ({"board_id": "''"}, "trello_board_configs_board_id_check"),
+    ({"labels": "'[]'"}, "trello_board_configs_labels_check"),
+    ({"transition_rules": "'[]'"}, "trello_board_configs_transition_rules_check"),
+    ({"queued_label_id": "''"}, "trello_board_configs_queued_label_id_check"),
+    ({"ready_for_review_list_id": "''"}, "trello_board_configs_ready_for_review_list_id_check"),
+    ({"webhook_id": "''"}, "trello_board_configs_webhook_id_check"),
+    ({"labels": "'{\"L\": {}}'", "queued_label_id": "'L'"}, "trello_board_configs_queued"),
+]
+LABELS: Final = [
+    ({"card": "''"}, "trello_labels_card_check"),
+    ({"label": "''"}, "trello_labels_label_check"),
+    ({"episode": "-1"}, "trello_labels_episode_check"),
+    ({"stage": "'begun'"}, "trello_labels_stage_check"),
+    ({"episode": "0", "stage": "'seen'"}, "trello_labels_begun"),
+    ({"present": "false", "stage": "'seen'"}, "trello_labels_absent"),
+]
+TABLES: Final = (BOARDS, LABELS)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), BOARDS)
+async def test_a_board_is_one(conn: Connection, wrong: dict[str, str], constraint: str) -> None:
+    columns = {"board_id": "'B'", "name": "'Work'"}
+    await _refused(conn, "trello_board_configs", columns | wrong, constraint)
+
+
+@pytest.mark.parametrize(("wrong", "constraint"), LABELS)
+async def test_an_episode_is_one(conn: Connection, wrong: dict[str, str], constraint: str) -> None:
+    columns = {
+        "card": "'C'",
+        "label": "'L'",
+        "board": "'B'",
+        "episode": "1",
+        "present": "true",
+        "stage": "'done'",
+        "changed_at": "now()",
+    }
+    await _refused(conn, "trello_labels", columns | wrong, constraint)
+
+
+async def _refused(conn: Connection, table: str, columns: dict[str, str], constraint: str) -> None:
+    names, values = ", ".join(columns), ", ".join(columns.values())
+    async with refused(CHECK, f'"{constraint}"'):
+        await run(conn, f"INSERT INTO draftsman.{table} ({names}) VALUES ({values})")

@@ -1,0 +1,37 @@
+"""A fake Trello that py-trello talks to unchanged: REST, and webhooks that are signed.
+
+    async with FakeTrello() as trello:
+        anna = trello.member("anna")
+        board = trello.board("Work", [anna])
+        todo, fix = trello.list(board, "To do"), trello.label(board, "draftsman")
+        card = trello.card(board, todo, "Fix the parser", labels=[fix], by=anna)
+        trello.comment(card, anna, "2")
+        acks = await trello.deliver()
+
+What people do happens at once; `deliver` brings it to the webhooks that were registered, in order
+or not, once or not. The fake refuses what Trello refuses, and misbehaves when it is told to
+(`trello.faults`). Its time is the machine's, and `trello.later(seconds)` lets some pass. What is
+not known of Trello is said where it is decided: "from memory" or "unknown".
+"""
+
+from __future__ import annotations
+
+from tests.support.trello.courier import Ack
+from tests.support.trello.faults import ANY, Fault, error
+from tests.support.trello.limits import Limits
+from tests.support.trello.records import Attachment, Call, Comment
+from tests.support.trello.refused import Refused
+from tests.support.trello.server import FakeTrello
+
+__all__ = [
+    "ANY",
+    "Ack",
+    "Attachment",
+    "Call",
+    "Comment",
+    "FakeTrello",
+    "Fault",
+    "Limits",
+    "Refused",
+    "error",
+]

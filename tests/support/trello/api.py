@@ -1,0 +1,176 @@
+"""Answers the calls of the REST interface, each through the limits, the faults and the record."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from typing import Any, Final
+
+from aiohttp import web
+from aiohttp.web_request import FileField
+
+from tests.support.trello import auth, methods
+from tests.support.trello.courier import Courier
+from tests.support.trello.faults import Fault, Faults
+from tests.support.trello.limits import Meter
+from tests.support.trello.methods.registry import ROUTES, Ask, File, Route
+from tests.support.trello.records import Call, Json
+from tests.support.trello.refused import Refused
+from tests.support.trello.world import World
+
+HTML: Final = "<!DOCTYPE html><html><body><h1>Trello is temporarily unavailable</h1></body></html>"
+BODY_MOST: Final = 2**28
+assert methods.__all__, "the routes register themselves"
+
+
+class Api:
+    """Serves `/1/...`, as api.trello.com and trello.com both do."""
+
+    def __init__(self, world: World, courier: Courier, faults: Faults, meter: Meter) -> None:
+        self._world = world
+        self._courier = courier
+        self._faults = faults
+        self._meter = meter
+        self.broken: list[Exception] = []
+        """What went wrong in the fake itself; it is no test of the app."""
+        self.attachment_most = 10 * 2**20
+        """Bytes of the largest attachment: 10 MB is common knowledge, no source of Trello's."""
+
+    def routes(self) -> list[web.RouteDef]:
+        """Return what is served."""
+        return [web.route("*", "/1/{path:.*}", self.serve)]
+
+    async def serve(self, request: web.Request) -> web.Response:
+        """Answer a call. An id that is none is refused before anybody looks at the token.
+
+        A token in the path is enough: py-trello makes webhooks with no other.
+        """
+        path = f"/{request.match_info['path']}"
+        query = dict(request.query)
+        try:
+            body, files = await _body(request)
+        except Refused as refused:
+            return self._refuse(
+                Call(request.method, path, str(request.rel_url), {}, "", ""), refused
+            )
+        key, token, by = auth.taken(request.headers.get("Authorization", ""), query, body)
+        found = _route(request.method, path)
+        template = found[0].path if found else path
+        call = Call(request.method, template, str(request.rel_url), query | body, by, "")
+        if found is None:
+            text = f"Cannot {request.method} /1{path}"
+            return self._refuse(call, Refused(404, text))
+        route, parts = found
+        try:
+            route.check(parts)
+            auth.check(self._world, key, token or parts.get("token", ""))
+        except Refused as refused:
+            return self._refuse(call, refused)
+        if (code := self._meter.over(path, self._world.now())) is not None:
+            return self._limited(call, code)
+        args = {name: value for name, value in call.args.items() if value is not None}
+        ask = Ask(
+            self._world, self._courier, self._world.bot, parts, args, self.attachment_most, files
+        )
+        return await self._through(request, call, route, ask)
+
+    async def _through(
+        self, request: web.Request, call: Call, route: Route, ask: Ask
+    ) -> web.Response:
+        fault = self._faults.take((route.method, route.path))
+        if fault.name == "slow":
+            await asyncio.sleep(fault.seconds)
+        if fault in (Fault.PASS, Fault.ECHO_FIRST) or fault.name == "slow":
+            answer = await self._done(call, route, ask)
+            if fault == Fault.ECHO_FIRST:
+                await self._courier.deliver()
+            return answer
+        if not fault.after:
+            return self._instead(request, call, fault)
+        return _spoiled(await self._done(call, route, ask), request, fault)
+
+    async def _done(self, call: Call, route: Route, ask: Ask) -> web.Response:
+        try:
+            found = route.work(ask)
+            said: Any = await found if inspect.isawaitable(found) else found
+        except Refused as refused:
+            return self._refuse(call, refused)
+        except Exception as error:
+            self.broken.append(error)
+            raise
+        self._record(call, "200")
+        return web.json_response(said, headers=self._headers())
+
+    def _instead(self, request: web.Request, call: Call, fault: Fault) -> web.Response:
+        if fault.name == "error":
+            return self._refuse(call, Refused(fault.status, fault.text))
+        if fault == Fault.RATE_LIMIT:
+            return self._limited(call, "API_TOKEN_LIMIT_EXCEEDED")
+        self._record(call, fault.name)
+        if fault == Fault.DROP_BEFORE:
+            return _dropped(request)
+        status = 200 if fault == Fault.HTML_200 else 503
+        return web.Response(text=HTML, status=status, content_type="text/html")
+
+    def _refuse(self, call: Call, refused: Refused) -> web.Response:
+        self._record(call, str(refused.status))
+        return web.Response(text=refused.text, status=refused.status, headers=self._headers())
+
+    def _limited(self, call: Call, code: str) -> web.Response:
+        self._record(call, "429")
+        said = {"error": code, "message": "Rate limit exceeded"}
+        return web.json_response(said, status=429, headers=self._headers())
+
+    def _headers(self) -> dict[str, str]:
+        return self._meter.headers(self._world.now())
+
+    def _record(self, call: Call, outcome: str) -> None:
+        named = Call(call.method, call.path, call.url, call.args, call.by, outcome)
+        self._world.calls.append(named)
+
+
+def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:
+    for route in ROUTES:
+        if (parts := route.match(method, path)) is not None:
+            return route, parts
+    return None
+
+
+def _spoiled(answer: web.Response, request: web.Request, fault: Fault) -> web.Response:
+    if fault == Fault.HTML_AFTER:
+        return web.Response(text=HTML, status=503, content_type="text/html")
+    if fault == Fault.CREATED_201:
+        return web.Response(text=answer.text, status=201, content_type="application/json")
+    if fault == Fault.CUT_AFTER:
+        half = (answer.text or "")[: len(answer.text or "") // 2]
+        return web.Response(text=half, content_type="application/json")
+    return _dropped(request)
+
+
+def _dropped(request: web.Request) -> web.Response:
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response()
+
+
+async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
+    """Return the arguments and the files of a body: JSON, a form, or both in parts.
+
+    The words for what is no JSON are from memory.
+    """
+    if request.content_type == "application/json":
+        text = await request.text()
+        try:
+            said = json.loads(text) if text else {}
+        except ValueError:
+            raise Refused(400, "Error parsing body: invalid json") from None
+        return (said if isinstance(said, dict) else {}), {}
+    fields: Json = {}
+    files: dict[str, File] = {}
+    for name, value in (await request.post()).items():
+        if isinstance(value, FileField):
+            files[name] = File(value.filename, value.file.read(), value.content_type)
+        else:
+            fields[name] = value
+    return fields, files

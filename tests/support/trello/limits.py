@@ -1,0 +1,87 @@
+"""How often may be asked: by key, by token, and /members; and what happens to who does not stop."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+Header = dict[str, str]
+REFUSALS: Final = 200
+"""Answers of 429 in a window after which everything is one until the window ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Trello's limits: counts of requests, and windows in seconds."""
+
+    key: int = 300
+    token: int = 100
+    window: float = 10.0
+    members: int = 100
+    members_window: float = 900.0
+    refusals: int = REFUSALS
+
+
+@dataclass
+class Window:
+    """The requests of one kind in the last seconds."""
+
+    name: str
+    most: int
+    seconds: float
+    times: deque[float] = field(default_factory=deque)
+
+    def left(self, now: float) -> int:
+        """Return how many more may come now."""
+        while self.times and self.times[0] <= now - self.seconds:
+            self.times.popleft()
+        return self.most - len(self.times)
+
+
+class Meter:
+    """Counts requests; None for no limits at all."""
+
+    def __init__(self, limits: Limits | None) -> None:
+        self._limits = limits
+        self.refused = 0
+        """Answers of 429 since the beginning."""
+        chosen = limits or Limits()
+        self._key = Window("API_KEY_LIMIT_EXCEEDED", chosen.key, chosen.window)
+        self._token = Window("API_TOKEN_LIMIT_EXCEEDED", chosen.token, chosen.window)
+        self._members = Window("API_MEMBER_LIMIT_EXCEEDED", chosen.members, chosen.members_window)
+        self._refusals = Window("API_KEY_LIMIT_EXCEEDED", chosen.refusals, chosen.window)
+
+    def over(self, path: str, now: float) -> str | None:
+        """Count a request; return the code of the limit that it is over, or None.
+
+        Whether refused requests count towards the windows is unknown: they do not here, except
+        towards the 200.
+        """
+        if self._limits is None:
+            return None
+        windows = [self._key, self._token]
+        if path.startswith("/members/"):
+            windows.append(self._members)
+        spent = [window for window in windows if window.left(now) <= 0]
+        if self._refusals.left(now) <= 0:
+            spent.insert(0, self._refusals)
+        if spent:
+            self.refused += 1
+            self._refusals.times.append(now)
+            return spent[0].name
+        for window in windows:
+            window.times.append(now)
+        return None
+
+    def headers(self, now: float) -> Header:
+        """Return what Trello says of its limits with every answer; no Retry-After."""
+        if self._limits is None:
+            return {}
+        found: Header = {}
+        for name, window in (("Key", self._key), ("Token", self._token)):
+            start = f"X-Rate-Limit-Api-{name}"
+            found[f"{start}-Interval-Ms"] = str(round(window.seconds * 1000))
+            found[f"{start}-Max"] = str(window.most)
+            found[f"{start}-Remaining"] = str(max(0, window.left(now)))
+        return found

@@ -1,0 +1,46 @@
+"""Lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.trello import shapes
+from tests.support.trello.acts import boards
+from tests.support.trello.methods.boards import FILTERS, shown
+from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.records import List
+from tests.support.trello.refused import wrong
+from tests.support.trello.world import known
+
+
+def _found(ask: Ask) -> List:
+    found = known(ask.world.lists, ask.parts["id"])
+    ask.may_see(found.board)
+    return found
+
+
+@route("GET", "/lists/{id}")
+def one(ask: Ask) -> Any:
+    return shapes.only(shapes.list_(_found(ask)), ask.text("fields"))
+
+
+@route("GET", "/lists/{id}/cards")
+def cards(ask: Ask) -> Any:
+    place, wanted = _found(ask).id, ask.text("filter") or "open"
+    if wanted not in FILTERS:
+        raise wrong("filter")
+    return shown(ask, [card for card in ask.world.cards.values() if card.column == place], wanted)
+
+
+@route("POST", "/lists")
+def make(ask: Ask) -> Any:
+    board = ask.world.board(ask.need("idBoard"))
+    ask.may_see(board.id)
+    return shapes.list_(boards.add_list(ask.world, board.id, ask.need("name"), ask.by))
+
+
+@route("PUT", "/lists/{id}/closed")
+def close(ask: Ask) -> Any:
+    found = _found(ask)
+    boards.close_list(ask.world, found.id, ask.by, ask.flag("value"))
+    return shapes.list_(found)

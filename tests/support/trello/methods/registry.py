@@ -1,0 +1,127 @@
+"""What every call of the REST interface is: a method, the template of a path, and its work."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.support.trello.courier import Courier
+from tests.support.trello.records import Board, Card, Json
+from tests.support.trello.refused import INVALID_ID, Refused, forbidden, wrong
+from tests.support.trello.world import World, is_id
+
+TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}")
+"""Parts of a path that are no ids."""
+
+
+@dataclass
+class File:
+    """A file that was uploaded."""
+
+    name: str
+    data: bytes
+    mime: str
+
+
+@dataclass
+class Ask:
+    """One call: who asks, the parts of the path by name, and the arguments."""
+
+    world: World
+    courier: Courier
+    by: str
+    parts: dict[str, str]
+    args: Json
+    most: int
+    """Bytes of the largest attachment."""
+    files: dict[str, File] = field(default_factory=dict)
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return an argument as text."""
+        found = self.args.get(name)
+        return default if found is None else str(found)
+
+    def need(self, name: str) -> str:
+        """Return an argument that must be there."""
+        found = self.args.get(name)
+        if found in (None, ""):
+            raise wrong(name)
+        return str(found)
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """Return an argument that is true or false."""
+        said = str(self.args.get(name, default)).lower()
+        if said not in ("true", "false", "1", "0"):
+            raise wrong(name)
+        return said in ("true", "1")
+
+    def ids(self, name: str) -> list[str]:
+        """Return a list of ids, which comes with commas or as JSON."""
+        said = self.args.get(name)
+        found = said if isinstance(said, list) else str(said or "").split(",")
+        return [str(one) for one in found if one]
+
+    def card(self) -> Card:
+        """Return the card of the path, if who asks may see it."""
+        found = self.world.card(self.parts["id"])
+        self.may_see(found.board)
+        return found
+
+    def board(self) -> Board:
+        """Return the board of the path, if who asks may see it."""
+        found = self.world.board(self.parts["id"])
+        self.may_see(found.id)
+        return found
+
+    def may_see(self, board: str) -> None:
+        """Refuse what is on a board of others."""
+        if self.by not in self.world.boards[board].members:
+            raise forbidden()
+
+
+Work = Callable[[Ask], Any | Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A call that is served."""
+
+    method: str
+    path: str
+    work: Work
+
+    def match(self, method: str, path: str) -> dict[str, str] | None:
+        """Return the parts of a path, or None if it is another's; a slash at the end is nothing."""
+        mine, theirs = self.path.strip("/").split("/"), path.strip("/").split("/")
+        if method != self.method or len(mine) != len(theirs):
+            return None
+        parts = {}
+        for one, two in zip(mine, theirs, strict=True):
+            if one.startswith("{"):
+                parts[one.strip("{}")] = two
+            elif one != two:
+                return None
+        return parts
+
+    def check(self, parts: dict[str, str]) -> None:
+        """Refuse what is no id, before anybody looks at the token."""
+        for name, value in parts.items():
+            if f"{{{name}}}" in TOKENS or is_id(value):
+                continue
+            linked = self.path.startswith(("/cards/", "/boards/")) and name in ("id", "idCard")
+            if not (linked and len(value) == 8 and value.isalnum()):
+                raise Refused(400, INVALID_ID)
+
+
+ROUTES: Final[list[Route]] = []
+
+
+def route(method: str, path: str) -> Callable[[Work], Work]:
+    """Register a call. Of two that match, the first counts."""
+
+    def register(work: Work) -> Work:
+        ROUTES.append(Route(method, path, work))
+        return work
+
+    return register

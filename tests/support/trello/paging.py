@@ -1,0 +1,67 @@
+"""Which of many are returned: `limit`, `page`, `since` and `before`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tests.support.trello.refused import wrong
+from tests.support.trello.world import is_id, iso
+
+MOST: Final = 1000
+"""Things in one answer, and `page` times `limit` stays below it."""
+
+
+def newest(
+    found: Iterable[Any], args: Mapping[str, Any], date: Callable[[Any], str], default: int
+) -> list[Any]:
+    """Return the newest of these in the window that is asked for, newest first.
+
+    `since` and `before` are dates or ids; Trello derives the date from an id, which has whole
+    seconds. Neither end belongs to the window: that is from memory, and the stricter reading.
+    """
+    limit, page = number(args, "limit", default, MOST), number(args, "page", 0, MOST)
+    if page and page * limit >= MOST:
+        raise wrong("page")
+    since, before = edge(args, "since"), edge(args, "before")
+    window = [
+        one
+        for one in found
+        if (since is None or date(one) > since) and (before is None or date(one) < before)
+    ]
+    window.sort(key=date, reverse=True)
+    return window[page * limit : (page + 1) * limit]
+
+
+def number(args: Mapping[str, Any], name: str, default: int, most: int) -> int:
+    """Return a number of the arguments."""
+    said = args.get(name)
+    if said in (None, ""):
+        return default
+    try:
+        value = int(str(said))
+    except ValueError:
+        raise wrong(name) from None
+    if not 0 <= value <= most:
+        raise wrong(name)
+    return value
+
+
+def edge(args: Mapping[str, Any], name: str) -> str | None:
+    """Return the date that an argument says, or that its id says; `null` is none."""
+    said = str(args.get(name) or "")
+    if said in ("", "null"):
+        return None
+    if is_id(said):
+        return born(said)
+    try:
+        when = datetime.fromisoformat(said)
+    except ValueError:
+        raise wrong(name) from None
+    return iso((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
+
+
+def born(id: str) -> str:
+    """Return the second in which an id was made."""
+    return iso(int(id[:8], 16))

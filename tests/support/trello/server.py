@@ -1,0 +1,125 @@
+"""The fake Trello: a real HTTP server on a free port of 127.0.0.1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Self
+
+from aiohttp import web
+
+from tests.support.trello import shapes
+from tests.support.trello.api import BODY_MOST, Api
+from tests.support.trello.courier import Ack, Courier
+from tests.support.trello.deeds import Deeds
+from tests.support.trello.faults import Faults
+from tests.support.trello.limits import Limits, Meter
+from tests.support.trello.methods.registry import ROUTES
+from tests.support.trello.records import Call, Json
+from tests.support.trello.world import World
+
+
+class FakeTrello(Deeds):
+    """One Trello with one app that has one token, of a member of its own.
+
+    The app's side is `api_url`, `key`, `token` and `secret`; people's side are the deeds; the rest
+    is to look. `limits` are Trello's own, shorter ones, or None for none. `labels_said` lets a card
+    that comes with labels on it send addLabelToCard too: whether Trello does is unknown.
+    """
+
+    def __init__(
+        self,
+        limits: Limits | None = Limits(),  # noqa: B008
+        *,
+        labels_said: bool = False,
+    ) -> None:
+        super().__init__(World(labels_said=labels_said))
+        self.courier = Courier(self.world)
+        self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
+        self.meter = Meter(limits)
+        self.api = Api(self.world, self.courier, self.faults, self.meter)
+        self._runner: web.AppRunner | None = None
+
+    async def __aenter__(self) -> Self:
+        """Listen."""
+        app = web.Application(client_max_size=BODY_MOST)
+        app.add_routes(self.api.routes())
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, "127.0.0.1", 0)
+        await site.start()
+        self.world.base = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Stop listening and hang up."""
+        await self.courier.close()
+        if self._runner is not None:
+            await self._runner.cleanup()
+        if self.api.broken:
+            raise ExceptionGroup("the fake Trello itself is broken", self.api.broken)
+
+    @property
+    def api_url(self) -> str:
+        """Return what stands for https://api.trello.com and https://trello.com: without `/1`."""
+        return self.world.base
+
+    @property
+    def key(self) -> str:
+        """Return the app's key."""
+        return self.world.key
+
+    @property
+    def token(self) -> str:
+        """Return the bot's token."""
+        return self.world.token
+
+    @property
+    def secret(self) -> str:
+        """Return what webhooks are signed with."""
+        return self.world.secret
+
+    @property
+    def calls(self) -> list[Call]:
+        """Return every call of the app's, in its order."""
+        return self.world.calls
+
+    @property
+    def webhooks(self) -> list[Json]:
+        """Return the webhooks as Trello shows them."""
+        return [shapes.webhook(one) for one in self.world.webhooks.values()]
+
+    @property
+    def happened(self) -> list[Json]:
+        """Return every action, oldest first; those of deleted things are gone."""
+        return list(self.world.actions.values())
+
+    async def deliver(
+        self,
+        *,
+        copies: int = 1,
+        shuffle: int | None = None,
+        drop: Callable[[Json], bool] | None = None,
+        replay: bool = False,
+        together: bool = False,
+    ) -> list[Ack]:
+        """Bring what happened since to the webhooks; see `Courier.deliver`."""
+        return await self.courier.deliver(
+            copies=copies, shuffle=shuffle, drop=drop, replay=replay, together=together
+        )
+
+    def deactivate(self, webhook: str, failures: int = 30) -> None:
+        """Let a webhook be switched off, as after many failures."""
+        found = self.world.webhooks[webhook]
+        found.active, found.failures = False, failures
+
+    def revoke(self, revoked: bool = True) -> None:
+        """Make the token bad, which also deletes its webhooks; or make it good again."""
+        self.world.revoked = revoked
+        if revoked:
+            self.world.webhooks.clear()

@@ -1,0 +1,140 @@
+"""Everything that the fake knows, and a clock of its own."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Final, TypeVar
+
+from tests.support.trello.records import (
+    Board,
+    Call,
+    Card,
+    Checklist,
+    Delivery,
+    Json,
+    Label,
+    List,
+    Member,
+    Webhook,
+)
+from tests.support.trello.refused import INVALID_ID, Refused, missing
+
+T = TypeVar("T")
+LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass
+class World:
+    """What `acts` change, `methods` answer from and the courier delivers."""
+
+    key: str = "0123456789abcdef0123456789abcdef"
+    token: str = "ATTAfa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4efa4e"
+    secret: str = "fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e5ec2e7fa4e"
+    base: str = ""
+    """URL of the server, without a path."""
+    revoked: bool = False
+    """Whether the token is good no more."""
+    labels_said: bool = False
+    """Whether a card that is made with labels on it sends addLabelToCard too. Unknown of Trello."""
+    bot: str = ""
+    members: dict[str, Member] = field(default_factory=dict)
+    boards: dict[str, Board] = field(default_factory=dict)
+    lists: dict[str, List] = field(default_factory=dict)
+    labels: dict[str, Label] = field(default_factory=dict)
+    cards: dict[str, Card] = field(default_factory=dict)
+    checklists: dict[str, Checklist] = field(default_factory=dict)
+    custom_fields: dict[str, Json] = field(default_factory=dict)
+    actions: dict[str, Json] = field(default_factory=dict)
+    """Every action that is not deleted, oldest first."""
+    on_card: defaultdict[str, dict[str, Json]] = field(default_factory=lambda: defaultdict(dict))
+    """The same, by card."""
+    webhooks: dict[str, Webhook] = field(default_factory=dict)
+    pending: list[Delivery] = field(default_factory=list)
+    """What happened and was not delivered so far."""
+    calls: list[Call] = field(default_factory=list)
+    offset: float = 0.0
+    _ids: itertools.count[int] = field(default_factory=lambda: itertools.count(1))
+    _last: int = 0
+
+    def now(self) -> float:
+        """Return the time here, in seconds since 1970."""
+        return time.time() + self.offset
+
+    def id(self, made: float | None = None) -> str:
+        """Return a new Mongo id: the second in which it was made, now if not said, and a number."""
+        second = int(self.now() if made is None else made)
+        return f"{second:08x}5eedfa4e00{next(self._ids):06x}"
+
+    def link(self) -> str:
+        """Return a new shortLink, which stands for an id."""
+        number, made = next(self._ids) * 2654435761 % 62**8, ""
+        for _ in range(8):
+            number, rest = divmod(number, 62)
+            made += LETTERS[rest]
+        return made
+
+    def moment(self) -> float:
+        """Return the time of something that happens now, later than all before it, in seconds."""
+        self._last = max(self._last + 1, int(self.now() * 1000))
+        return self._last / 1000
+
+    def keep(self, action: Json) -> None:
+        """Remember an action."""
+        self.actions[action["id"]] = action
+        if card := action["data"].get("card"):
+            self.on_card[card["id"]][action["id"]] = action
+
+    def forget(self, action: Json) -> None:
+        """Drop an action."""
+        del self.actions[action["id"]]
+        del self.on_card[action["data"]["card"]["id"]][action["id"]]
+
+    def card(self, said: str) -> Card:
+        """Return a card by its id or its shortLink."""
+        return _by_link(self.cards, said)
+
+    def board(self, said: str) -> Board:
+        """Return a board by its id or its shortLink."""
+        return _by_link(self.boards, said)
+
+    def member(self, said: str) -> Member:
+        """Return a member by id, user name or `me`."""
+        wanted = self.bot if said == "me" else said
+        for one in self.members.values():
+            if wanted in (one.id, one.username):
+                return one
+        raise missing()
+
+
+def known(place: Mapping[str, T], id: str) -> T:
+    """Return what has this id."""
+    if not is_id(id):
+        raise Refused(400, INVALID_ID)
+    if id not in place:
+        raise missing()
+    return place[id]
+
+
+def _by_link(place: Mapping[str, T], said: str) -> T:
+    if said in place:
+        return place[said]
+    for one in place.values():
+        if getattr(one, "link", None) == said:
+            return one
+    return known(place, said)
+
+
+def is_id(said: str) -> bool:
+    """Say whether this looks like a Mongo id."""
+    return len(said) == 24 and all(letter in "0123456789abcdef" for letter in said)
+
+
+def iso(seconds: float) -> str:
+    """Return a date as Trello writes it, of milliseconds."""
+    when = datetime.fromtimestamp(round(seconds * 1000) / 1000, UTC)
+    return when.strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
