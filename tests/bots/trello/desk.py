@@ -60,7 +60,7 @@ class Wall:
         self.card = trello.card(self.board, self.todo, "Fix the parser", by=self.anna)
 
     @property
-    def texts(self) -> list[str]:
+    def comments(self) -> list[str]:
         """What the comments on the card say, in their order."""
         return [one.text for one in self.trello.comments(self.card)]
 
