@@ -225,7 +225,7 @@ class BotContract:
         (file,) = side.files()
         assert TOKEN not in "".join(side.texts()) + file.decode()
 
-    async def test_what_people_write_is_shown_and_does_nothing(
+    async def test_case_10_what_people_write_is_shown_and_does_nothing(
         self, side: Side, rt: Runtime, make: Factory
     ) -> None:
         ask = Ask(key="k", text=NASTY, choices=(NASTY,), freeform=True, context=NASTY)

@@ -1,4 +1,4 @@
-"""Ten thousand deliveries to a chat, to Slack and to Trello, that fail; dispatchers are killed meanwhile.
+"""Ten thousand deliveries to a chat, to Slack, to Trello, that fail; dispatchers are killed too.
 
 Needs nothing but the embedded server; takes a few minutes.
 """

@@ -166,6 +166,15 @@ async def test_a_board_has_words_of_its_own_for_results(stage: Stage) -> None:
     assert mark.startswith("`draftsman:")
 
 
+async def test_a_comment_that_says_so_already_is_not_written_again(stage: Stage) -> None:
+    stage.watching.configs = []
+    sent = await stage.channel.send(stage.said(STATUS, subject_status=Status.RUNNING))
+    assert isinstance(sent, Receipt)
+    again = stage.said(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
+    assert await stage.channel.edit(again) == sent
+    assert "PUT" not in [call.method for call in stage.trello.calls]
+
+
 async def test_nothing_is_read_where_nothing_is_to_be_done(stage: Stage) -> None:
     await stage.end(Status.FAILED)
     stage.watching.configs = []
