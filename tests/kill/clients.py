@@ -86,7 +86,8 @@ async def _look_at_cards(rt: Runtime) -> None:
     began = await rt.boards.clock()
     await rt.boards.baseline(board, old, began, began)
     await rt.boards.appeared(board, seen, await rt.boards.clock())
-    await rt.boards.present(board, [card])
+    await rt.boards.present(board)
+    await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
         await rt.boards.settle(episode, Stage.TAKEN)
         await rt.boards.swapped(episode)

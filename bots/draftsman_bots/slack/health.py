@@ -1,33 +1,24 @@
-"""How the bot is: what is wrong with it now, and what it counts.
-
-Being alive and being ready are two things: a bot whose Socket Mode was switched off is alive, and a
-restart mends nothing, so only readiness turns red and says what to do.
-"""
+"""How the bot is: what is wrong with it now, and what it counts."""
 
 from __future__ import annotations
 
-import logging
 import time
 from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from draftsman_bots.health import Condition
+
 ACK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0)
 """Seconds; Slack waits for three."""
-SELDOM: Final = 60.0
-"""Seconds between two lines about the same thing that strangers can make happen."""
-_log = logging.getLogger(__name__)
 
 
-class Health:
+class Health(Condition):
     """The state of one bot process."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.registry = CollectorRegistry()
-        self._problems: dict[str, str] = {}
-        self._notes: dict[str, str] = {}
-        self._quiet: set[str] = set()
-        self._said: dict[str, float] = {}
         self._last: float | None = None
         self._requests = Counter(
             "draftsman_slack_requests",
@@ -60,33 +51,7 @@ class Health:
             registry=self.registry,
         )
         wrong = Gauge("draftsman_slack_problems", "What is wrong now.", registry=self.registry)
-        wrong.set_function(lambda: len(self._problems))
-
-    def pending(self, key: str, text: str) -> None:
-        """Be not ready until `clear`, as at every start: no line says so."""
-        self._problems[key] = text
-        self._quiet.add(key)
-
-    def problem(self, key: str, text: str) -> None:
-        """Turn red until `clear`; a line says so once."""
-        if self._problems.get(key) != text or key in self._quiet:
-            _log.error("%s", text)
-        self._problems[key] = text
-        self._quiet.discard(key)
-
-    def note(self, key: str, text: str) -> None:
-        """Show what people should know and what stops no work."""
-        if self._notes.get(key) != text:
-            _log.warning("%s", text)
-        self._notes[key] = text
-
-    def clear(self, *keys: str) -> None:
-        """Forget problems and notes that are over."""
-        for key in keys:
-            if text := self._problems.pop(key, None) or self._notes.pop(key, None):
-                if key not in self._quiet:
-                    _log.warning("over: %s", text)
-                self._quiet.discard(key)
+        wrong.set_function(lambda: len(self.problems))
 
     def answered(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
         """Count a request and its answer."""
@@ -100,27 +65,19 @@ class Health:
     def refused(self, reason: str, text: str) -> None:
         """Count a request that was turned away; a line says so at most once a minute."""
         self._refused.labels(reason).inc()
-        now = time.monotonic()
-        if now - self._said.get(reason, -SELDOM) >= SELDOM:
-            self._said[reason] = now
-            _log.warning("HTTP request refused: %s", text)
+        self.seldom(reason, f"HTTP request refused: {text}")
 
     def sockets(self, open_now: int) -> None:
         """Say how many connections there are."""
         self._sockets.set(open_now)
-
-    @property
-    def ready(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self._problems
 
     def as_json(self) -> dict[str, Any]:
         """Return what `/readyz` shows."""
         age = None if self._last is None else round(time.time() - self._last, 1)
         return {
             "ready": self.ready,
-            "problems": dict(self._problems),
-            "notes": dict(self._notes),
+            "problems": self.problems,
+            "notes": self.notes,
             "last_request_seconds_ago": age,
         }
 

@@ -10,6 +10,7 @@ from typing import Any
 from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
+from draftsman_bots.http import Server, bind
 from draftsman_bots.slack import channel, listeners
 from draftsman_bots.slack.bot import DEADLINE, Bot, build
 from draftsman_bots.slack.health import Health
@@ -17,7 +18,7 @@ from draftsman_bots.slack.identity import Identity, find_out
 from draftsman_bots.slack.listeners.desk import Desk
 from draftsman_bots.slack.sockets import Sockets
 from draftsman_bots.slack.tokens import Tokens
-from draftsman_bots.slack.web import Server, application, bind
+from draftsman_bots.slack.web import application
 
 _log = logging.getLogger(__name__)
 
@@ -69,7 +70,7 @@ class Service:
     def _listening(self) -> list[Coroutine[Any, Any, None]]:
         parts: list[Coroutine[Any, Any, None]] = []
         if (address := self._slack.address) is not None:
-            served = bind(address)
+            served = bind(address, "slack")
             self.port = served.getsockname()[1]
             bot = self._bot if self._slack.mode == "http" else None
             self._server = Server(application(bot, self._signing, self.health))

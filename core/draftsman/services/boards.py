@@ -12,7 +12,7 @@ from draftsman.domain.board import BoardConfig, Cursor, Episode, Sighting, Stage
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import NotFound
 from draftsman.store import boards as store
-from draftsman.store import workers
+from draftsman.store import progress, workers
 from draftsman.store.db import Connection, Database
 
 POLLER: Final = "trello"
@@ -60,13 +60,17 @@ class Boards:
     async def clock(self) -> datetime:
         """Return the time before a look at Trello: what others saw later than that stands."""
         async with self._db.connection() as conn:
-            return await store.clock(conn)
+            return await progress.now(conn)
 
-    async def present(self, board: str, cards: Sequence[str] = ()) -> set[tuple[str, str]]:
-        """Return card and label of what was there on a board, and on these cards."""
+    async def present(self, board: str) -> set[tuple[str, str]]:
+        """Return card and label of what was there on a board."""
         async with self._db.connection() as conn:
-            found = await store.present(conn, board)
-            return found | (await store.present_on(conn, cards) if cards else set())
+            return await store.present(conn, board)
+
+    async def present_on(self, cards: Sequence[str]) -> set[tuple[str, str]]:
+        """Return card and label of what was there on these cards, on whichever board."""
+        async with self._db.connection() as conn:
+            return await store.present_on(conn, cards)
 
     async def appeared(
         self, board: str, seen: Sequence[Sighting], began: datetime

@@ -45,12 +45,6 @@ async def webhook(conn: Connection, board: str, webhook: str | None) -> bool:
     return await execute(conn, _Q["webhook"], {"board": board, "webhook": webhook}) > 0
 
 
-async def clock(conn: Connection) -> datetime:
-    """Return the time."""
-    found: datetime = await scalar(conn, _Q["clock"])
-    return found
-
-
 async def present(conn: Connection, board: str) -> set[tuple[str, str]]:
     """Return card and label of what was there on a board."""
     return {(row[0], row[1]) for row in await rows(conn, _Q["present"], {"board": board})}

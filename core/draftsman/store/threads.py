@@ -27,7 +27,10 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A job that a card hears of; `ref` of a question's comment there, where it has one."""
+    """A job that a card hears of, and a question of it that is asked there.
+
+    `ref` is that of the question's comment, None where it is not known whether there is one.
+    """
 
     job: int
     question: int | None

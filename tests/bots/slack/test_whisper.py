@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman_bots.slack.listeners.aside import Aside
+from draftsman_bots.aside import Aside
 from draftsman_bots.slack.listeners.desk import Desk
 from draftsman_bots.slack.listeners.whisper import Place, Said, whisper
 from tests.support.slack import FakeSlack, error

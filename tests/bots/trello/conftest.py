@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 from trello import TrelloClient
 
+from tests.bots.trello.ears import Ears, hearing
 from tests.bots.trello.talking import Requests
 from tests.support.trello import FakeTrello
 
@@ -15,6 +16,13 @@ from tests.support.trello import FakeTrello
 async def trello() -> AsyncIterator[FakeTrello]:
     """Give a Trello."""
     async with FakeTrello() as one:
+        yield one
+
+
+@pytest.fixture
+async def ears(trello: FakeTrello) -> AsyncIterator[Ears]:
+    """Give a callback for webhooks."""
+    async with hearing(trello) as one:
         yield one
 
 

@@ -33,6 +33,15 @@ async def test_boards_lists_and_labels_are_read(
     assert trello.bot_member in [one.id for one in await done(seen.all_members)]
 
 
+async def test_the_end_of_an_address_stands_for_an_id(
+    trello: FakeTrello, client: TrelloClient, board: str, card: str
+) -> None:
+    link = trello.board_url(board).split("/")[4]
+    assert (await done(client.get_board, link)).id == board
+    seen = await done(client.get_card, card)
+    assert (await done(client.get_card, seen.shortUrl.split("/")[-1])).id == card
+
+
 async def test_a_card_is_read_with_all_that_is_on_it(
     trello: FakeTrello, client: TrelloClient, board: str, todo: str, anna: str
 ) -> None:

@@ -151,7 +151,7 @@ async def test_a_thousand_labels_are_noted_at_once(rt: Runtime) -> None:
     found = await rt.boards.appeared(BOARD, [*seen, *seen], await rt.boards.clock())
     assert len(found) == len(await rt.boards.present(BOARD)) == 1200
     assert await rt.boards.vanished(seen, await rt.boards.clock()) == 1200
-    assert await rt.boards.present(OTHER, [seen[0].card]) == set()
+    assert await rt.boards.present_on([seen[0].card]) == set()
 
 
 async def test_one_process_has_the_pollers_lease(rt: Runtime) -> None:

@@ -20,7 +20,6 @@ CALLS: Final[dict[str, Call]] = {
     "boards.save": Call(lambda conn: boards.save(conn, CONFIG)),
     "boards.remove": Call(lambda conn: boards.remove(conn, BOARD)),
     "boards.webhook": Call(lambda conn: boards.webhook(conn, BOARD, CARD)),
-    "boards.clock": Call(boards.clock),
     "boards.present": Call(lambda conn: boards.present(conn, BOARD)),
     "boards.present_on": Call(lambda conn: boards.present_on(conn, [CARD])),
     "boards.appeared": Call(lambda conn: boards.appeared(conn, BOARD, SEEN, NOW)),

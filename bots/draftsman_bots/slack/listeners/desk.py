@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from draftsman_bots.slack.listeners.aside import Aside
+from draftsman_bots.aside import Aside
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient

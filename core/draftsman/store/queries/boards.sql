@@ -39,9 +39,6 @@ UPDATE draftsman.trello_board_configs
    SET webhook_id = %(webhook)s, updated_at = draftsman.now()
  WHERE board_id = %(board)s AND webhook_id IS DISTINCT FROM %(webhook)s
 
--- name: clock
-SELECT draftsman.now()
-
 -- name: present
 SELECT card, label FROM draftsman.trello_labels WHERE board = %(board)s AND present
 

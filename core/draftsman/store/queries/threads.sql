@@ -15,7 +15,8 @@ SELECT job, max(question) AS question
  ORDER BY job DESC
  LIMIT %(limit)s
 
--- Jobs that a Trello card hears of, and the copies of their questions that are on it. The newest first.
+-- Jobs that a Trello card hears of, and the copies of their questions that are on it, or may be. The
+-- newest first.
 -- name: trello
 SELECT t.job, d.question, d.external_ref AS ref
   FROM (SELECT job FROM draftsman.job_targets
@@ -24,7 +25,7 @@ SELECT t.job, d.question, d.external_ref AS ref
          LIMIT %(limit)s) t
   LEFT JOIN draftsman.deliveries d
     ON d.job = t.job AND d.channel = 'trello' AND d.target = %(card)s AND d.kind = 'question'
-   AND d.external_ref IS NOT NULL
+   AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
  ORDER BY t.job DESC, d.question DESC
 
 -- name: trello_own

@@ -15,12 +15,13 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
+from draftsman_bots.http import Server, bind
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.bot import Bot, build
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.sockets import Sockets
-from draftsman_bots.slack.web import PATH, Server, application, bind
+from draftsman_bots.slack.web import PATH, application
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
 
@@ -141,7 +142,7 @@ async def made(rt: Runtime) -> AsyncIterator[Rig]:
 async def over_http(rt: Runtime) -> AsyncIterator[Rig]:
     """Give a bot that Slack reaches by HTTP."""
     async with made(rt) as rig:
-        served = bind(("127.0.0.1", 0))
+        served = bind(("127.0.0.1", 0), "slack")
         server = Server(application(rig.bot, rig.slack.signing_secret, rig.health))
         serving = asyncio.create_task(server.serve([served]))
         rig.url = f"http://127.0.0.1:{served.getsockname()[1]}"

@@ -50,6 +50,7 @@ def _lists(ask: Ask, wanted: str) -> list[Json]:
 
 @route("GET", "/boards/{id}/labels")
 def labels(ask: Ask) -> Any:
+    """Return the labels: 50 unless it is said, which is from memory."""
     board, most = ask.board().id, number(ask.args, "limit", 50, MOST)
     found = [shapes.label(one) for one in ask.world.labels.values() if one.board == board]
     return found[:most]

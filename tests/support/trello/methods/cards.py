@@ -8,6 +8,7 @@ from typing import Any, Final
 from tests.support.trello.acts import cards, labels
 from tests.support.trello.methods.boards import show
 from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.record import LISTED
 from tests.support.trello.refused import missing, wrong
 from tests.support.trello.shapes import board, list_, member
 from tests.support.trello.world import known
@@ -28,7 +29,7 @@ def one(ask: Ask) -> Any:
         found["actions"] = [
             action
             for action in reversed(ask.world.on_card[card.id].values())
-            if action["type"] in wanted.split(",")
+            if action["type"] in LISTED and action["type"] in wanted.split(",")
         ][:50]
     return found
 

@@ -1,4 +1,4 @@
-"""What is done beside the answer to Slack: private words, and windows that open.
+"""What is done beside the answer to a chat: private words, and windows that open.
 
 Nothing of it is a job's: were it lost with the process, no job, answer or decision would be.
 """
@@ -65,11 +65,11 @@ class Aside:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("a private word was not said: %s", _brief(error))
+            _log.warning("what was begun beside was not done: %s", _brief(error))
 
 
 def _brief(error: BaseException) -> str:
-    """Return what Slack calls an error, never a payload."""
+    """Return what a chat calls an error, never a payload."""
     response = getattr(error, "response", None)
     data = getattr(response, "data", None)
     code = data.get("error") if isinstance(data, dict) else None

@@ -1,0 +1,73 @@
+"""What is wrong with a bot now, and what people should know of it.
+
+Being alive and being ready are two things: a bot whose account was switched off is alive, and a
+restart mends nothing, so only readiness turns red and says what to do.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+SELDOM: Final = 60.0
+"""Seconds between two lines about the same thing that strangers can make happen."""
+_log = logging.getLogger(__name__)
+
+
+class Condition:
+    """The state of one bot."""
+
+    def __init__(self) -> None:
+        self._problems: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
+        self._quiet: set[str] = set()
+        self._said: dict[str, float] = {}
+
+    def pending(self, key: str, text: str) -> None:
+        """Be not ready until `clear`, as at every start: no line says so."""
+        self._problems[key] = text
+        self._quiet.add(key)
+
+    def problem(self, key: str, text: str) -> None:
+        """Turn red until `clear`; a line says so once."""
+        if self._problems.get(key) != text or key in self._quiet:
+            _log.error("%s", text)
+        self._problems[key] = text
+        self._quiet.discard(key)
+
+    def note(self, key: str, text: str) -> None:
+        """Show what people should know and what stops no work."""
+        if self._notes.get(key) != text:
+            _log.warning("%s", text)
+        self._notes[key] = text
+
+    def clear(self, *keys: str) -> None:
+        """Forget problems and notes that are over."""
+        for key in keys:
+            if text := self._problems.pop(key, None) or self._notes.pop(key, None):
+                if key not in self._quiet:
+                    _log.warning("over: %s", text)
+                self._quiet.discard(key)
+
+    def seldom(self, reason: str, text: str) -> None:
+        """Say it in a line, at most once a minute for a reason."""
+        now = time.monotonic()
+        if now - self._said.get(reason, -SELDOM) >= SELDOM:
+            self._said[reason] = now
+            _log.warning("%s", text)
+
+    @property
+    def ready(self) -> bool:
+        """Whether nothing is wrong."""
+        return not self._problems
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """What is wrong, by what it is about."""
+        return dict(self._problems)
+
+    @property
+    def notes(self) -> dict[str, str]:
+        """What people should know."""
+        return dict(self._notes)

@@ -1,0 +1,199 @@
+"""A label on a card makes a job: seen, taken, and swapped for the queued label.
+
+Each of the three is written down before the next begins, and each can be done once more: whoever
+finds an episode half way carries it on.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.board import BoardConfig, Episode, Sighting, Stage, subject
+from draftsman.domain.job import TERMINAL, Source
+from draftsman.domain.target import parse
+from draftsman.domain.text import first_line
+from draftsman.errors import Failure, IdempotencyConflict, Refused, UsageError
+from draftsman.services.intake import Submitted, invocation
+from draftsman_bots.trello import snapshot
+from draftsman_bots.trello.ids import date, target
+from draftsman_bots.trello.inbound import labels
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.desk import Desk
+
+LOOK: Final = "idBoard,idList,idLabels,closed,dateLastActivity"
+"""What is asked for of a card to see what is on it."""
+GONE: Final = (404, 410)
+_log = logging.getLogger(__name__)
+Card = dict[str, Any]
+
+
+def boards_own(board: BoardConfig) -> Actor:
+    """Return who acts where Trello does not say who did: whoever may write on the board.
+
+    That the board is watched lets them ask for work, and take it back with the card.
+    """
+    return Actor(
+        Source.TRELLO,
+        f"board:{board.board_id}",
+        board.name,
+        roles=frozenset({"invoker", "operator"}),
+    )
+
+
+def on_board(board: BoardConfig, card: Card) -> bool:
+    """Return whether a card is one of those that count."""
+    return (
+        card.get("idBoard") == board.board_id
+        and card.get("closed") is not True
+        and card.get("idList") not in board.ignored_list_ids
+    )
+
+
+async def fetch(desk: Desk, card: str) -> Card | None:
+    """Return what is on a card, None where there is no such card; raises Failure."""
+    try:
+        found = await desk.trello.get(f"/cards/{card}", fields=LOOK)
+    except Failure as error:
+        if error.http_status in GONE:
+            return None
+        raise
+    return {**found, "id": card} if isinstance(found, dict) else None
+
+
+async def look(desk: Desk, board: BoardConfig, card: str) -> list[Episode]:
+    """Look at a card; return the episodes that begin with it. Raises Failure."""
+    began = await desk.rt.boards.clock()
+    found = await fetch(desk, card)
+    if found is None:
+        return []
+    here, at = labels(found), date(found.get("dateLastActivity"))
+    known = {label for _, label in await desk.rt.boards.present_on([card])}
+    gone = [Sighting(card, label, at) for label in sorted(known - here)]
+    await desk.rt.boards.vanished(gone, began)
+    if not on_board(board, found):
+        return []
+    new = [Sighting(card, label, at) for label in sorted((board.labels.keys() & here) - known)]
+    return await desk.rt.boards.appeared(board.board_id, new, began)
+
+
+async def carry_on(
+    desk: Desk, board: BoardConfig, episode: Episode, by: Actor | None = None
+) -> None:
+    """Do what is to be done with an episode; `by` is who put the label on. Raises Failure."""
+    if episode.stage is Stage.SEEN and not await _take(desk, board, episode, by):
+        return
+    try:
+        await _swap(desk, board, episode)
+    except Failure as error:
+        if error.http_status not in (401, 403) or error.retry_after is not None:
+            raise
+        text = f"board {board.name}: labels cannot be swapped: {error}"
+        desk.health.problem(f"swap:{board.board_id}", text)
+        await desk.rt.boards.settle(episode, Stage.DONE)
+        return
+    desk.health.clear(f"swap:{board.board_id}")
+    await look(desk, board, episode.card)  # somebody may have put it on again meanwhile
+
+
+async def left_board(desk: Desk, board: BoardConfig, card: str, who: str) -> None:
+    """Cancel the work on a card that was archived or deleted, if it still is. Raises Failure."""
+    found = await fetch(desk, card)
+    if found is not None and found.get("closed") is not True:
+        return
+    what = "deleted" if found is None else "archived"
+    reason = f"its card was {what}" + (f" by {who}" if who else "")
+    for number in sorted({copy.job for copy in await desk.rt.threads.trello(card)}):
+        job = await desk.rt.inspect.job(number)
+        if job.subject_key == subject(card) and job.status not in TERMINAL:
+            try:
+                await desk.rt.operate.cancel(number, boards_own(board), reason)
+            except Refused as error:
+                _log.info("D-%s: %s", number, error)
+
+
+async def _take(desk: Desk, board: BoardConfig, episode: Episode, by: Actor | None) -> bool:
+    """Make the job of an episode; return whether it has one."""
+    began = await desk.rt.boards.clock()
+    card = await _whole(desk, episode)
+    if card is None or episode.label not in board.labels:
+        await desk.rt.boards.settle(episode, Stage.DONE)
+        return False
+    if not on_board(board, card) or episode.label not in labels(card):
+        await desk.rt.boards.vanished([Sighting(episode.card, episode.label)], began)
+        return False
+    try:
+        made = await _submit(desk, board, episode, card, by)
+    except UsageError as error:
+        text = f"label {board.labels[episode.label].name!r} of board {board.name}: {error}"
+        desk.health.problem(f"label:{episode.label}", text)
+        await desk.rt.boards.settle(episode, Stage.DONE)
+        return False
+    if made is not None and made.how == "joined":
+        await _say_joined(desk, board, episode, made)
+    await desk.rt.boards.settle(episode, Stage.TAKEN, made.number if made else None)
+    return True
+
+
+async def _whole(desk: Desk, episode: Episode) -> Card | None:
+    try:
+        return await snapshot.whole(desk.trello, episode.card)
+    except Failure as error:
+        if error.http_status in GONE:
+            return None
+        raise
+
+
+async def _submit(
+    desk: Desk, board: BoardConfig, episode: Episode, card: Card, by: Actor | None
+) -> Submitted | None:
+    """Make the job, None where it is there with the card as it was a moment before."""
+    rule = board.labels[episode.label]
+    ticket = await snapshot.ticket(desk.trello, board.board_id, card)
+    wanted = invocation(
+        key=episode.key,
+        subject_key=subject(episode.card),
+        mode=rule.mode,
+        agent=rule.agent,
+        source_type="trello_ticket",
+        external_event_id=episode.key,
+        title=first_line(ticket["title"], 500) or episode.card,
+        text=snapshot.words(ticket) or episode.card,
+        url=ticket["url"] or None,
+        payload={"ticket": ticket | {"label": episode.label}},
+        notify=(target(episode.card),),
+    )
+    known = by is not None and by.person is not None and (by.owner or "invoker" in by.roles)
+    try:
+        return await desk.rt.intake.submit(wanted, by if by and known else boards_own(board))
+    except IdempotencyConflict:
+        return None
+
+
+async def _say_joined(desk: Desk, board: BoardConfig, episode: Episode, made: Submitted) -> None:
+    """Say that a card has one job at a time."""
+    name = board.labels[episode.label].name or "the label"
+    text = (
+        f"{made.name} is still {made.status}: a card has one job at a time, and {name!r} made no"
+        " other. Put it on again when that one is over, or cancel it."
+    )
+    at = parse(target(episode.card))
+    await desk.rt.outbox.notice(made.number, f"joined:{episode.key}", text, at=at)
+
+
+async def _swap(desk: Desk, board: BoardConfig, episode: Episode) -> None:
+    path = f"/cards/{episode.card}/idLabels"
+    if board.queued_label_id is not None:
+        try:
+            await desk.trello.post(path, value=board.queued_label_id)
+        except Failure as error:
+            if error.http_status not in (400, *GONE):  # it is there already, or cannot be
+                raise
+    try:
+        await desk.trello.delete(f"{path}/{episode.label}")
+    except Failure as error:
+        if error.http_status not in (400, *GONE):  # somebody was faster
+            raise
+    await desk.rt.boards.swapped(episode)

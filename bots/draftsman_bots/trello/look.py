@@ -1,0 +1,114 @@
+"""One look at a board: what is on its cards, what happened there, and what is to be done."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.board import BoardConfig, Sighting
+from draftsman.errors import Failure
+from draftsman_bots.trello import happenings, intake, reading
+from draftsman_bots.trello.ids import date
+from draftsman_bots.trello.inbound import labels
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.desk import Desk
+    from draftsman_bots.trello.reading import Card
+
+REMEMBERED: Final = 20_000
+"""Actions that are known to be done: the overlap brings them again and again."""
+ASTRAY: Final = 20
+"""Cards, in one look, that had labels and are on the board no more."""
+_log = logging.getLogger(__name__)
+
+
+class Looker:
+    """Looks at boards; what it remembers only saves it work."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._astray: OrderedDict[str, None] = OrderedDict()
+
+    async def look(self, board: BoardConfig) -> None:
+        """Look, and do what is to be done; raises Failure, DraftsmanError."""
+        boards = self._desk.rt.boards
+        cursor = await boards.cursor(board.board_id)
+        began = await boards.clock()
+        cards = await reading.cards(self._desk.trello, board.board_id)
+        if cursor is None:
+            await self._begin(board, cards, began)
+            cursor = await boards.cursor(board.board_id)
+        until = None
+        if cursor is not None:
+            await self._compare(board, cards, began)
+            until = await self._catch_up(board, cursor.actions_until)
+        await boards.advance(board.board_id, until)
+        await self.work(board)
+
+    async def work(self, board: BoardConfig) -> None:
+        """Do what is to be done with episodes; one that cannot be done now harms no other."""
+        for episode in await self._desk.rt.boards.due(board.board_id):
+            try:
+                await intake.carry_on(self._desk, board, episode)
+            except Failure as error:
+                if error.retry_after is not None:
+                    raise
+                _log.warning("card %s waits: %s", episode.card, error)
+
+    async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
+        """Take what is there for what was there before, unless all of it is wanted."""
+        there = [] if board.take_existing else self._there(board, cards)
+        until = await reading.newest(self._desk.trello, board.board_id) or began
+        if await self._desk.rt.boards.baseline(board.board_id, there, began, until):
+            _log.info("board %s: %s labels were there before", board.name, len(there))
+
+    def _there(self, board: BoardConfig, cards: dict[str, Card]) -> list[Sighting]:
+        return [
+            Sighting(id, label, date(card.get("dateLastActivity")))
+            for id, card in cards.items()
+            if intake.on_board(board, card)
+            for label in sorted(board.labels.keys() & labels(card))
+        ]
+
+    async def _compare(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
+        """Compare with what was there; labels that nothing is known of are on few cards."""
+        boards, there = self._desk.rt.boards, self._there(board, cards)
+        known = await boards.present(board.board_id)
+        known |= await boards.present_on(sorted({one.card for one in there}))
+        gone = [
+            Sighting(card, label)
+            for card, label in sorted(known)
+            if card in cards and label not in labels(cards[card])
+        ]
+        await boards.vanished(gone, began)
+        new = [one for one in there if (one.card, one.label) not in known]
+        await boards.appeared(board.board_id, new, began)
+        await self._search(board, sorted({card for card, _ in known} - cards.keys()))
+
+    async def _search(self, board: BoardConfig, missing: list[str]) -> None:
+        """Look where cards went that had a label: on another board they have it no more."""
+        for card in [one for one in missing if one not in self._astray][:ASTRAY]:
+            await intake.look(self._desk, board, card)
+            _remember(self._astray, card)
+        for card in [one for one in self._astray if one not in missing]:
+            del self._astray[card]
+
+    async def _catch_up(self, board: BoardConfig, since: datetime) -> datetime | None:
+        """Take note of what happened since; return up to when."""
+        desk, until = self._desk, None
+        for action in await reading.actions(desk.trello, board.board_id, since - reading.OVERLAP):
+            if action.id not in self._done:
+                outcome = await happenings.found(desk, board, action)
+                desk.health.happened("poll", action.kind, outcome)
+                _remember(self._done, action.id)
+            until = action.date or until
+        return until
+
+
+def _remember(known: OrderedDict[str, None], key: str) -> None:
+    known[key] = None
+    if len(known) > REMEMBERED:
+        known.popitem(last=False)

@@ -1,0 +1,87 @@
+"""Reading a board: its cards, its actions and its labels, page by page.
+
+A page has a thousand things at most, and ends at a time; Trello takes the time of an id by whole
+seconds. So each page begins a second later than the one before ended, and what comes twice counts
+once. Where a thousand cards are of one second, they are read list by list.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman_bots.trello import ids
+from draftsman_bots.trello.inbound import LISTED, Action, parse
+from draftsman_bots.trello.intake import LOOK
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.client import Trello
+
+PAGE: Final = 1000
+PAGES: Final = 100
+"""Pages that one look reads at most."""
+OVERLAP: Final = timedelta(seconds=60)
+"""What is read once more of what was read: actions come late, and several in a second."""
+Card = dict[str, Any]
+
+
+async def cards(trello: Trello, board: str) -> dict[str, Card]:
+    """Return the cards of a board that people see, by their ids; raises Failure."""
+    found: dict[str, Card] = {}
+    if await _cards(trello, f"/boards/{board}/cards", found, "visible"):
+        return found
+    for one in await _listed(trello, f"/boards/{board}/lists", fields="name"):
+        await _cards(trello, f"/lists/{one['id']}/cards", found, "open")
+    return found
+
+
+async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
+    """Return what happened on a board since then, the oldest first; raises Failure."""
+    found: dict[str, Action] = {}
+    before: str | None = None
+    for _ in range(PAGES):
+        page = await _listed(
+            trello, f"/boards/{board}/actions",
+            filter=LISTED, limit=PAGE, since=ids.iso(since), before=before,
+        )  # fmt: skip
+        read = [action for action in map(parse, page) if action is not None]
+        new = {action.id: action for action in read if action.id not in found}
+        found |= new
+        dates = [action.date for action in read if action.date is not None]
+        if len(page) < PAGE or not new or not dates:
+            break
+        before = ids.iso(min(dates) + ids.SECOND)
+    return sorted(found.values(), key=lambda one: (one.date is None, one.date, one.id))
+
+
+async def newest(trello: Trello, board: str) -> datetime | None:
+    """Return when the last thing happened on a board; raises Failure."""
+    page = await _listed(trello, f"/boards/{board}/actions", limit=1)
+    return ids.date(page[0].get("date")) if page else None
+
+
+async def label_ids(trello: Trello, board: str) -> set[str]:
+    """Return the ids of the labels that a board has; raises Failure."""
+    return {one["id"] for one in await _listed(trello, f"/boards/{board}/labels", limit=PAGE)}
+
+
+async def _cards(trello: Trello, path: str, found: dict[str, Card], wanted: str) -> bool:
+    """Add all cards; return False where they cannot be told apart by time."""
+    before: str | None = None
+    for _ in range(PAGES):
+        page = await _listed(trello, path, fields=LOOK, filter=wanted, limit=PAGE, before=before)
+        new = {one["id"]: one for one in page if one["id"] not in found}
+        found |= new
+        if len(page) < PAGE:
+            return True
+        if not new:
+            return False
+        before = ids.after(min(new, key=lambda id: id[:8]))
+    return True
+
+
+async def _listed(trello: Trello, path: str, **params: Any) -> list[Card]:
+    page = await trello.get(path, **params)
+    if not isinstance(page, list):
+        return []
+    return [one for one in page if isinstance(one, dict) and ids.is_id(one.get("id"))]

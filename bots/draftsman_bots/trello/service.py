@@ -1,0 +1,86 @@
+"""Trello in one process: its poller, its webhook, and the mailroom that comments on cards."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, Final
+
+from draftsman.loops.loop import Stop
+from draftsman.runtime import Runtime
+from draftsman.settings import TrelloSettings
+from draftsman_bots.http import Server, bind
+from draftsman_bots.trello.channel import TrelloChannel
+from draftsman_bots.trello.client import connect
+from draftsman_bots.trello.desk import Desk
+from draftsman_bots.trello.identity import find_out
+from draftsman_bots.trello.poller import Poller
+from draftsman_bots.trello.tokens import Tokens
+from draftsman_bots.trello.web import application
+
+CLOSING: Final = 5.0
+"""Seconds for what was begun beside."""
+_log = logging.getLogger(__name__)
+
+
+class Service:
+    """All parts of Trello; when one of them breaks, all end."""
+
+    def __init__(self, rt: Runtime, trello: TrelloSettings, tokens: Tokens) -> None:
+        self.stop = Stop()
+        self.port: int | None = None
+        """Where HTTP is served, once it is."""
+        self._settings = trello
+        self._secret = tokens.secret
+        self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
+        self.desk = Desk(rt, trello, self._client)
+        self.health = self.desk.health
+        self.poller = Poller(self.desk, trello.poll)
+        self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards)])
+        self._server: Server | None = None
+
+    async def run(self) -> None:
+        """Serve until `end`; raises ConfigError where its address is taken, or the account."""
+        parts = [*self._listening(), self._mailroom.run(), self._poll()]
+        tasks = [asyncio.create_task(part) for part in parts]
+        for task in tasks:
+            task.add_done_callback(self._part_ended)
+        how = "webhook and polling" if self._settings.callback_url else "polling"
+        _log.info("bots: Trello by %s, every %s s", how, self._settings.poll)
+        ends = await asyncio.gather(*tasks, return_exceptions=True)
+        await self.desk.aside.close(CLOSING)
+        await self._client.close()
+        if broken := [end for end in ends if isinstance(end, BaseException)]:
+            raise broken[0]
+
+    def end(self) -> None:
+        """Take nothing new, finish what was begun."""
+        self.stop.set()
+        self.poller.stop.set()
+        self._mailroom.stop()
+        if self._server is not None:
+            self._server.end()
+
+    def _listening(self) -> list[Coroutine[Any, Any, None]]:
+        if (address := self._settings.address) is None:
+            return []
+        served = bind(address, "trello")
+        self.port = served.getsockname()[1]
+        self._server = Server(application(self.desk, self._secret))
+        _log.info("serving HTTP on %s:%s", address[0], self.port)
+        return [self._server.serve([served])]
+
+    async def _poll(self) -> None:
+        """Poll once it is known who we are: what we said ourselves is no answer."""
+        await find_out(self.desk, self.stop)
+        if self.desk.me:
+            if self._settings.callback_url is None:
+                _log.info("comments are read once: what is changed later is not seen")
+            await self.poller.run()
+
+    def _part_ended(self, task: asyncio.Task[None]) -> None:
+        """End all when a part broke: half a bot would hear and not speak, or the reverse."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.error("%s broke: %s", task.get_coro(), error)
+            self.end()
