@@ -2,40 +2,104 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
+from typing import TYPE_CHECKING, Final, Protocol
 
 from draftsman import migrate
+from draftsman.loops.loop import Stop
 from draftsman.process import told
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
-from draftsman_bots.slack import tokens
-from draftsman_bots.slack.bot import patience
-from draftsman_bots.slack.service import Service
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.runtime import Runtime
+
+CHATS: Final = ("slack", "trello")
+"""What there are bots for, by their tables of the configuration."""
 _log = logging.getLogger(__name__)
 
 
-async def run_bots(settings: Settings, *, parent: int | None = None) -> int:
-    """Serve Slack until a signal, or until the process `parent` is gone; return the exit code.
+class Bot(Protocol):
+    """All parts of one chat."""
 
-    Raises ConfigError, DatabaseUnreachable, SchemaOutdated.
+    stop: Stop
+
+    async def run(self) -> None:
+        """Serve until `end`."""
+        ...
+
+    def end(self) -> None:
+        """Take nothing new, finish what was begun."""
+        ...
+
+
+async def run_bots(
+    settings: Settings, *, only: Sequence[str] = CHATS, parent: int | None = None
+) -> int:
+    """Serve the chats that are configured until a signal; return the exit code.
+
+    That the process `parent` is gone is a signal, too. Raises ConfigError, DatabaseUnreachable,
+    SchemaOutdated.
     """
-    assert settings.slack is not None  # noqa: S101 - the command refuses without
-    known = tokens.read(settings.slack)
-    async with open_runtime(patience(settings)) as rt:
+    chats = [name for name in only if getattr(settings, name) is not None]
+    async with open_runtime(_patient(settings, chats)) as rt:
         if newer := await migrate.ready(rt.db.url):
             _log.warning("the database has %s, which this version does not know; going on", newer)
-        service = Service(rt, settings.slack, known)
+        bots = [_bot(name, rt) for name in chats]
 
         def shut_down(why: str) -> None:
-            if service.stop:
+            if any(bot.stop for bot in bots):
                 _log.warning("%s again: exiting now", why)
                 os._exit(1)
             _log.info("%s: stopping", why)
-            service.end()
+            for bot in bots:
+                bot.end()
 
         async with told(shut_down, parent):
-            await service.run()
+            await _run(bots)
     _log.info("bots stopped")
     return 0
+
+
+async def _run(bots: Sequence[Bot]) -> None:
+    """Run all until they end; when one of them breaks, all end."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            for bot in bots:
+                bot.end()
+
+    tasks = [asyncio.create_task(bot.run()) for bot in bots]
+    for task in tasks:
+        task.add_done_callback(ended)
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    if broken := [end for end in ends if isinstance(end, BaseException)]:
+        raise broken[0]
+
+
+def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
+    """Return the settings with statements that end before Slack, where it is served, gives up."""
+    if "slack" not in chats:
+        return settings
+    from draftsman_bots.slack.bot import patience
+
+    return patience(settings)
+
+
+def _bot(name: str, rt: Runtime) -> Bot:
+    """Return the bot of a chat that is configured; raises ConfigError."""
+    if name == "slack":
+        from draftsman_bots.slack import service as slack
+        from draftsman_bots.slack import tokens as slack_tokens
+
+        assert rt.settings.slack is not None  # noqa: S101 - only those that are configured
+        return slack.Service(rt, rt.settings.slack, slack_tokens.read(rt.settings.slack))
+    from draftsman_bots.trello import service as trello
+    from draftsman_bots.trello import tokens as trello_tokens
+
+    assert rt.settings.trello is not None  # noqa: S101 - only those that are configured
+    return trello.Service(rt, rt.settings.trello, trello_tokens.read(rt.settings.trello))

@@ -62,6 +62,8 @@ async def _touched(desk: Desk, jobs: list[int], action: Action, actor: Actor) ->
         for one in given:
             if not one.accepted or not _of_comment(one.source_event_id, key):
                 continue
+            if one.source_event_id == ids.edit_key(action.comment, action.id):
+                return True  # told once more: it is this change that counted
             name = (job, one.question, one.source_event_id, actor)
             if action.kind is Kind.COMMENT_EDITED:
                 await desk.rt.threads.edited(*name, action.text)

@@ -6,11 +6,9 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from draftsman.domain.board import OBJECT
-
 SECOND: Final = timedelta(seconds=1)
 """What an id tells of a time: not more."""
-_OBJECT: Final = re.compile(OBJECT)
+_OBJECT: Final = re.compile(r"[0-9a-f]{24}")
 
 
 def is_id(value: object) -> bool:

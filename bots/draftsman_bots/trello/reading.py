@@ -22,6 +22,8 @@ PAGES: Final = 100
 """Pages that one look reads at most."""
 OVERLAP: Final = timedelta(seconds=60)
 """What is read once more of what was read: actions come late, and several in a second."""
+MOMENT: Final = timedelta(milliseconds=1)
+"""The step where a page is full of one second: dates have milliseconds."""
 Card = dict[str, Any]
 
 
@@ -39,6 +41,7 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
     """Return what happened on a board since then, the oldest first; raises Failure."""
     found: dict[str, Action] = {}
     before: str | None = None
+    step = ids.SECOND
     for _ in range(PAGES):
         page = await _listed(
             trello, f"/boards/{board}/actions",
@@ -48,9 +51,10 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
         new = {action.id: action for action in read if action.id not in found}
         found |= new
         dates = [action.date for action in read if action.date is not None]
-        if len(page) < PAGE or not new or not dates:
+        if len(page) < PAGE or not dates or not (new or step > MOMENT):
             break
-        before = ids.iso(min(dates) + ids.SECOND)
+        step = ids.SECOND if len(new) > PAGE // 2 else MOMENT
+        before = ids.iso(min(dates) + step)
     return sorted(found.values(), key=lambda one: (one.date is None, one.date, one.id))
 
 

@@ -53,7 +53,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "demo": ("demo", "Run one real job on a real repository, with no credentials."),
         "up": ("serve", "Start all that is needed, and keep it running."),
         "worker": ("serve", "Run jobs, and lead where nobody does."),
-        "bots": ("serve", "Listen and speak in chat: Slack."),
+        "bots": ("serve", "Listen and speak in chat: Slack and Trello."),
         "workers": ("operators", "List the workers and how they are."),
         "sweep": ("operators", "Run one sweep of the leader now."),
         "stats": ("operators", "Count everything."),

@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui.cli.main")
 """-P: what lies in the current directory, maybe somebody else's repository, is not imported."""
-EXTRA: Final = ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client")
-"""What `pip install 'draftsman[slack]'` brings."""
+EXTRA: Final = {
+    "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
+    "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
+}
+"""What `pip install 'draftsman[NAME]'` brings for a chat."""
 
 
 @command(
@@ -52,31 +55,44 @@ async def worker(
         raise click.exceptions.Exit(code)
 
 
-@command("bots", examples=("draftsman bots", "draftsman bots --slack"))
+@command("bots", examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --trello"))
 @click.option("--slack", is_flag=True, help="Slack alone, where there are others.")
+@click.option("--trello", is_flag=True, help="Trello alone, where there are others.")
 @click.option("--parent", type=int, hidden=True)
-async def bots(app: App, slack: bool, parent: int | None) -> None:
-    """Listen and speak in chat: Slack.
+async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
+    """Listen and speak in chat: Slack and Trello.
 
-    It serves what the configuration has: [slack]. SIGTERM, SIGINT or SIGHUP stops it, after what it
-    has begun.
+    It serves what the configuration has: [slack], [trello]. SIGTERM, SIGINT or SIGHUP stops it,
+    after what it has begun.
     """
     set_up_log(app)
     settings: Settings = app.settings
-    if settings.slack is None:
-        raise ConfigError("no chat is configured; add [slack] to the configuration (docs/slack.md)")
-    _needs_the_extra()
+    wanted = [name for name, meant in (("slack", slack), ("trello", trello)) if meant]
+    chats = _chats(settings)
+    if not chats:
+        raise ConfigError(
+            "no chat is configured; add [slack] (docs/slack.md) or [trello] to the configuration"
+        )
+    if missing := [name for name in wanted if name not in chats]:
+        raise ConfigError(f"{missing[0]} is not configured; add [{missing[0]}]")
+    for name in wanted or chats:
+        _needs_the_extra(name)
     from draftsman_bots.process import run_bots
 
-    if code := await run_bots(settings, parent=parent):
+    if code := await run_bots(settings, only=wanted or chats, parent=parent):
         raise click.exceptions.Exit(code)
 
 
-def _needs_the_extra() -> None:
-    """Raise ConfigError where the libraries of the bots are not installed."""
-    missing = [name for name in EXTRA if importlib.util.find_spec(name) is None]
+def _chats(settings: Settings) -> list[str]:
+    """Return the chats that are configured."""
+    return [name for name in EXTRA if getattr(settings, name) is not None]
+
+
+def _needs_the_extra(chat: str) -> None:
+    """Raise ConfigError where the libraries of a chat's bot are not installed."""
+    missing = [name for name in EXTRA[chat] if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigError(f"{missing[0]} is not installed; run: pip install 'draftsman[slack]'")
+        raise ConfigError(f"{missing[0]} is not installed; run: pip install 'draftsman[{chat}]'")
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"))
@@ -110,7 +126,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
 async def look_at_slack(slack: SlackSettings) -> list[Finding]:
     """Return what `doctor` finds out about Slack."""
     try:
-        _needs_the_extra()
+        _needs_the_extra("slack")
     except ConfigError as error:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
@@ -124,8 +140,9 @@ def _children(app: App) -> list[Child]:
     parent = ["--parent", str(os.getpid())]
     worker = [*child(app, "worker"), *parent]
     found = [Child("worker", worker, "worker; its runs get time to finish")]
-    if app.settings.slack is not None:
-        _needs_the_extra()
+    if chats := _chats(app.settings):
+        for name in chats:
+            _needs_the_extra(name)
         found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
     return found
 
