@@ -81,9 +81,9 @@ async def test_a_gate_is_decided_by_its_words_alone(bench: Bench, trello: FakeTr
     trello.comment(card, bench.ben, "approve")
     await bench.poll()
     assert (await bench.now(question))[0] is OPEN
-    said = await bench.told(card)
-    assert any("Words do not decide D-1/1" in one for one in said)
-    assert any("ben may not" in one or "may not approve" in one for one in said)
+    told = await bench.told(card)
+    assert any("Words do not decide D-1/1" in one for one in told)
+    assert any("may not approve" in one for one in told)
     trello.comment(card, carol, "deny not before noon")
     await bench.poll()
     assert await bench.now(question) == (ANSWERED, "denied")

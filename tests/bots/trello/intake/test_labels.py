@@ -39,7 +39,7 @@ async def test_a_card_is_kept_with_its_job_as_it_was(bench: Bench, trello: FakeT
     assert [one["name"] for one in kept["members"]] == ["Anna Berg"]
     assert [one["text"] for one in kept["comments"]] == ["it is urgent"]
     assert kept["custom_fields"] == [{"name": "Version", "value": "1.2"}]
-    assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in job.ticket_text
+    assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in (job.ticket_text or "")
     assert bench.labels(card) == ["draftsman: queued"]
 
 
