@@ -11,6 +11,7 @@ import pytest
 from draftsman.domain.delivery import DeliveryKind, Receipt, Unknown
 from draftsman.domain.job import Status
 from draftsman.errors import Failure
+from draftsman_bots.health import Condition
 from draftsman_bots.trello.channel import TrelloChannel
 from tests.bots.trello.desk import Wall, Watching, speaking
 from tests.support.trello import FakeTrello, Fault, error
@@ -26,10 +27,16 @@ class Stage(Wall):
 
     def __init__(self, trello: FakeTrello) -> None:
         super().__init__(trello)
+        self.health = Condition()
         self.watching = Watching(self.config(ready_for_review_list_id=self.review))
 
     def watched(self, **fields: Any) -> None:
         self.watching.configs = [self.config(**fields)]
+
+    @property
+    def note(self) -> str:
+        (found,) = self.health.notes.values()
+        return found
 
     def moves(self) -> int:
         return sum(call.path == MOVE for call in self.trello.calls)
@@ -42,7 +49,9 @@ class Stage(Wall):
 async def stage() -> AsyncIterator[Stage]:
     async with AsyncExitStack() as stack:
         stage = Stage(await stack.enter_async_context(FakeTrello()))
-        stage.channel = await stack.enter_async_context(speaking(stage.trello, stage.watching))
+        stage.channel = await stack.enter_async_context(
+            speaking(stage.trello, stage.watching, stage.health)
+        )
         yield stage
 
 
@@ -87,7 +96,7 @@ async def test_case_72_a_card_on_another_board_is_told_and_not_moved(stage: Stag
     stage.trello.move_to_board(stage.card, other, place)
     assert isinstance(await stage.end(), Receipt)
     assert (stage.list_now, len(stage.comments), stage.moves()) == (place, 1, 0)
-    assert stage.channel.notes == {}
+    assert stage.health.notes == {}
 
 
 @pytest.mark.parametrize("wrong", ["archived", "missing", "of another board"])
@@ -100,11 +109,11 @@ async def test_case_73_where_the_list_is_gone_there_is_a_comment_and_a_note(
     stage.trello.archive_list(stage.review)
     assert isinstance(await stage.end(), Receipt)
     assert (stage.list_now, len(stage.comments), stage.moves()) == (stage.todo, 1, 0)
-    assert gone in str(stage.channel.notes[stage.board])
+    assert gone in stage.note
     stage.trello.archive_list(stage.review, closed=False)
     stage.watched(ready_for_review_list_id=stage.review)
     await stage.end()
-    assert stage.channel.notes == {}, "it is right again"
+    assert stage.health.notes == {}, "it is right again"
 
 
 async def test_case_74_a_card_that_is_there_already_is_not_moved_again(stage: Stage) -> None:
@@ -145,7 +154,7 @@ async def test_a_move_that_is_refused_for_good_keeps_no_message_back(stage: Stag
     stage.trello.faults.next("PUT", MOVE, error(401, "unauthorized card permission requested"))
     stage.trello.faults.next("DELETE", UNLABEL, error(404, "not found"))
     assert isinstance(await stage.end(), Receipt)
-    first, second = stage.channel.notes[stage.board]
+    first, second = stage.note.split("; ")
     assert "was not moved" in first
     assert "stays on" in second
 
