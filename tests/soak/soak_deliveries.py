@@ -1,4 +1,4 @@
-"""Ten thousand deliveries to a chat, and to Slack, that fail; dispatchers are killed meanwhile.
+"""Ten thousand deliveries to a chat, to Slack, to Trello, that fail; dispatchers are killed too.
 
 Needs nothing but the embedded server; takes a few minutes.
 """
@@ -12,6 +12,7 @@ import pytest
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.bots.slack.storm import SlackSky
+from tests.bots.trello.storm import TrelloSky
 from tests.core.outbox.storm import ChatSky, Sky, Storm
 from tests.factories import Factory
 
@@ -30,6 +31,13 @@ async def test_ten_thousand_are_each_visible_once_and_in_order_in_slack(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
     await endure(SlackSky(seed=2, channels=200), make, rt, conn, record_property)
+
+
+@pytest.mark.timeout(3600)
+async def test_ten_thousand_are_each_visible_once_and_in_order_in_trello(
+    make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
+) -> None:
+    await endure(TrelloSky(seed=2), make, rt, conn, record_property)
 
 
 async def endure(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -18,29 +17,34 @@ from draftsman.domain.delivery import (
     Unknown,
 )
 from draftsman.errors import Failure
+from draftsman_bots.health import Condition
 from draftsman_bots.text import clamped
 from draftsman_bots.trello.board import Scene, Stage, Watched, concerns
 from draftsman_bots.trello.client import Trello
 from draftsman_bots.trello.effects import follow
 from draftsman_bots.trello.failures import ACCOUNT, InDoubt
-from draftsman_bots.trello.place import is_id, text_of, title
+from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.place import text_of, title
 from draftsman_bots.trello.render import render
 from draftsman_bots.trello.search import search
 from draftsman_bots.trello.text import marker_of, signed
 
 FILE_NAME: Final = 200
-_log = logging.getLogger(__name__)
 
 
 class TrelloChannel:
-    """One account. Without `boards` nothing is done to a card but to comment on it."""
+    """One account. Without `boards` nothing is done to a card but to comment on it.
+
+    What is wrong with a board is a note of the bot's health until it is right again.
+    """
 
     name = ChannelName.TRELLO
 
-    def __init__(self, trello: Trello, boards: Watched | None = None) -> None:
-        self.notes: dict[str, list[str]] = {}
-        """What is wrong with a board, by its id, until it is right again."""
+    def __init__(
+        self, trello: Trello, boards: Watched | None = None, health: Condition | None = None
+    ) -> None:
         self._trello = trello
+        self._health = health or Condition()
         self._stage = Stage(trello, boards)
 
     @property
@@ -120,12 +124,10 @@ class TrelloChannel:
             wrong = await follow(self._trello, scene, message)
         except Failure as error:
             return _again(error)
-        if wrong and wrong != self.notes.get(config.board_id):
-            _log.warning("D-%s: %s", message.subject.number, "; ".join(wrong))
         if wrong:
-            self.notes[config.board_id] = wrong
+            self._health.note(f"moves:{config.board_id}", "; ".join(wrong))
         elif message.subject.status in config.moves:
-            self.notes.pop(config.board_id, None)
+            self._health.clear(f"moves:{config.board_id}")
         return None
 
 

@@ -5,21 +5,14 @@ A comment is called by its action's id, which webhooks and lists name as well; a
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final
 
 from draftsman.domain.delivery import Message
 from draftsman_bots.text import clamped
 from draftsman_bots.trello.text import NAME, marker_of
 
-_ID: Final = re.compile(r"[0-9a-f]{24}")
 _TAG: Final = 13
 """Characters of the marker in the title of a file: enough to tell the files of one job."""
-
-
-def is_id(text: object) -> bool:
-    """Return whether this is the id of something in Trello."""
-    return isinstance(text, str) and _ID.fullmatch(text) is not None
 
 
 def title(message: Message, name: str) -> str:

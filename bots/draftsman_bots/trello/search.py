@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman_bots.trello.client import Trello
-from draftsman_bots.trello.place import is_id, is_it, is_its_file
+from draftsman_bots.trello.ids import is_id
+from draftsman_bots.trello.place import is_it, is_its_file
 
 SKEW: Final = timedelta(minutes=5)
 """What the clocks of the database and of Trello may differ by."""

@@ -37,7 +37,7 @@ class Service:
         self.desk = Desk(rt, trello, self._client)
         self.health = self.desk.health
         self.poller = Poller(self.desk, trello.poll)
-        self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards)])
+        self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards, self.health)])
         self._server: Server | None = None
 
     async def run(self) -> None:

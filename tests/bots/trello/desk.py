@@ -11,6 +11,7 @@ from draftsman.domain.board import BoardConfig
 from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman.domain.job import Source
 from draftsman.domain.policy import Person
+from draftsman_bots.health import Condition
 from draftsman_bots.trello.board import Watched
 from draftsman_bots.trello.channel import TrelloChannel
 from draftsman_bots.trello.client import Trello, connect
@@ -28,11 +29,13 @@ def account_of(trello: FakeTrello, timeout: float = 5.0) -> Trello:
 
 @asynccontextmanager
 async def speaking(
-    trello: FakeTrello, boards: Watched | None = None, timeout: float = 5.0
+    trello: FakeTrello,
+    boards: Watched | None = None,
+    health: Condition | None = None,
 ) -> AsyncIterator[TrelloChannel]:
     """Return the channel of the bot of this Trello."""
-    async with account_of(trello, timeout) as account:
-        yield TrelloChannel(account, boards)
+    async with account_of(trello) as account:
+        yield TrelloChannel(account, boards, health)
 
 
 class Watching:
@@ -60,7 +63,7 @@ class Wall:
         self.card = trello.card(self.board, self.todo, "Fix the parser", by=self.anna)
 
     @property
-    def texts(self) -> list[str]:
+    def comments(self) -> list[str]:
         """What the comments on the card say, in their order."""
         return [one.text for one in self.trello.comments(self.card)]
 

@@ -30,7 +30,7 @@ class TrelloPlace:
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each comment."""
-        return [(marker_of(text) or "", text) for text in self._wall.texts]
+        return [(marker_of(text) or "", text) for text in self._wall.comments]
 
     async def cut_the_next_reply(self) -> None:
         """Hang up when the next comment is there."""

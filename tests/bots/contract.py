@@ -1,0 +1,243 @@
+"""What every bot shows of a job, whatever its chat is like. A test class per bot inherits it.
+
+class TestSlack(BotContract):
+    @pytest.fixture
+    async def side(self, rt): yield SlackSide(…)
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Protocol
+
+import pytest
+
+from draftsman.domain.delivery import Delivery, DeliveryKind
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import Ask, QuestionKind
+from draftsman.domain.target import parse
+from draftsman.loops.dispatcher import Dispatcher
+from draftsman.ports import Channel
+from draftsman.runtime import Runtime
+from draftsman.services.deliver import Deliver
+from tests.core.outbox.desk import FAST, running
+from tests.core.outbox.rows import told
+from tests.factories import QUESTION, Factory
+from tests.support.people import People
+from tests.support.waits import until
+
+LIVE = {"pending", "sending", "unknown"}
+GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
+LONG = "word " * 9000
+TOKEN = "xoxb-12345678-abcdefgh"
+NASTY = "@card <!everyone> **b** [x](http://evil) ```\n2"
+
+
+class Side(Protocol):
+    """A place in a chat, what is seen there, and what can go wrong there."""
+
+    channel: Channel
+    notify: tuple[str, ...]
+    invites: str
+    """What an open question says of how to answer, and a closed one does not."""
+
+    def texts(self) -> Sequence[str]:
+        """Return all that people read of each message, in their order; the status comes first."""
+        ...
+
+    def live(self) -> Sequence[str]:
+        """Return what of it would do something: ring a bell, or hide where a link leads."""
+        ...
+
+    def files(self) -> Sequence[bytes]:
+        """Return what was posted as files."""
+        ...
+
+    def calls(self) -> int:
+        """Return how many calls there were."""
+        ...
+
+    def cut_the_next_reply(self) -> None:
+        """Let the next message arrive, and its reply not."""
+        ...
+
+    def limit_the_next(self) -> None:
+        """Refuse the next message for a while."""
+        ...
+
+    def refuse_the_file(self) -> None:
+        """Refuse the next file for good."""
+        ...
+
+    def revoke(self) -> None:
+        """Let nobody in."""
+        ...
+
+    def vanish(self) -> None:
+        """Let the place be gone."""
+        ...
+
+    def remove_the_status(self) -> None:
+        """Delete the first message."""
+        ...
+
+
+@asynccontextmanager
+async def delivering(rt: Runtime, *channels: Channel) -> AsyncIterator[Dispatcher]:
+    """Run a dispatcher that tries again at once."""
+    deliver = Deliver(rt.db, FAST, parse("log"), rt.policy)
+    async with running(Dispatcher(deliver, channels, FAST)) as dispatcher:
+        yield dispatcher
+
+
+async def quiet(rt: Runtime, job: int, *channels: Channel) -> list[Delivery]:
+    """Wait until all is said in these channels; return the deliveries there."""
+    names = {channel.name for channel in channels}
+
+    async def sent() -> list[Delivery]:
+        return [one for one in await told(rt, job) if one.channel in names]
+
+    async def look() -> bool:
+        return not any(one.status in LIVE for one in await sent())
+
+    await until(look, f"the deliveries of D-{job}")
+    return await sent()
+
+
+class BotContract:
+    """The suite."""
+
+    @pytest.fixture(autouse=True)
+    async def _delivering(self, rt: Runtime, side: Side) -> AsyncIterator[None]:
+        async with delivering(rt, side.channel):
+            yield
+
+    async def test_the_status_is_one_message_and_what_follows_comes_after_it(
+        self, side: Side, rt: Runtime, make: Factory, people: People
+    ) -> None:
+        work = await make.asked(QUESTION, notify=side.notify)
+        await quiet(rt, work.number, side.channel)
+        status, asked = side.texts()
+        assert "waiting for input" in status
+        assert side.invites in asked
+        await make.answer(work.number, "red", people.ben)
+        again = await make.running(work.number)
+        await rt.settle.outcome(again, Done({"summary": "all is well"}))
+        await quiet(rt, work.number, side.channel)
+        status, closed, result = side.texts()
+        assert "completed" in status
+        assert "was answered by ben: red" in closed
+        assert side.invites not in closed
+        assert "all is well" in result
+
+    async def test_a_decision_says_whose_and_why(
+        self, side: Side, rt: Runtime, make: Factory, people: People
+    ) -> None:
+        work = await make.asked(GATE, notify=side.notify)
+        await quiet(rt, work.number, side.channel)
+        await make.decide(work.number, False, people.carol, reason="not on a Friday")
+        await quiet(rt, work.number, side.channel)
+        assert "was denied by carol: not on a Friday" in side.texts()[1]
+
+    async def test_a_reply_that_was_lost_makes_no_second_message(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        side.cut_the_next_reply()
+        job = await make.queued(notify=side.notify)
+        (sent,) = await quiet(rt, job, side.channel)
+        assert (sent.status, len(side.texts())) == ("sent", 1)
+
+    async def test_a_limit_spends_no_try(self, side: Side, rt: Runtime, make: Factory) -> None:
+        side.limit_the_next()
+        job = await make.queued(notify=side.notify)
+        sent = await self._refused(rt, job)
+        assert (sent.status, sent.attempts) == ("pending", 0)
+
+    async def test_who_lets_nobody_in_is_not_asked_again_at_once_and_the_job_goes_on(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        side.revoke()
+        job = await make.queued(notify=side.notify)
+        sent = await self._refused(rt, job)
+        await rt.settle.outcome(await make.running(job), Done({}))
+        await rt.outbox.notice(job, "n", "one more")
+        assert (sent.status, sent.attempts) == ("pending", 0)
+        assert (await rt.inspect.job(job)).status == "completed"
+        assert side.calls() == 1, "a hot retry"
+
+    async def test_a_place_that_is_gone_ends_the_telling_and_not_the_job(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        side.vanish()
+        job = await make.queued(notify=side.notify)
+        (sent,) = await quiet(rt, job, side.channel)
+        assert (sent.status, sent.attempts) == ("dead", 1)
+        assert "log" in {one.channel for one in await told(rt, job)}
+        await rt.settle.outcome(await make.running(job), Done({}))
+        assert (await rt.inspect.job(job)).status == "completed"
+
+    async def test_a_status_that_somebody_deleted_is_said_afresh_once(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        job = await make.queued(notify=side.notify)
+        await quiet(rt, job, side.channel)
+        side.remove_the_status()
+        work = await make.running(job)
+        await quiet(rt, job, side.channel)
+        await rt.settle.outcome(work, Done({}))
+        await quiet(rt, job, side.channel)
+        status, result = side.texts()
+        assert "completed" in status
+        assert "completed" in result
+
+    async def test_what_is_long_is_shown_in_part_and_whole_as_a_file(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        job = await make.queued(notify=side.notify)
+        await rt.outbox.notice(job, "n", LONG)
+        await quiet(rt, job, side.channel)
+        assert side.files() == [LONG.encode()]
+        assert len("".join(side.texts())) < len(LONG) / 2
+
+    async def test_a_file_that_is_refused_is_a_warning(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        side.refuse_the_file()
+        work = await make.running(await make.queued(notify=side.notify))
+        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
+        await rt.settle.outcome(work, Done({"summary": "all is well"}))
+        sent = await quiet(rt, work.number, side.channel)
+        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead"]
+        assert "all is well" in side.texts()[-1]
+        assert "attachment_warned" in {one.kind for one in await rt.inspect.trail(work.number)}
+
+    async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        context = "line\n" * 40 + TOKEN
+        ask = Ask(key="k", text=f"Use {TOKEN}?", freeform=True, context=context)
+        work = await make.asked(ask, notify=side.notify, title=f"fix {TOKEN}")
+        await rt.outbox.notice(work.number, "n", f"it is {TOKEN}")
+        await quiet(rt, work.number, side.channel)
+        await make.answer(work.number, f"no, {TOKEN}")
+        await quiet(rt, work.number, side.channel)
+        (file,) = side.files()
+        assert TOKEN not in "".join(side.texts()) + file.decode()
+
+    async def test_case_10_what_people_write_is_shown_and_does_nothing(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        ask = Ask(key="k", text=NASTY, choices=(NASTY,), freeform=True, context=NASTY)
+        work = await make.asked(ask, notify=side.notify, title=NASTY)
+        await rt.outbox.notice(work.number, "n", NASTY)
+        await quiet(rt, work.number, side.channel)
+        assert len(side.texts()) == 3
+        assert side.live() == [], side.live()
+
+    async def _refused(self, rt: Runtime, job: int) -> Delivery:
+        async def refused() -> bool:
+            return any(one.last_error for one in await told(rt, job))
+
+        await until(refused, "the refusal")
+        return (await told(rt, job))[0]

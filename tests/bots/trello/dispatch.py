@@ -1,0 +1,26 @@
+"""A process that does nothing but deliver to Trello.
+
+python -m tests.bots.trello.dispatch DATABASE API_URL KEY TOKEN TIMEOUT
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from draftsman_bots.trello.channel import TrelloChannel
+from draftsman_bots.trello.client import connect
+from draftsman_bots.trello.tokens import Tokens
+from tests.bots.trello.accounts import settings
+from tests.core.outbox.dispatch import deliver
+
+
+async def main(database: str, api_url: str, key: str, token: str, seconds: str) -> None:
+    """Deliver to cards."""
+    timeout = float(seconds)
+    async with connect(settings(api_url), Tokens(key, token), timeout=timeout) as account:
+        await deliver(database, TrelloChannel(account), timeout)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

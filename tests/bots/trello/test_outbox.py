@@ -1,0 +1,211 @@
+"""What people see on a card of a job: through the real outbox, by a dispatcher, on a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import Ask, QuestionKind
+from draftsman.domain.target import Target, parse
+from draftsman.loops.dispatcher import Dispatcher
+from draftsman.runtime import Runtime
+from draftsman.services.deliver import Deliver
+from draftsman.store import people as store
+from draftsman_bots.trello.channel import TrelloChannel
+from draftsman_bots.trello.text import COMMENT
+from tests.bots.trello.desk import Wall, Watching, speaking
+from tests.core.outbox.desk import FAST, running
+from tests.core.outbox.rows import told
+from tests.factories import QUESTION, Factory
+from tests.support.people import People
+from tests.support.statements import rows
+from tests.support.trello import FakeTrello, Fault
+from tests.support.waits import until
+
+LIVE = {"pending", "sending", "unknown"}
+PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
+COMMENTS, COMMENT_NOW = "/cards/{id}/actions/comments", "/actions/{id}"
+FILES, MOVE = "/cards/{id}/attachments", "/cards/{id}/idList"
+GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
+
+
+class Flow(Wall):
+    """A card, and a dispatcher that runs."""
+
+    channel: TrelloChannel
+
+    def __init__(self, rt: Runtime, trello: FakeTrello) -> None:
+        super().__init__(trello)
+        self.rt = rt
+        self.boards = Watching()
+
+    @property
+    def notify(self) -> tuple[str]:
+        return (f"trello:{self.card}",)
+
+    def dispatcher(self, fallback: Target | None = None) -> Dispatcher:
+        deliver = Deliver(self.rt.db, FAST, fallback, self.rt.policy)
+        return Dispatcher(deliver, [self.channel], FAST)
+
+    async def quiet(self, job: int) -> list[Delivery]:
+        """Wait until all is said; return the deliveries to Trello."""
+
+        async def look() -> bool:
+            return not any(one.status in LIVE for one in await self.sent(job))
+
+        await until(look, f"the deliveries of D-{job}")
+        return await self.sent(job)
+
+    async def sent(self, job: int) -> list[Delivery]:
+        """Return the deliveries to Trello so far."""
+        return [one for one in await told(self.rt, job) if one.channel is ChannelName.TRELLO]
+
+    def counted(self, method: str, path: str) -> int:
+        """Return how often a route was called."""
+        return sum((call.method, call.path) == (method, path) for call in self.trello.calls)
+
+
+@pytest.fixture
+async def flow(rt: Runtime) -> AsyncIterator[Flow]:
+    async with AsyncExitStack() as stack:
+        flow = Flow(rt, await stack.enter_async_context(FakeTrello()))
+        flow.channel = await stack.enter_async_context(speaking(flow.trello, flow.boards))
+        await stack.enter_async_context(running(flow.dispatcher(parse("log"))))
+        yield flow
+
+
+async def test_one_comment_is_rewritten_as_the_job_goes_on_and_the_rest_follows(
+    flow: Flow, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(QUESTION, notify=flow.notify)
+    await flow.quiet(work.number)
+    status, asked = flow.comments
+    assert "waiting for input" in status
+    assert "Write a comment with the number" in asked
+    await make.answer(work.number, "red", people.ben)
+    again = await make.running(work.number)
+    await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
+    await rt.settle.outcome(again, Done({"summary": "done *well*"}))
+    await flow.quiet(work.number)
+    status, closed, result = flow.comments
+    assert "completed" in status
+    assert "was answered by ben: red" in closed
+    assert "Write a comment" not in closed
+    assert r"done \*well\*" in result
+    (patch,) = flow.trello.attachments(flow.card)
+    assert patch.name.startswith("changes.patch · ")
+    assert patch.data == PATCH
+    refs = {one.external_ref for one in await flow.sent(work.number)}
+    assert {one.id for one in flow.trello.comments(flow.card)} < refs
+
+
+async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not_the_job(
+    flow: Flow, make: Factory, people: People
+) -> None:
+    async with flow.rt.db.connection() as conn:
+        await store.offer(conn, Source.TRELLO, flow.anna, "Erin", "hash", 60)
+        assert await store.link(conn, "hash", "erin", "cli:erin")
+    job = await make.queued(notify=flow.notify, actor=people.erin)
+    await flow.quiet(job)
+    flow.trello.delete_card(flow.card)
+    await flow.rt.settle.outcome(await make.running(job), Done({}))
+    last = (await flow.quiet(job))[-1]
+    assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead", 1)
+    assert "not found" in (last.last_error or "")
+    instead = [one for one in await told(flow.rt, job) if one.channel is not ChannelName.TRELLO]
+    assert {one.target for one in instead} == {"log"}, "a person is no card"
+    assert (await flow.rt.inspect.job(job)).status == "completed"
+
+
+async def test_case_78_a_long_notice_is_shown_in_part_and_whole_as_a_file(
+    flow: Flow, make: Factory
+) -> None:
+    job = await make.queued(notify=flow.notify)
+    await flow.rt.outbox.notice(job, "n", "*" * 40_000)
+    await flow.quiet(job)
+    notice = flow.comments[1]
+    assert "the whole is attached to the card" in notice
+    assert len(notice) <= COMMENT
+    (file,) = flow.trello.attachments(flow.card)
+    assert file.data == b"*" * 40_000
+
+
+async def test_case_88_an_invalid_token_pauses_deliveries_and_the_job_goes_on(
+    flow: Flow, make: Factory
+) -> None:
+    flow.trello.revoke()
+    job = await make.queued(notify=flow.notify)
+
+    async def paused() -> bool:
+        return any(one.last_error for one in await told(flow.rt, job))
+
+    await until(paused, "the refusal")
+    await flow.rt.settle.outcome(await make.running(job), Done({}))
+    await flow.rt.outbox.notice(job, "n", "one more")
+    status, *_ = await told(flow.rt, job)
+    assert (status.status, status.attempts) == ("pending", 0)
+    assert "invalid token" in (status.last_error or "")
+    assert "invalid token" in (flow.channel.trouble or "")
+    assert len(flow.trello.calls) == 1, "a hot retry"
+
+
+async def test_case_90_a_limit_that_is_reached_shuts_the_account_and_spends_nothing(
+    flow: Flow, make: Factory, rt: Runtime
+) -> None:
+    flow.trello.faults.next("POST", COMMENTS, Fault.RATE_LIMIT)
+    job = await make.queued(notify=flow.notify)
+
+    async def shut() -> bool:
+        return any(one.last_error for one in await told(flow.rt, job))
+
+    await until(shut, "the refusal")
+    (status,) = await told(rt, job)
+    assert (status.status, status.attempts) == ("pending", 0)
+    async with rt.db.connection() as conn:
+        found = await rows(conn, "SELECT bucket FROM draftsman.channel_limits")
+    assert found == [("trello",)]
+    assert len(flow.trello.calls) == 1
+
+
+@pytest.mark.parametrize(
+    "fault", [Fault.DROP_AFTER, Fault.HTML_AFTER, Fault.HTML_200, Fault.CUT_AFTER, Fault.HTML_503]
+)
+async def test_case_91_a_comment_without_a_reply_is_looked_for_before_it_is_repeated(
+    flow: Flow, make: Factory, fault: Fault
+) -> None:
+    flow.trello.faults.next("POST", COMMENTS, fault)
+    job = await make.queued(notify=flow.notify)
+    (status,) = await flow.quiet(job)
+    assert status.status is DeliveryStatus.SENT
+    assert len(flow.comments) == 1
+    assert status.external_ref == flow.trello.comments(flow.card)[0].id
+
+
+async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
+    flow: Flow, make: Factory
+) -> None:
+    token = "ATTA" + "0123456789abcdef" * 4
+    ask = Ask(key="k", text=f"Use {token}?", freeform=True, context="line\n" * 40 + token)
+    work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
+    await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
+    await flow.quiet(work.number)
+    await make.answer(work.number, f"no, {token}")
+    await flow.quiet(work.number)
+    files = b"".join(one.data or b"" for one in flow.trello.attachments(flow.card))
+    assert files
+    assert token not in "".join(flow.comments) + files.decode()
+
+
+async def test_who_is_asked_is_mentioned_once_and_nobody_else(
+    rt: Runtime, make: Factory, flow: Flow
+) -> None:
+    work = await make.asked(GATE, notify=flow.notify, title="ask @ben and @card")
+    await flow.quiet(work.number)
+    assert "For carol" in flow.comments[1], "she is not on the board"
+    assert "@ben" not in "".join(flow.comments)
+    assert "@card" not in "".join(flow.comments)

@@ -1,0 +1,168 @@
+"""Whatever text comes in, Trello takes the comment; and it says what it has to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from draftsman.domain.delivery import DeliveryKind, Message
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionKind, QuestionStatus
+from draftsman.domain.template import FIELDS
+from draftsman_bots.text import width
+from draftsman_bots.trello.render import MARKS, render, values
+from draftsman_bots.trello.text import COMMENT, marker_of, signed
+from tests.bots.trello.desk import person
+from tests.core.channels import contract
+from tests.core.channels.contract import question
+
+ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"
+NAMES = {ANNA: "anna"}
+NASTY = "@ben **b** [x](http://evil) ``` <b>"
+SHOWN = "@\u200b" + r"ben \*\*b\*\* \[x\](http://evil) \`\`\` \<b\>"
+WORDS = st.text(st.characters(), max_size=200) | st.text("*_`@\n\u0301👩\u200d ", max_size=4000)
+SOME = st.none() | WORDS
+CHOICES = st.lists(
+    st.fixed_dictionaries({"value": WORDS, "label": WORDS}, optional={"description": SOME}),
+    max_size=130,
+)
+WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
+GATE = {"kind": QuestionKind.APPROVAL, "choices": []}
+
+
+def said(kind: DeliveryKind, **fields: Any) -> Message:
+    return contract.message(kind, **fields)
+
+
+@st.composite
+def messages(draw: st.DrawFn) -> Message:
+    asked = question(
+        kind=draw(st.sampled_from(QuestionKind)),
+        status=draw(st.sampled_from(QuestionStatus)),
+        text=draw(WORDS),
+        choices=draw(CHOICES),
+        freeform_allowed=draw(st.booleans()),
+        context_snippet=draw(SOME),
+        action=draw(st.none() | st.dictionaries(WORDS, WORDS, max_size=3)),
+        resolution=draw(
+            st.none()
+            | st.fixed_dictionaries(
+                {"outcome": WORDS, "via": WORDS, "by": st.lists(WORDS, max_size=3)},
+                optional={"value": SOME, "text": SOME, "reason": SOME},
+            )
+        ),
+        expires_at=draw(WHEN),
+    )
+    made = said(
+        draw(st.sampled_from(DeliveryKind)),
+        question=asked,
+        payload={"text": draw(WORDS), "to": draw(st.sampled_from([ANNA, "x", ""]))},
+        asked=(person(draw(WORDS), ANNA), person("ben")),
+    )
+    subject = replace(
+        made.subject,
+        status=draw(st.sampled_from(Status)),
+        title=draw(WORDS),
+        error=draw(SOME),
+        invoker=draw(WORDS),
+        url=draw(SOME),
+        result=draw(st.none() | st.dictionaries(WORDS, WORDS, max_size=3)),
+        next_retry_at=draw(WHEN),
+    )
+    return replace(made, subject=subject)
+
+
+@settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
+@given(messages())
+def test_any_message_is_one_that_trello_takes_and_mentions_nobody_unasked(message: Message) -> None:
+    text = signed(render(message, NAMES), message.marker)
+    assert 1 <= width(text) <= COMMENT
+    assert marker_of(text) == message.marker
+    assert text.count("\n```") % 2 == 0 or text.startswith("```")
+    mentioned = {text[at + 1 : at + 5] for at, char in enumerate(text) if char == "@"}
+    assert all(one == "anna" or one[:1] in ("", "\u200b", "…", "\n") for one in mentioned)
+    text.encode()
+
+
+def test_a_question_says_what_to_write() -> None:
+    asked = question(choices=[{"value": "r", "label": NASTY, "description": "1. x"}])
+    text = render(said(DeliveryKind.QUESTION, question=asked))
+    assert f"1. {SHOWN} - 1\\. x" in text
+    assert "Write a comment with the number, or `/answer` and your own words." in text
+
+
+def test_one_without_choices_and_a_gate_say_so_as_well() -> None:
+    free = render(said(DeliveryKind.QUESTION, question=question(choices=[])))
+    assert "Write a comment: `/answer` and your answer." in free
+    gate = render(said(DeliveryKind.QUESTION, question=question(**GATE, quorum=2)))
+    assert "begins with `approve`, or with `deny` and why. 2 approvals are needed." in gate
+
+
+def test_many_choices_are_shown_as_far_as_they_fit() -> None:
+    many = [{"value": str(n), "label": "x" * 75} for n in range(500)]
+    text = render(said(DeliveryKind.QUESTION, question=question(choices=many)))
+    assert "more: draftsman show D-7" in text
+    assert "This allows" not in text
+
+
+def test_people_who_are_asked_are_mentioned_where_they_are_on_the_board() -> None:
+    message = said(DeliveryKind.QUESTION, asked=(person("anna", ANNA), person("b_n")))
+    assert r"For @anna, b\_n" in render(message, NAMES)
+    assert "For anna, " in render(message)
+
+
+def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer() -> None:
+    closed = question(
+        status=QuestionStatus.ANSWERED,
+        text="Which?\n2",
+        resolution={
+            "outcome": "answered",
+            "via": "person",
+            "value": "red",
+            "by": [f"trello:{ANNA}"],
+        },
+    )
+    text = render(said(DeliveryKind.SETTLE, question=closed), NAMES)
+    assert text.startswith("D-7/2 was answered by anna: red\n\n")
+    assert "\n> Which?\n> 2" in text
+    assert "Write a comment" not in text
+
+
+def test_a_private_word_is_addressed() -> None:
+    message = said(DeliveryKind.NOTICE, payload={"text": "you may not", "to": ANNA})
+    assert render(message, NAMES) == "@anna D-7: you may not"
+    assert render(message) == "D-7: you may not"
+
+
+@pytest.mark.parametrize("status", Status)
+def test_every_state_is_shown(status: Status) -> None:
+    made = said(DeliveryKind.STATUS)
+    text = render(replace(made, subject=replace(made.subject, status=status)))
+    assert text.startswith(f"{MARKS[status]} **D-7** **Tidy ")
+    assert str(status).replace("_", " ") in text
+
+
+def test_the_address_of_the_card_itself_is_not_repeated_on_it() -> None:
+    made = said(DeliveryKind.STATUS)
+    for url, shown in (("https://trello.com/c/abc", False), ("https://x.org/1", True)):
+        text = render(replace(made, subject=replace(made.subject, url=url)))
+        assert (url in text) is shown
+
+
+def test_every_field_of_a_template_has_a_value_and_it_is_escaped() -> None:
+    made = said(DeliveryKind.RESULT, marker=str(uuid4()))
+    subject = replace(
+        made.subject, title=NASTY, error=NASTY, agent="tidy", repo="o/r",
+        result={"summary": NASTY, "pr_url": "https://x.org/1", "files": 3},
+    )  # fmt: skip
+    found = values(replace(made, subject=subject))
+    assert set(found) == set(FIELDS)
+    assert all(found.values())
+    assert found["summary"] == SHOWN
+    assert found["pr_url"] == "<https://x.org/1>"

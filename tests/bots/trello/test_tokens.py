@@ -1,0 +1,53 @@
+"""What Trello knows us by, read where it is kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.errors import ConfigError
+from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman_bots.trello.tokens import read
+
+KEY, TOKEN, SECRET = "k" * 32, "ATTA" + "t" * 60, "s" * 64
+
+
+def settings(**more: Any) -> TrelloSettings:
+    names = {"key": SecretSettings(env="T_KEY"), "token": SecretSettings(env="T_TOKEN")}
+    return TrelloSettings(**names, **more)
+
+
+@pytest.fixture(autouse=True)
+def _kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("T_KEY", KEY), ("T_TOKEN", TOKEN), ("T_SECRET", f"{SECRET}\n")):
+        monkeypatch.setenv(name, value)
+
+
+def test_they_are_read_and_never_shown() -> None:
+    found = read(settings(secret=SecretSettings(env="T_SECRET")))
+    assert (found.key, found.token, found.secret) == (KEY, TOKEN, SECRET)
+    assert not any(one in f"{found} {found!r}" for one in (KEY, TOKEN, SECRET))
+
+
+def test_without_a_webhook_there_is_no_secret() -> None:
+    assert read(settings()).secret == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("T_TOKEN", "", r"\[trello\] token: the variable T_TOKEN holds no secret$"),
+        ("T_TOKEN", KEY, r"\[trello\] token and key are the same"),
+        ("T_KEY", 'a"b', r"\[trello\] key: it has characters that none has"),
+        ("T_KEY", "a b", "characters"),
+        ("T_KEY", "schlüssel", "characters"),
+    ],
+)
+def test_what_is_wrong_is_said_without_it(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, words: str
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(ConfigError, match=words) as caught:
+        read(settings())
+    assert KEY not in str(caught.value)
