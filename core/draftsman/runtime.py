@@ -36,6 +36,7 @@ from draftsman.services.outbox import Outbox
 from draftsman.services.people import People
 from draftsman.services.questions import Questions
 from draftsman.services.remind import Reminders
+from draftsman.services.repos import Repos
 from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
@@ -74,6 +75,7 @@ class Runtime:
     deliver: Deliver
     threads: Threads
     people: People
+    repos: Repos
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -262,4 +264,5 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Deliver(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people, login() if embedded else None),
+        Repos(db, people),
     )

@@ -28,6 +28,7 @@ class Verb(StrEnum):
     RESTORE = "restore"
     REDELIVER = "redeliver"
     UNLINK = "unlink"
+    REPOS = "change repositories"
 
 
 _ROLE = {
@@ -41,6 +42,7 @@ _ROLE = {
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
     Verb.UNLINK: "operator",
+    Verb.REPOS: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """What the invoker of a job may do to it without the role."""
