@@ -102,6 +102,7 @@ class Runtime:
             self.questions,
             self.settle,
             self.outbox,
+            self.repos,
             revive=self._revive if self.embedded else None,
         )
         return Crew(

@@ -9,6 +9,7 @@ and shown wherever the repository is: it is refused.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +30,10 @@ _HOST: Final = re.compile(
 )
 _SEGMENT: Final = re.compile(r"(?:[\w.~+-]|%[0-9A-Fa-f]{2})+\Z")
 _MENTION: Final = re.compile(
-    r"(?:https?|ssh|git)://[^\s<>\"'`|\\^{}]+|[A-Za-z0-9_][\w.-]*@[\w.-]+:[^\s<>\"'`|\\^{}]+"
+    r"(?:https?|ssh|git)://[^\s<>\"'`|\\^{}]+|[A-Za-z0-9_][\w.-]*@[\w.-]+:[^\s<>\"'`|\\^{}]+",
+    re.IGNORECASE,
 )
+_HEAD: Final = re.compile(r"([a-z]+://[^/]+/|[^/:]+:)(.*)", re.IGNORECASE)
 _AFTER: Final = ".,;:!?)]*_~"
 """What a sentence or Markdown puts behind a URL."""
 
@@ -83,14 +86,23 @@ def mentions(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """
     for found in _MENTION.finditer(text):
         mention = found[0].rstrip(_AFTER)
-        bare = re.split(r"[?#]", mention, maxsplit=1)[0].rstrip("/")
+        bare = re.split(r"[?#]", mention, maxsplit=1)[0]
         if "(" not in bare:
             bare = bare.partition(")")[0].rstrip(_AFTER)
         try:
-            address = parse(bare)
+            address = parse(_sound_part(bare))
         except UsageError:
             continue
         yield address.host, (*address.owner.split("/"), address.name)
+
+
+def _sound_part(mention: str) -> str:
+    """Return a URL up to what can be no part of a repository's name, such as GitLab's `/-/`."""
+    if (split := _HEAD.fullmatch(mention)) is None:
+        return mention
+    segments = [segment for segment in split[2].split("/") if segment]
+    sound = itertools.takewhile(lambda one: _sound(one, unquote(one)), segments)
+    return split[1] + "/".join(sound)
 
 
 def _url(text: str, scheme: str) -> Address:

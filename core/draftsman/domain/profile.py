@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Final
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from draftsman.domain.text import REQUEST_LIMIT, clean_fields, within
 from draftsman.errors import UsageError
-from draftsman.settings import CommandSettings, FixSettings, SetupSettings
+from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
 
 MOST_COMMANDS: Final = 50
 _SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
@@ -37,10 +37,8 @@ def _public(env: dict[str, str]) -> dict[str, str]:
     return env
 
 
-class RepoProfile(BaseModel):
+class RepoProfile(ProfileSettings):
     """The profile of a repository, or of one folder of it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     path: Folder = ""
     """The folder that the commands run in; '' is the top."""
