@@ -2,7 +2,7 @@
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_repos');
 
--- A repository is known under one name, however its letters are written; a name and a password in
+-- A repository is known under one name, however its letters are written; a user or a password in
 -- its URL would be kept here for ever, so they are refused.
 CREATE TABLE draftsman.repos (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
@@ -11,7 +11,6 @@ CREATE TABLE draftsman.repos (
     name             text NOT NULL CHECK (name <> ''),
     remote_url       text NOT NULL CHECK (remote_url <> ''),
     default_branch   text CHECK (default_branch <> ''),
-    auth_ref         text CHECK (auth_ref <> ''),
     is_default       boolean NOT NULL DEFAULT false,
     added_by         text NOT NULL,
     created_at       timestamptz NOT NULL DEFAULT draftsman.now(),

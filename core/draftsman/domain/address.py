@@ -79,6 +79,13 @@ def is_address(text: str) -> bool:
     return not plain or ("::" not in text and _SCP.fullmatch(text) is not None)
 
 
+def check_secret(text: str) -> None:
+    """Raise UsageError for a URL with a user or a password that would be stored."""
+    found = re.match(r"\s*(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/\s]*)@", text)
+    if found and (":" in found[2] or (found[1] or "").lower() in {"http", "https"}):
+        raise _secret()
+
+
 def mentions(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield host and path of each URL in a text that may lead into a repository, in order.
 
@@ -189,6 +196,6 @@ def _folder(text: str) -> Address:
 
 def _secret() -> UsageError:
     return UsageError(
-        "an address is stored and shown: no user or password in it; let git's SSH key, or a"
-        " credential of the configuration, give access"
+        "an address is stored and shown: no user or password in it; give git@HOST:OWNER/NAME, and"
+        " let an SSH key give access"
     )

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from draftsman.domain.address import check_secret
 from draftsman.domain.job import Mode, OnLost
 from draftsman.domain.limits import check_overrides
 from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
@@ -69,6 +70,13 @@ class Invocation(BaseModel):
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
+
+    @field_validator("repo")
+    @classmethod
+    def _no_secret(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_secret(value)
+        return value
 
     @field_validator("payload", "overrides")
     @classmethod

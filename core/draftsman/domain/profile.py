@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
-from draftsman.domain.text import REQUEST_LIMIT, clean_fields, within
+from draftsman.domain.text import REQUEST_LIMIT, clean, clean_fields, within
 from draftsman.errors import UsageError
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
 
@@ -65,7 +65,7 @@ class RepoProfile(ProfileSettings):
     @model_validator(mode="before")
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
-        return within(clean_fields(data), REQUEST_LIMIT, "a profile")
+        return clean_fields(data)
 
     @model_validator(mode="after")
     def _names_differ(self) -> RepoProfile:
@@ -94,7 +94,7 @@ class RepoProfile(ProfileSettings):
 def profile(fields: Any) -> RepoProfile:
     """Build a profile from what somebody wrote; raises UsageError in one line."""
     try:
-        return RepoProfile.model_validate(fields)
+        return RepoProfile.model_validate(within(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"]) or "profile"

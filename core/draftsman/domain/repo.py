@@ -38,7 +38,6 @@ class Repo:
     name: str
     remote_url: str
     default_branch: str | None = None
-    auth_ref: str | None = None
     is_default: bool = False
     added_by: str = ""
     created_at: datetime | None = None

@@ -47,7 +47,7 @@ async def parts(conn: Connection, limit: int) -> list[tuple[int, str]]:
 
 async def add(conn: Connection, repo: Repo, actor: str) -> int | None:
     """Make a repository known; None where its name or its address is taken."""
-    params = {**_place(repo), "default_branch": repo.default_branch, "auth_ref": repo.auth_ref}
+    params = {**_place(repo), "default_branch": repo.default_branch}
     found = await scalar(conn, _Q["add"], params | {"actor": actor})
     return None if found is None else int(found)
 

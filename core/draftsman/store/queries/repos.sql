@@ -1,7 +1,7 @@
 -- Repositories that are known, the labels that stand for them, and their profiles.
 
 -- name: all_repos
-SELECT id, host, owner, name, remote_url, default_branch, auth_ref, is_default, added_by,
+SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
   FROM draftsman.repos
  ORDER BY lower(owner), lower(name), lower(host)
@@ -18,14 +18,14 @@ SELECT id, trello_label_id, trello_label_name, repo, path, added_by, created_at
 SELECT repo, path FROM draftsman.repo_profiles ORDER BY repo, path LIMIT %(limit)s
 
 -- name: add
-INSERT INTO draftsman.repos (host, owner, name, remote_url, default_branch, auth_ref, added_by)
-VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(auth_ref)s, %(actor)s)
+INSERT INTO draftsman.repos (host, owner, name, remote_url, default_branch, added_by)
+VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(actor)s)
     ON CONFLICT DO NOTHING
 RETURNING id
 
 -- The one that keeps another from being added.
 -- name: taken
-SELECT id, host, owner, name, remote_url, default_branch, auth_ref, is_default, added_by,
+SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
   FROM draftsman.repos
  WHERE remote_url = %(remote_url)s
