@@ -74,8 +74,13 @@ async def find(ctx: RunContext, saved: dict[str, Any] | None) -> Found:
         return await _known(ctx, pinned, ref)
     found = await _known(ctx, saved or await _pinned(ctx), ref)
     if ctx.job.repo_name is None:
-        await _wait(ctx, lambda repos: repos.assign(ctx.job.lease, found.place.repo))
+        await assign(ctx, found.place.repo)
     return found
+
+
+async def assign(ctx: RunContext, repo: Repo) -> None:
+    """Let the job be about this repository, for whoever lists jobs; raises LeaseLost."""
+    await _wait(ctx, lambda repos: repos.assign(ctx.job.lease, repo))
 
 
 async def _pinned(ctx: RunContext) -> dict[str, Any]:

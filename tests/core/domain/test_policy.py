@@ -25,6 +25,7 @@ ROLE_OF = {
     Verb.RESTORE: "operator",
     Verb.REDELIVER: "operator",
     Verb.UNLINK: "operator",
+    Verb.REPOS: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
 POLICY = Policy(

@@ -18,6 +18,7 @@ from tests.soak.calls import (
     progress,
     questions,
     reminders,
+    repos,
     settle,
     sweeps,
 )
@@ -34,6 +35,7 @@ CALLS: Final[dict[str, Call]] = {
     **progress.CALLS,
     **questions.CALLS,
     **reminders.CALLS,
+    **repos.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }
