@@ -53,9 +53,10 @@ async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
     A profile is proposed from the tree, and its validation commands are run in a clone before it
     is saved: what is not installed is left out, and what fails on the untouched tree is no gate.
     """
-    given = _profile_of(file) if file is not None else None
+    fields = params.json_object(params.read_text(file), str(file)) if file is not None else None
     async with app.runtime() as rt:
         repo, path = await _meant(rt, place, options)
+        given = None if fields is None else _profile_of(fields, path)
         there = await _taken(rt, repo, path, replacing=options["replace"])
         found = await _inspected(app, rt, repo, path, given, options)
         profile, commit, ran = found
@@ -138,7 +139,7 @@ async def _inspected(
 
     async with inspecting(rt.settings, repo.remote_url, repo.default_branch) as found:
         proposed = found.propose(path)
-        profile = given.model_copy(update={"path": path}) if given else proposed
+        profile = given or proposed
         if options["no_check"]:
             return profile, None, []
         _may_run(app, repo, profile, options["yes"])
@@ -168,20 +169,23 @@ def _may_run(app: App, repo: Repo, profile: RepoProfile, yes: bool) -> None:
 
 
 async def _checked(app: App, found: Inspection, profile: RepoProfile) -> list[Ran]:
-    if profile.validation_commands:
+    if profile.validation_commands and app.out.on_screen:
         names = ", ".join(one.name for one in profile.validation_commands)
         app.out.say(f"running {names} on {found.commit[:12]}, in a clone")
     return await found.check(profile)
 
 
-def _profile_of(file: Path) -> RepoProfile:
+def _profile_of(fields: dict[str, Any], path: str) -> RepoProfile:
+    """Return the profile of a folder from a file: that alone, or what repos show prints."""
     from draftsman.domain.profile import RepoProfile, profile
 
-    fields = params.json_object(params.read_text(file), str(file))
     saved = fields.get("profiles")
-    if isinstance(saved, list) and len(saved) == 1 and isinstance(saved[0], dict):
-        fields = {key: saved[0][key] for key in RepoProfile.model_fields if key in saved[0]}
-    return profile(fields)
+    if isinstance(saved, list):
+        found = [one for one in saved if isinstance(one, dict) and one.get("path", "") == path]
+        if not found:
+            raise UsageError(f"the file has no profile of the folder {path!r}; give that alone")
+        fields = {key: found[0][key] for key in RepoProfile.model_fields if key in found[0]}
+    return profile({**fields, "path": path})
 
 
 def _told(app: App, repo: Repo, profile: RepoProfile, ran: Sequence[Ran]) -> None:
