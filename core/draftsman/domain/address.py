@@ -30,9 +30,11 @@ _HOST: Final = re.compile(
 )
 _SEGMENT: Final = re.compile(r"(?:[\w.~+-]|%[0-9A-Fa-f]{2})+\Z")
 _MENTION: Final = re.compile(
-    r"(?:https?|ssh|git)://[^\s<>\"'`|\\^{}]+|[A-Za-z0-9_][\w.-]*@[\w.-]+:[^\s<>\"'`|\\^{}]+",
+    r"(?:https?|ssh|git)://[^\s<>\"'`|\\^{}]{1,2000}"
+    r"|(?<![\w.-])[A-Za-z0-9_][\w.-]{0,63}@[\w.-]{1,253}:[^\s<>\"'`|\\^{}]{1,2000}",
     re.IGNORECASE,
 )
+"""Bounded: a hostile text of a megabyte must not cost quadratic time."""
 _HEAD: Final = re.compile(r"([a-z]+://[^/]+/|[^/:]+:)(.*)", re.IGNORECASE)
 _AFTER: Final = ".,;:!?)]*_~"
 """What a sentence or Markdown puts behind a URL."""

@@ -152,3 +152,10 @@ def test_a_mention_is_found_wherever_it_stands(text: str) -> None:
 def test_a_mention_keeps_what_follows_the_repository() -> None:
     text = "https://github.com/acme/pay/pull/12 and https://user:pw@github.com/acme/x and mail@a.b"
     assert list(mentions(text)) == [("github.com", ("acme", "pay", "pull", "12"))]
+
+
+@pytest.mark.parametrize(
+    "piece", ["a", "a@", "a@b", "https:/", "https://", "git@a:", "é.", "(", "/"]
+)
+def test_a_long_text_costs_no_more_than_its_length(piece: str) -> None:
+    list(mentions(piece * 200_000))  # quadratic time would not come to an end here
