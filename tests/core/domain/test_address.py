@@ -74,12 +74,18 @@ def test_a_secret_is_refused_and_not_repeated(
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("text", ["git:t0ken@host:a/b", "https://t@host/a/b", "ssh://a:b@host/c"])
+def test_who_gives_a_secret_is_told_what_to_give(text: str) -> None:
+    with pytest.raises(UsageError, match="no user or password in it; give git@HOST:OWNER/NAME"):
+        parse(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [
         *("", " ", "-oProxyCommand=x", "ext::sh -c id", "fd::17", "https://", "https:///acme/pay"),
         *("ftp://host/acme/pay", "ssh://-oProxyCommand=id/acme/pay", "git@-host:acme/pay"),
-        *("https://host", "https://host/", "https://host/.git", "https://host/acme/..", "host:"),
+        *("https://host", "https://host/", "https://host/.git", "https://host/a/../b", "host:"),
         *("https://host/acme/%2e%2e", "https://host/a%2fb/%00", "https://host/acme/%0a"),
         *("https://host/acme/pa y", "https://host/acme/pay\x00", "https://host/acme\npay"),
         *("https://host:99999/a/b", "https://host:0/a/b", "https://[::1/a/b", "https://ho st/a/b"),
