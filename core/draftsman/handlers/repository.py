@@ -178,7 +178,7 @@ def _choices(places: Iterable[Place]) -> Iterable[Choice]:
         value = _name(place, qualified=names.count(place.name.casefold()) > 1)
         if len(value) <= LONGEST and value.casefold() not in seen and len(seen) < MOST:
             seen.add(value.casefold())
-            where = place.repo.remote_url if place.repo.host else None
+            where = None if place.repo.remote_url.startswith("/") else place.repo.remote_url
             yield Choice(value=value, description=where and where[:500])
 
 
