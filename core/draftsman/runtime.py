@@ -37,6 +37,7 @@ from draftsman.services.outbox import Outbox
 from draftsman.services.people import People
 from draftsman.services.questions import Questions
 from draftsman.services.remind import Reminders
+from draftsman.services.repos import Repos
 from draftsman.services.retries import Retries
 from draftsman.services.settle import Settle
 from draftsman.services.sweep import Sweeps
@@ -76,6 +77,7 @@ class Runtime:
     threads: Threads
     people: People
     boards: Boards
+    repos: Repos
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -102,6 +104,7 @@ class Runtime:
             self.questions,
             self.settle,
             self.outbox,
+            self.repos,
             revive=self._revive if self.embedded else None,
         )
         return Crew(
@@ -265,4 +268,5 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Threads(db),
         People(db, people, login() if embedded else None),
         Boards(db, people),
+        Repos(db, people),
     )

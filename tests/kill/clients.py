@@ -14,11 +14,21 @@ import psycopg
 
 from draftsman import migrate
 from draftsman.domain.actor import Actor
+from draftsman.domain.address import parse
 from draftsman.domain.answer import Response
 from draftsman.domain.board import BoardConfig, LabelRule, Sighting, Stage
 from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
-from draftsman.errors import LostRace, NotFound, NotPermitted, QuestionClosed, Refused
+from draftsman.domain.profile import RepoProfile
+from draftsman.domain.repo import Repo
+from draftsman.errors import (
+    Conflict,
+    LostRace,
+    NotFound,
+    NotPermitted,
+    QuestionClosed,
+    Refused,
+)
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
@@ -26,6 +36,7 @@ from tests.kill.telling import OWNER, telling
 
 T = TypeVar("T")
 STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
+KNOWN: Final = "https://github.com/acme/pay"
 SUBMITTED: Final = "killed-while-submitting"
 """The key of the job that the people's script submits."""
 
@@ -40,6 +51,7 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
         await _converse(rt, jobs["answered"])
         await _look_at_cards(rt)
         await _operate(rt, jobs)
+        await _know(rt)
         await _look(rt, number, jobs["answered"])
     await _look_only(settings)
 
@@ -117,6 +129,23 @@ async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
     await rt.inspect.wait(jobs["expired"])
     for name in rt.sweeps.names:
         await rt.sweeps.by_hand(name, OWNER)
+
+
+async def _know(rt: Runtime) -> None:
+    """Make a repository known, say what stands for it, and forget it."""
+    repos = rt.repos
+    with suppress(Conflict):
+        await repos.add(Repo.at(parse(KNOWN)), RepoProfile(), OWNER)
+    place = await repos.place(KNOWN)
+    await repos.save_profile(place.repo, RepoProfile(), OWNER)
+    await repos.checked(place.repo, "", "a commit", [], OWNER)
+    assert await repos.profiles(place.repo)
+    await repos.map(place, OWNER, label_id="L1", label="pay")
+    await repos.map(place, OWNER, label="pay")
+    await repos.unmap("pay", OWNER)
+    await repos.set_default(place.repo, OWNER)
+    await repos.set_default(None, OWNER)
+    await repos.remove(place.repo, OWNER)
 
 
 async def _look(rt: Runtime, number: int, asked: int) -> None:

@@ -7,7 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from draftsman.domain.address import parse
 from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.profile import RepoProfile
+from draftsman.domain.repo import Place, Repo
 from draftsman.handlers.leftovers import tag_of
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation, row
@@ -28,6 +31,12 @@ REMIND_NOW: Final = "UPDATE draftsman.question_times SET remind_at = draftsman.n
 SILENT: Final = """
 UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE job = %s"""
 LOGS: Final = "SELECT count(*) FROM draftsman.run_log_chunks"
+VALIDATED: Final = RepoProfile.model_validate(
+    {
+        "setup_commands": [{"name": "prepare", "command": ["true"]}],
+        "validation_commands": [{"name": "there", "command": ["test", "-f", "last.txt"]}],
+    }
+)
 STEPS: Final = ["first", "snoozed", "failed", "last"]
 AGENT_CODE: Final = """
 import signal
@@ -287,8 +296,11 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     repo = make_repository(folder / "repo")
     command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
     campaign.settings["agents"] = {"test": {"command": command, "env": {"FOLDER": str(folder)}}}
+    known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
+    await rt.repos.map(Place(known), OWNER, label="pay")
+    labels = [("L1", "pay")]
     wanted = invocation(
-        type="run_agent", agent="test", repo=str(repo), max_attempts=100, max_retries=100
+        type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
     )
     number = (await rt.intake.submit(wanted, OWNER)).number
     await _leave_over(campaign, number)
@@ -299,6 +311,7 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     await waited_for_the_database(rt, number)
     steps = {step.key: step for step in await rt.checkpoints.steps(number)}
     assert steps["effect"].invocation_id == "once"
+    assert (job.repo_name, (job.result or {})["validated"]) == ("repo", True)
     published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
     assert published == (job.result or {})["commit"]
     made = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)

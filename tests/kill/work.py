@@ -10,7 +10,9 @@ from uuid import uuid4
 
 from draftsman import Done, RunContext
 from draftsman.domain.outcome import Outcome, Snooze
+from draftsman.domain.repo import Repo
 from draftsman.errors import Failure
+from draftsman.handlers.repository import assign
 
 BUNDLE: Final = b"work in progress"
 HALFWAY: Final = "It is half done"
@@ -28,6 +30,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})
     await ctx.notify(HALFWAY, key="halfway")
+    await assign(ctx, Repo(None, "", "acme", "pay", "https://example.org/acme/pay"))
     answer = await ctx.ask("go", "Go on?", choices=["yes", "no"])
     gate = await ctx.approve("gate", "Really?", action={"first": first})
     silence = await ctx.ask(

@@ -43,6 +43,7 @@ class Tidy:
         self.client = client
         start = client.start
         self.tree = Path(start["workspace"])
+        self.part = start["profile"].get("path", "")
         self.base = start["base_sha"]
         self.repo = Path(start["repo"]).name.removesuffix(".git")
         self.validators: list[dict[str, Any]] = start["profile"]["validation_commands"]
@@ -77,7 +78,7 @@ class Tidy:
 
     def _validate(self, settings: dict[str, Any]) -> Outcome:
         try:
-            ran = run(self.client, settings, self.tree)
+            ran = run(self.client, settings, self.tree / self.part)
         except CommandNotFound as error:
             if settings["required"]:
                 raise
@@ -94,7 +95,7 @@ class Tidy:
                 copy = Path(folder, "tree")
                 shutil.copytree(self.tree, copy, symlinks=True, ignore=_git_folder(self.tree))
                 (copy / ".git").write_text(f"gitdir: {self.tree / '.git'}\n")
-                ran = [run(self.client, fixer, copy) for fixer in self.fixers_of(level)]
+                ran = [run(self.client, fixer, copy / self.part) for fixer in self.fixers_of(level)]
                 found[level] = self.changes(copy) | {"findings": _findings(ran)}
             self.client.send("log", text=f"{level}: {describe(found[level])}")
         return found
@@ -121,7 +122,7 @@ class Tidy:
     def apply(self, level: str) -> Outcome:
         """Run the level's fixers in the workspace."""
         for fixer in self.fixers_of(level):
-            ran = run(self.client, fixer, self.tree)
+            ran = run(self.client, fixer, self.tree / self.part)
             self.client.send("event", kind="command_executed", payload=ran.as_json())
             if ran.exit_code is None:
                 raise FixerTimeout(

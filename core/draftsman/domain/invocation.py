@@ -6,11 +6,23 @@ from typing import Any, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from draftsman.domain.address import check_secret
 from draftsman.domain.job import Mode, OnLost
 from draftsman.domain.limits import check_overrides
 from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
 
 LAST_YEAR = 2200
+
+
+class Resolution(BaseModel):
+    """How the repository of a request was found: `Resolved.request` has it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    method: str = Field("explicit", max_length=40)
+    confidence: float = Field(1.0, ge=0, le=1)
+    path: str = Field("", max_length=1000)
+    """The folder of the repository that the work is about."""
 
 
 class Invocation(BaseModel):
@@ -34,6 +46,10 @@ class Invocation(BaseModel):
     """Path or URL of a git repository."""
     ref: str | None = Field(None, min_length=1, max_length=250)
     """Branch, tag or commit to start from; None: the repository's HEAD."""
+    resolution: Resolution | None = None
+    """How the repository was found; None: it was named."""
+    labels: tuple[tuple[str, str], ...] = Field((), max_length=1000)
+    """Id and name of what the request is labelled with, by which a repository is found."""
     title: str | None = Field(None, max_length=500)
     text: str | None = Field(None, max_length=200_000)
     url: str | None = Field(None, max_length=2000)
@@ -54,6 +70,13 @@ class Invocation(BaseModel):
     @classmethod
     def _cleaned(cls, data: Any) -> Any:
         return clean_fields(data)
+
+    @field_validator("repo")
+    @classmethod
+    def _no_secret(cls, value: str | None) -> str | None:
+        if value is not None:
+            check_secret(value)
+        return value
 
     @field_validator("payload", "overrides")
     @classmethod
@@ -93,10 +116,16 @@ class Invocation(BaseModel):
 
     @property
     def stored_payload(self) -> dict[str, Any]:
-        """The payload with the place of the repository, which has no column of its own."""
-        if self.repo is None:
-            return self.payload
-        return {**self.payload, "repo": {"source": self.repo, "ref": self.ref}}
+        """The payload with what has no column of its own: the repository's place, and labels."""
+        found = dict(self.payload)
+        if self.labels:
+            found["labels"] = [list(label) for label in self.labels]
+        if self.repo is not None:
+            how = self.resolution.model_dump() if self.resolution else {}
+            found["repo"] = {"source": self.repo, "ref": self.ref, **how}
+        elif self.ref is not None:
+            found["repo"] = {"source": None, "ref": self.ref}
+        return found
 
     @property
     def headline(self) -> str | None:

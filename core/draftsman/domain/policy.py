@@ -29,6 +29,7 @@ class Verb(StrEnum):
     REDELIVER = "redeliver"
     UNLINK = "unlink"
     BOARDS = "change boards"
+    REPOS = "change repositories"
 
 
 _ROLE = {
@@ -43,6 +44,7 @@ _ROLE = {
     Verb.REDELIVER: "operator",
     Verb.UNLINK: "operator",
     Verb.BOARDS: "operator",
+    Verb.REPOS: "operator",
 }
 _OWN = frozenset({Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK})
 """What the invoker of a job may do to it without the role."""

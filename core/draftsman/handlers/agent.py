@@ -1,6 +1,6 @@
 """`run_agent`: drive a program in a clone of the repository until it is done or must wait.
 
-    source -> mirror -> clone -> agent (JSON lines) -> snapshot -> branch, patch, result
+    repository -> mirror -> clone -> agent (JSON lines) -> snapshot -> branch, patch, result
 
 What the worker keeps of it is in PostgreSQL, so that any host can go on: each of the agent's
 checkpoints is stored with a bundle of the work in progress.
@@ -30,7 +30,10 @@ from draftsman.handlers.protocol import (
     StepState,
     encode,
 )
+from draftsman.handlers.repository import Found, find
+from draftsman.handlers.validation import set_up, told, validate
 from draftsman.handlers.workspace import Snapshot, Workspace
+from draftsman.services.repos import SavedProfile
 from draftsman.settings import AgentSettings
 
 BASE: Final = "agent:base"
@@ -38,37 +41,39 @@ BASE: Final = "agent:base"
 PUBLISH: Final = "agent:publish"
 PUSH: Final = "agent:push:"
 """Steps, one for each run that came to push: their invocation ids are the commits."""
+OURS: Final = "agent:"
+"""What our steps and our questions begin with: the agent hears of neither."""
 PATCH: Final = "changes.patch"
 DEFAULT_AGENT: Final = "tidy"
 
 
 async def run_agent(ctx: RunContext) -> Outcome:
     """Run the job's agent; parks when it asks, resumes from its last checkpoint."""
-    agent = _agent(ctx)
-    source, ref = _repository(ctx)
-    steps = await ctx.steps()
     data, bundle = await ctx.saved_work()
+    found = await find(ctx, (data or {}).get("repo"))
+    agent = _agent(ctx, found)
+    steps = await ctx.steps()
     pinned = steps[BASE].result if BASE in steps else None
     space = await Workspace.prepare(
         ctx.settings.data_dir,
-        source,
+        found.source,
         job=ctx.job.number,
         run=ctx.job.run,
         tag=tag_of(ctx.job.id),
-        base=pinned or (data or {}).get("base_sha") or ref,
+        base=pinned or (data or {}).get("base_sha") or found.ref,
         bundle=bundle,
         created_at=ctx.job.created_at,
     )
     try:
         if pinned is None:
             await ctx.step(BASE, lambda _: space.base_sha)
-            found = {"source": source, "base_sha": space.base_sha, "method": "explicit"}
-            await ctx.event("repo_resolved", found)
-        talk = Conversation(ctx, space)
-        await _drive(ctx, agent, space, talk, await _start(ctx, space, source, data))
+            await ctx.event("repo_resolved", found.as_event(space.base_sha))
+        await set_up(ctx, space, found.saved)
+        talk = Conversation(ctx, space, found.pinned)
+        await _drive(ctx, agent, space, talk, await _start(ctx, space, found, data))
         if talk.question is not None:
             await ctx.put(talk.question)
-        return await _deliver(ctx, space, talk)
+        return await _deliver(ctx, space, talk, found.saved)
     finally:
         with contextlib.suppress(Failure, OSError):
             await space.remove()
@@ -106,7 +111,9 @@ async def _drive(
             await asyncio.gather(pump, return_exceptions=True)
 
 
-async def _deliver(ctx: RunContext, space: Workspace, talk: Conversation) -> Done:
+async def _deliver(
+    ctx: RunContext, space: Workspace, talk: Conversation, saved: SavedProfile | None
+) -> Done:
     """Turn the finished tree into a patch, a branch and the job's result."""
     if talk.error is not None:
         talk.error.program_exit = talk.exit_code
@@ -126,6 +133,7 @@ async def _deliver(ctx: RunContext, space: Workspace, talk: Conversation) -> Don
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
     await ctx.artifact(PATCH, await space.diff(snapshot), "patch")
     if ctx.job.mode is Mode.FIX:
+        result = told(result, await validate(ctx, space, saved))
         result["commit"] = await ctx.step(PUBLISH, lambda _: _publish(ctx, space, snapshot))
         result["branch"] = space.branch
         await ctx.event("branch_published", {"branch": space.branch, "commit": snapshot.commit})
@@ -161,7 +169,7 @@ async def _push(space: Workspace, snapshot: Snapshot, ours: list[str]) -> None:
 
 
 async def _start(
-    ctx: RunContext, space: Workspace, source: str, data: dict[str, Any] | None
+    ctx: RunContext, space: Workspace, found: Found, data: dict[str, Any] | None
 ) -> Start:
     answers = {
         key: AnswerBody(
@@ -173,19 +181,23 @@ async def _start(
             reason=getattr(answer, "reason", None),
         )
         for key, answer in (await ctx.answers()).items()
+        if not key.startswith(OURS)
     }
     steps = {
         key: StepState.model_validate(
             {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
         )
         for key, step in (await ctx.steps()).items()
-        if not key.startswith("agent:")
+        if not key.startswith(OURS)
     }
-    profile = ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile)
+    kept = found.saved.profile if found.saved else None
+    profile = Profile.of(kept or ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile))
+    if kept is not None:
+        profile = profile.model_copy(update={"path": kept.path, "skills": kept.default_skills})
     return Start(
         job=ctx.job.name,
         run=ctx.job.run,
-        repo=source,
+        repo=found.source,
         workspace=str(space.path),
         branch=space.branch,
         base_sha=space.base_sha,
@@ -195,26 +207,21 @@ async def _start(
         deadline=datetime.now(UTC) + timedelta(seconds=ctx.deadline),
         mode=ctx.job.mode.value,
         request=Request(title=ctx.job.ticket_title, text=ctx.job.ticket_text),
-        profile=Profile.of(profile),
+        profile=profile,
+        limits=kept.limits if kept else {},
     )
 
 
-def _agent(ctx: RunContext) -> AgentSettings:
-    name = ctx.job.agent or DEFAULT_AGENT
+def _agent(ctx: RunContext, found: Found) -> AgentSettings:
+    """Return the job's agent, else its repository's, with the variables of the latter."""
+    kept = found.saved.profile if found.saved else None
+    name = ctx.job.agent or (kept and kept.agent) or DEFAULT_AGENT
     agent = ctx.settings.agents.get(name)
     if agent is None:
         known = ", ".join(sorted(ctx.settings.agents))
         text = f"there is no agent {name!r} on this worker; configured are: {known}"
         raise Failure(text, origin="agent", code="no_such_agent")
-    return agent
-
-
-def _repository(ctx: RunContext) -> tuple[str, str | None]:
-    repo = ctx.job.payload.get("repo")
-    if not isinstance(repo, dict) or not repo.get("source"):
-        text = "run_agent needs a repository; submit it with: --repo PATH or URL"
-        raise Failure(text, origin="agent", declared="PERMANENT")
-    return str(repo["source"]), repo.get("ref")
+    return agent.model_copy(update={"env": kept.env | agent.env}) if kept else agent
 
 
 def _repo_name(ctx: RunContext) -> str:

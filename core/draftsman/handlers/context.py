@@ -30,6 +30,7 @@ from draftsman.outbound.limit import limit
 from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.questions import LONGEST, Questions
+from draftsman.services.repos import Repos
 from draftsman.services.settle import Settle
 from draftsman.settings import Settings
 from draftsman.store.progress import Step
@@ -60,6 +61,10 @@ class Services(Protocol):
     @property
     def outbox(self) -> Notify:
         """Messages to people."""
+
+    @property
+    def repos(self) -> Repos:
+        """The repositories that are known."""
 
 
 class RunContext:
@@ -92,6 +97,11 @@ class RunContext:
     def settings(self) -> Settings:
         """The worker's configuration."""
         return self._services.settings
+
+    @property
+    def repos(self) -> Repos:
+        """The repositories that are known."""
+        return self._services.repos
 
     @property
     def cancelled(self) -> bool:

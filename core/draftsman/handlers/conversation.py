@@ -48,13 +48,16 @@ class Conversation:
     where the agent just went away.
     """
 
-    def __init__(self, ctx: RunContext, space: Workspace) -> None:
+    def __init__(
+        self, ctx: RunContext, space: Workspace, repo: dict[str, Any] | None = None
+    ) -> None:
         self.result: Result | None = None
         self.error: Failure | None = None
         self.question: Question | None = None
         self.exit_code: int | None = None
         self._ctx = ctx
         self._space = space
+        self._repo = repo
         self._usage: dict[str, Any] = {}
         self._ending: asyncio.Task[None] | None = None
 
@@ -165,6 +168,7 @@ class Conversation:
         snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
         bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
         data = {"agent": message.data, "base_sha": self._space.base_sha}
+        data |= {"repo": self._repo} if self._repo else {}
         await self._ctx.checkpoint(data, bundle)
 
     async def _add(self, message: Usage) -> None:

@@ -97,6 +97,8 @@ class Profile(Model):
 
     validation_commands: tuple[CommandSettings, ...] = ()
     fix_commands: tuple[FixSettings, ...] = ()
+    path: str = Field("", description="the folder of the workspace to run them in; empty: its top")
+    skills: tuple[str, ...] = Field((), description="what the agent should know")
 
     @classmethod
     def of(cls, settings: ProfileSettings) -> Self:
@@ -346,9 +348,8 @@ class Error(Note):
 ToAgent = Start | Answer | Ack | Refused | Park
 FromAgent = Ask | Approve | Checkpoint | Step | Event | Log | Artifact | Usage | Result | Error
 TYPES: Final = tuple(model.model_fields["type"].default for model in get_args(FromAgent))
-_READ: Final[TypeAdapter[FromAgent]] = TypeAdapter(
-    Annotated[FromAgent, Field(discriminator="type")]
-)
+_Tagged = Annotated[FromAgent, Field(discriminator="type")]
+_READ: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,8 +384,7 @@ def _expanded(settings: AnyCommand) -> AnyCommand:
 def _reason(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     if first["type"].startswith("union_tag"):
-        tag = first["ctx"].get("tag")
-        given = f"unknown type {tag[:60]!r}" if tag else "no type"
+        given = f"unknown type {tag[:60]!r}" if (tag := first["ctx"].get("tag")) else "no type"
         return f"{given}; known are: {', '.join(TYPES)}"
     where = ".".join(str(part) for part in first["loc"])
     text = " ".join(f"{where}: {first['msg'].removeprefix('Value error, ')}".split())

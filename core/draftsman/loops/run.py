@@ -23,6 +23,7 @@ from draftsman.ports import Notify
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.questions import Questions
+from draftsman.services.repos import Repos
 from draftsman.services.settle import ERROR_LIMIT, Settle, kept
 from draftsman.settings import Settings
 
@@ -43,6 +44,7 @@ class Bench:
     questions: Questions
     settle: Settle
     outbox: Notify
+    repos: Repos
     revive: Callable[[], Awaitable[None]] | None = None
     """Brings the database back where this process may: the embedded one after it was killed."""
 

@@ -141,7 +141,7 @@ def invocation(**fields: Any) -> Invocation:
         key = ".".join(str(part) for part in first["loc"]) or "request"
         message = first["msg"].removeprefix("Value error, ")
         value = first["input"]
-        shown = f" {value[:60]!r}" if isinstance(value, str) else ""
+        shown = f" {value[:60]!r}" if isinstance(value, str) and key != "repo" else ""
         raise UsageError(f"{key}{shown}: {message}") from None
 
 

@@ -195,6 +195,14 @@ class AgentSettings(LimitSettings):
     """Names of variables it may inherit besides the allowlist."""
 
 
+class SetupSettings(Section):
+    """A command of a profile that prepares a fresh clone."""
+
+    name: str = Field(min_length=1)
+    command: tuple[str, ...] = Field(min_length=1)
+    timeout: float = Field(600, gt=0)
+
+
 class CommandSettings(Section):
     """A validation command of a profile."""
 

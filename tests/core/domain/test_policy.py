@@ -26,6 +26,7 @@ ROLE_OF = {
     Verb.REDELIVER: "operator",
     Verb.UNLINK: "operator",
     Verb.BOARDS: "operator",
+    Verb.REPOS: "operator",
 }
 OWN = {Verb.ANSWER, Verb.CANCEL, Verb.RETRY, Verb.EXTEND, Verb.UNLINK}
 POLICY = Policy(

@@ -94,7 +94,8 @@ async def test_the_work_becomes_a_branch_a_patch_and_the_result(
     now = contents(repo)
     assert {name: now[name] for name in tree if name != ".git/index"}.items() <= tree.items()
     found = await last_event(rt, job.number, "repo_resolved")
-    assert found.payload == {"source": str(repo), "base_sha": before, "method": "explicit"}
+    how = {"method": "explicit", "confidence": 1.0, "owner": "", "name": "repo"}
+    assert found.payload == {"source": str(repo), "base_sha": before, **how}
     assert (await last_event(rt, job.number, "branch_published")).payload["commit"] == commit
     assert list((data / "runs").iterdir()) == []
 

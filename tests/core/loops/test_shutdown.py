@@ -286,7 +286,7 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
         await rt.operate.cancel(work.number, make.owner)
     quick = tuned(rt)
     claim = quick.claim(make.worker, ("default",))
-    services = (rt.checkpoints, rt.questions, rt.settle, rt.outbox)
+    services = (rt.checkpoints, rt.questions, rt.settle, rt.outbox, rt.repos)
     bench = Bench(quick.settings, Limits({}), claim, *services)
     ended = asyncio.Event()
     execution = Execution(bench, work, Held())

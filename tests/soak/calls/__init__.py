@@ -19,6 +19,7 @@ from tests.soak.calls import (
     progress,
     questions,
     reminders,
+    repos,
     settle,
     sweeps,
 )
@@ -36,6 +37,7 @@ CALLS: Final[dict[str, Call]] = {
     **progress.CALLS,
     **questions.CALLS,
     **reminders.CALLS,
+    **repos.CALLS,
     **settle.CALLS,
     **sweeps.CALLS,
 }

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain import payload
-from draftsman.domain.invocation import Invocation
-from draftsman.errors import UsageError
+from draftsman.domain.address import is_address
+from draftsman.domain.invocation import Invocation, Resolution
+from draftsman.domain.repo import Place
+from draftsman.errors import NotFound, UsageError
 from draftsman_tui.cli import params, waiting
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.output import line, words
@@ -39,7 +41,7 @@ _AGENT_TYPE: Final = "run_agent"
 @click.argument("text", nargs=-1, type=params.TEXT)
 @click.option("--type", default=_AGENT_TYPE, show_default=True, help="Which handler runs it.")
 @click.option("--agent", help="Which agent of the configuration.")
-@click.option("--repo", type=params.TEXT, help="Path or URL of a git repository.")
+@click.option("--repo", type=params.TEXT, help="Path, URL or known name of a repository.")
 @click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from.")
 @click.option("--mode", help="fix, or investigate: looks and changes nothing.")
 @click.option("--title", type=params.TEXT, help="Default: the first line of the text.")
@@ -96,6 +98,7 @@ async def submit(
         raise UsageError("say what is to be done: draftsman submit 'Tidy up', or see --help")
     request = _invocation(fields, app.settings)
     async with app.runtime() as rt:
+        request = await _settled(request, rt)
         _on_this_machine(request, rt)
         made = await rt.intake.submit(request, await rt.actor())
         if not wait:
@@ -111,11 +114,12 @@ async def _submit_batch(
 ) -> None:
     if text or wait or "key" in fields:
         raise UsageError("--batch takes no TEXT, --key or --wait: each line is its own request")
-    requests = list(_lines(params.read_text(Path(file)), file, fields, app.settings))
-    if not requests:
+    lines = list(_lines(params.read_text(Path(file)), file, fields, app.settings))
+    if not lines:
         raise UsageError(f"{file}: no request in it; write one JSON object a line")
     made: list[Submitted] = []
     async with app.runtime() as rt:
+        requests = [await _settled_line(*one, rt) for one in lines]
         for request in requests:
             _on_this_machine(request, rt)
         actor = await rt.actor()
@@ -153,7 +157,7 @@ def _fields(text: tuple[str, ...], options: dict[str, Any]) -> dict[str, Any]:
 
 def _lines(
     text: str, file: str, fields: dict[str, Any], settings: Settings
-) -> Iterator[Invocation]:
+) -> Iterator[tuple[str, Invocation]]:
     for place, one in enumerate(text.splitlines(), 1):
         if not one.strip():
             continue
@@ -163,7 +167,7 @@ def _lines(
             allowed = ", ".join(Invocation.model_fields)
             raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
         try:
-            yield _invocation(fields | given, settings)
+            yield origin, _invocation(fields | given, settings)
         except UsageError as error:
             raise UsageError(f"{origin}: {error}") from None
 
@@ -174,9 +178,10 @@ def _invocation(fields: dict[str, Any], settings: Settings) -> Invocation:
 
     fields = dict(fields)
     if fields.get("type", _AGENT_TYPE) == _AGENT_TYPE and not fields.get("agent"):
-        if len(settings.agents) > 1:
-            raise UsageError(f"which agent? give --agent: {', '.join(sorted(settings.agents))}")
-        fields["agent"] = next(iter(settings.agents))
+        if len(settings.agents) == 1:
+            fields["agent"] = next(iter(settings.agents))
+        elif not fields.get("repo"):
+            raise _which_agent(settings)
     if isinstance(repo := fields.get("repo"), str):
         fields["repo"] = _place(repo)
     made = invocation(**fields)
@@ -186,14 +191,53 @@ def _invocation(fields: dict[str, Any], settings: Settings) -> Invocation:
 
 
 def _place(repo: str) -> str:
-    """Return a URL as it is, and a path made absolute."""
-    if "://" in repo or (":" in repo.split("/", 1)[0] and not Path(repo).exists()):
+    """Return a URL or a name as it is, and a path made absolute."""
+    if is_address(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
         return repo
     path = Path(repo).expanduser()
     found = path.resolve() if path.is_dir() else path
-    if not found.is_absolute():
-        raise UsageError(f"--repo {repo}: no such directory here; give a path or a URL")
+    if not found.is_absolute() and repo.startswith("."):
+        raise UsageError(f"--repo {repo}: no such directory here; give a path, a URL or a name")
     return str(found)
+
+
+async def _settled(request: Invocation, rt: Runtime) -> Invocation:
+    """Return the request with the repository that it names, and its agent, which that may have."""
+    place = None
+    if request.repo and not is_address(request.repo):
+        place = await _named(request.repo, rt)
+        how = Resolution(path=place.path)
+        found = {"repo": place.repo.remote_url, "resolution": how}
+        request = request.model_copy(update=found)
+    if request.agent or request.type != _AGENT_TYPE:
+        return request
+    if place is None and request.repo:
+        repo = await rt.repos.known(request.repo)
+        place = Place(repo) if repo else None
+    saved = await rt.repos.profile(place) if place else None
+    if saved is None or saved.profile.agent is None:
+        raise _which_agent(rt.settings)
+    return request.model_copy(update={"agent": saved.profile.agent})
+
+
+async def _settled_line(origin: str, request: Invocation, rt: Runtime) -> Invocation:
+    try:
+        return await _settled(request, rt)
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error}") from None
+
+
+async def _named(repo: str, rt: Runtime) -> Place:
+    try:
+        return await rt.repos.place(repo)
+    except NotFound as error:
+        said = str(error).partition("; ")[2]
+        text = f"--repo {repo}: no such directory here, nor a repository of that name; {said}"
+        raise UsageError(text) from None
+
+
+def _which_agent(settings: Settings) -> UsageError:
+    return UsageError(f"which agent? give --agent: {', '.join(sorted(settings.agents))}")
 
 
 def _on_this_machine(request: Invocation, rt: Runtime) -> None:

@@ -1,0 +1,231 @@
+"""Repositories that are known by name, and how a request finds its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.domain.address import Address, is_address, mentions, parse
+from draftsman.errors import NotFound
+
+Label = tuple[str, str]
+"""Id and name of a label on a card."""
+CONFIDENCE: Final = {
+    "explicit": 1.0,
+    "asked": 1.0,
+    "label_id": 1.0,
+    "label_name": 0.9,
+    "url": 0.8,
+    "default": 0.5,
+}
+"""How sure each method is; a label's name may mean something else on another board, a URL may be
+beside the point, and the default is what is left."""
+METHODS: Final = tuple(CONFIDENCE)
+PART: Final = "//"
+"""Between the name of a repository and a folder of it: `acme/mono//services/api`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repo:
+    """A repository; `id` is None for one that is not known, only named by its address."""
+
+    id: int | None
+    host: str
+    owner: str
+    name: str
+    remote_url: str
+    default_branch: str | None = None
+    is_default: bool = False
+    added_by: str = ""
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def full_name(self) -> str:
+        """Return owner/name, or the name alone where nobody owns it."""
+        return f"{self.owner}/{self.name}" if self.owner else self.name
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """What its address is compared by."""
+        return (self.host.casefold(), self.owner.casefold(), self.name.casefold())
+
+    @classmethod
+    def at(cls, address: Address) -> Repo:
+        """Return the repository of an address that nobody made known."""
+        return cls(None, address.host, address.owner, address.name, address.url)
+
+
+@dataclass(frozen=True, slots=True)
+class Mapping:
+    """A label that stands for a repository, or for a folder of one."""
+
+    id: int
+    trello_label_id: str | None
+    trello_label_name: str | None
+    repo: int
+    path: str
+    added_by: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the work is about: a repository, or a folder of one."""
+
+    repo: Repo
+    path: str = ""
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return f"{self.repo.full_name}{PART}{self.path}" if self.path else self.repo.full_name
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The repository of a request, how sure that is (0 to 1), and by which of METHODS."""
+
+    repo: Repo
+    confidence: float
+    method: str
+    path: str = ""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """Return what of it goes into an `invocation(…)`: `repo` and `resolution`."""
+        how = {"method": self.method, "confidence": self.confidence, "path": self.path}
+        return {"repo": self.repo.remote_url, "resolution": how}
+
+
+@dataclass(frozen=True, slots=True)
+class Unsure:
+    """Nobody can tell: the job asks before it begins. No choices: no repository is known."""
+
+    choices: tuple[Place, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """All that is known: repositories, labels, and folders that have a profile of their own."""
+
+    repos: Sequence[Repo]
+    mappings: Sequence[Mapping] = ()
+    parts: Sequence[tuple[int, str]] = ()
+
+    def places(self) -> list[Place]:
+        """Return everything that can be chosen."""
+        inner: dict[int | None, list[str]] = {}
+        for repo, path in self.parts:
+            if path:
+                inner.setdefault(repo, []).append(path)
+        return [
+            Place(repo, path)
+            for repo in self.repos
+            for path in ("", *sorted(inner.get(repo.id, ())))
+        ]
+
+    def named(self, name: str) -> list[Place]:
+        """Return what a name stands for: `pay`, `acme/pay`, `host/acme/pay`, with `//folder`."""
+        whole, _, path = name.strip().partition(PART)
+        parts = tuple(part.casefold() for part in whole.strip("/").split("/"))
+        path = path.strip("/")
+        found = [repo for repo in self.repos if _ends_with(repo, parts)]
+        exact = [repo for repo in found if repo.full_name.casefold() == "/".join(parts)]
+        known = {place.path for place in self.places()}
+        return [Place(repo, path) for repo in exact or found if path in known]
+
+    def of(self, address: Address) -> Repo | None:
+        """Return the known repository with this address."""
+        for repo in self.repos:
+            if repo.remote_url == address.url or (address.host and repo.key == address.key):
+                return repo
+        return None
+
+
+def resolve(
+    catalog: Catalog,
+    *,
+    explicit: str | None = None,
+    labels: Iterable[Label] = (),
+    text: str | None = None,
+) -> Resolved | Unsure:
+    """Return the repository of a request: explicit > label id > label name > URL > default > ask.
+
+    The first method that finds something decides; where it finds two it asks and never guesses.
+    Raises NotFound for an explicit name that nobody knows, UsageError for a wrong address.
+    """
+    if explicit:
+        return _explicit(catalog, explicit)
+    labels = list(labels)
+    for method, places in (
+        ("label_id", _by_id(catalog, {id for id, _ in labels if id})),
+        ("label_name", _by_name(catalog, {name.casefold() for _, name in labels if name})),
+        ("url", _by_url(catalog, text or "")),
+        ("default", [Place(repo) for repo in catalog.repos if repo.is_default]),
+    ):
+        if places:
+            return _decided(method, places)
+    return Unsure(tuple(catalog.places()))
+
+
+def _explicit(catalog: Catalog, wanted: str) -> Resolved | Unsure:
+    if found := catalog.named(wanted):
+        return _decided("explicit", found)
+    if is_address(wanted):
+        address = parse(wanted)
+        repo = catalog.of(address) or Repo.at(address)
+        return Resolved(repo, CONFIDENCE["explicit"], "explicit")
+    known = ", ".join(sorted(place.name for place in catalog.places())[:20])
+    shown = re.sub(r"\S*@", "", wanted)[:60]
+    raise NotFound(
+        f"no repository is called {shown!r}; known are: {known or 'none'};"
+        " or give a URL, or: draftsman repos add PATH|URL"
+    )
+
+
+def _decided(method: str, places: list[Place]) -> Resolved | Unsure:
+    unique = list(dict.fromkeys(places))
+    if len(unique) > 1:
+        return Unsure(tuple(unique))
+    return Resolved(unique[0].repo, CONFIDENCE[method], method, unique[0].path)
+
+
+def _by_id(catalog: Catalog, ids: set[str]) -> list[Place]:
+    return _mapped(catalog, [one for one in catalog.mappings if one.trello_label_id in ids])
+
+
+def _by_name(catalog: Catalog, names: set[str]) -> list[Place]:
+    meant = [
+        one
+        for one in catalog.mappings
+        if one.trello_label_name and one.trello_label_name.casefold() in names
+    ]
+    return _mapped(catalog, meant)
+
+
+def _mapped(catalog: Catalog, mappings: list[Mapping]) -> list[Place]:
+    repos = {repo.id: repo for repo in catalog.repos}
+    return [Place(repos[one.repo], one.path) for one in mappings if one.repo in repos]
+
+
+def _by_url(catalog: Catalog, text: str) -> list[Place]:
+    """Return the known repositories that URLs of the text lead to, or into: `…/pay/pull/12`."""
+    known = {repo.key: repo for repo in catalog.repos if repo.host}
+    found = []
+    for host, path in mentions(text):
+        steps = [step.casefold() for step in path if step]
+        for length in range(len(steps), 0, -1):
+            *owner, name = steps[:length]
+            if repo := known.get((host.casefold(), "/".join(owner), name.removesuffix(".git"))):
+                found.append(Place(repo))
+                break
+    return found
+
+
+def _ends_with(repo: Repo, parts: tuple[str, ...]) -> bool:
+    whole = tuple(part for part in (repo.host, *repo.owner.split("/"), repo.name) if part)
+    return tuple(part.casefold() for part in whole)[-len(parts) :] == parts

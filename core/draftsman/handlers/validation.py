@@ -1,0 +1,60 @@
+"""What a profile does around an agent: it prepares the clone, and validates what was made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from draftsman.errors import Failure
+from draftsman.handlers.commands import Ran, Runner
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.workspace import Workspace
+from draftsman.services.repos import SavedProfile
+
+SETUP: Final = "setup"
+"""The code of the failure of a set-up command; it may be the network's fault."""
+
+
+async def set_up(ctx: RunContext, space: Workspace, saved: SavedProfile | None) -> None:
+    """Run the set-up commands in the fresh clone of a run; raises Failure for one that fails."""
+    if saved is None or not saved.profile.setup_commands:
+        return
+    runner = _runner(ctx, space, saved)
+    for command in saved.profile.setup_commands:
+        ran = await runner.run(command)
+        await ctx.event("command_executed", ran.as_event())
+        if not ran.passed:
+            text = f"set-up command {ran.name!r} failed: {ran.summary}"
+            declared = "PERMANENT" if ran.missing else "TRANSIENT_APP"
+            raise Failure(
+                text, origin="agent", code=SETUP, declared=declared, program_exit=ran.exit_code
+            )
+
+
+async def validate(ctx: RunContext, space: Workspace, saved: SavedProfile | None) -> list[Ran]:
+    """Run the validation commands on what the agent left; each end is an event."""
+    if saved is None:
+        return []
+    runner, found = _runner(ctx, space, saved), []
+    for command in saved.profile.validation_commands:
+        ran = await runner.run(command)
+        await ctx.event("validation_ran", ran.as_event())
+        found.append(ran)
+    return found
+
+
+def told(result: dict[str, Any], ran: Sequence[Ran]) -> dict[str, Any]:
+    """Return the job's result with what validation found; its summary tells what fails."""
+    if not ran:
+        return result
+    failing = [f"{one.name}: {one.summary}" for one in ran if one.required and not one.passed]
+    tail = f"; validation fails: {'; '.join(failing)}" if failing else ""
+    return result | {
+        "summary": f"{result['summary']}{tail}".removeprefix("; "),
+        "validated": not failing,
+        "validation": [one.as_json() for one in ran],
+    }
+
+
+def _runner(ctx: RunContext, space: Workspace, saved: SavedProfile) -> Runner:
+    return Runner.of(space, saved.profile, ctx.settings.worker.lease, ctx.on_beat)

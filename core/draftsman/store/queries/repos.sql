@@ -1,0 +1,122 @@
+-- Repositories that are known, the labels that stand for them, and their profiles.
+
+-- name: all_repos
+SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
+       created_at, updated_at
+  FROM draftsman.repos
+ ORDER BY lower(owner), lower(name), lower(host)
+ LIMIT %(limit)s
+
+-- name: mappings
+SELECT id, trello_label_id, trello_label_name, repo, path, added_by, created_at
+  FROM draftsman.repo_mappings
+ ORDER BY id
+ LIMIT %(limit)s
+
+-- Folders that have a profile of their own.
+-- name: parts
+SELECT repo, path FROM draftsman.repo_profiles ORDER BY repo, path LIMIT %(limit)s
+
+-- name: add
+INSERT INTO draftsman.repos (host, owner, name, remote_url, default_branch, added_by)
+VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(actor)s)
+    ON CONFLICT DO NOTHING
+RETURNING id
+
+-- The one that keeps another from being added.
+-- name: taken
+SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
+       created_at, updated_at
+  FROM draftsman.repos
+ WHERE remote_url = %(remote_url)s
+    OR (lower(host), lower(owner), lower(name))
+       = (lower(%(host)s), lower(%(owner)s), lower(%(name)s))
+ LIMIT 1
+
+-- name: remove
+DELETE FROM draftsman.repos WHERE id = %(id)s RETURNING id
+
+-- name: clear_default
+UPDATE draftsman.repos SET is_default = false, updated_at = draftsman.now()
+ WHERE is_default AND id IS DISTINCT FROM %(id)s
+RETURNING id
+
+-- name: set_default
+UPDATE draftsman.repos SET is_default = true, updated_at = draftsman.now()
+ WHERE id = %(id)s
+RETURNING id
+
+-- A label's id stands for one repository: the newest word counts.
+-- name: map_id
+INSERT INTO draftsman.repo_mappings (trello_label_id, trello_label_name, repo, path, added_by)
+VALUES (%(label_id)s, %(label_name)s, %(repo)s, %(path)s, %(actor)s)
+    ON CONFLICT (trello_label_id)
+       DO UPDATE SET trello_label_name = excluded.trello_label_name, repo = excluded.repo,
+                     path = excluded.path, added_by = excluded.added_by,
+                     updated_at = draftsman.now()
+RETURNING id
+
+-- name: map_name
+INSERT INTO draftsman.repo_mappings (trello_label_name, repo, path, added_by)
+VALUES (%(label_name)s, %(repo)s, %(path)s, %(actor)s)
+    ON CONFLICT (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL
+       DO UPDATE SET added_by = excluded.added_by, updated_at = draftsman.now()
+RETURNING id
+
+-- By the label's id or by its name; of one repository, or of whichever.
+-- name: unmap
+DELETE FROM draftsman.repo_mappings
+ WHERE (trello_label_id = %(label)s OR lower(trello_label_name) = lower(%(label)s))
+   AND (%(repo)s::bigint IS NULL OR repo = %(repo)s)
+RETURNING id
+
+-- name: save_profile
+INSERT INTO draftsman.repo_profiles AS p (repo, path, profile_type, setup_commands,
+       validation_commands, fix_commands, env, agent, network, budget, path_allowlist, risky_paths,
+       default_skills, max_iterations, max_runtime_seconds, max_files_changed, max_loc_delta,
+       checked_at, checked_commit, checks, updated_by)
+SELECT %(repo)s, f.path, f.profile_type, f.setup_commands, f.validation_commands, f.fix_commands,
+       f.env, f.agent, f.network, f.budget, f.path_allowlist, f.risky_paths, f.default_skills,
+       f.max_iterations, f.max_runtime_seconds, f.max_files_changed, f.max_loc_delta,
+       CASE WHEN %(commit)s::text IS NOT NULL THEN draftsman.now() END, %(commit)s, %(checks)s,
+       %(actor)s
+  FROM jsonb_populate_record(NULL::draftsman.repo_profiles, %(fields)s) f
+    ON CONFLICT (repo, path)
+       DO UPDATE SET profile_type = excluded.profile_type,
+                     setup_commands = excluded.setup_commands,
+                     validation_commands = excluded.validation_commands,
+                     fix_commands = excluded.fix_commands, env = excluded.env,
+                     agent = excluded.agent, network = excluded.network, budget = excluded.budget,
+                     path_allowlist = excluded.path_allowlist, risky_paths = excluded.risky_paths,
+                     default_skills = excluded.default_skills,
+                     max_iterations = excluded.max_iterations,
+                     max_runtime_seconds = excluded.max_runtime_seconds,
+                     max_files_changed = excluded.max_files_changed,
+                     max_loc_delta = excluded.max_loc_delta, checked_at = excluded.checked_at,
+                     checked_commit = excluded.checked_commit, checks = excluded.checks,
+                     updated_by = excluded.updated_by, updated_at = draftsman.now()
+RETURNING id
+
+-- name: profiles
+SELECT p.path, p.profile_type, p.setup_commands, p.validation_commands, p.fix_commands, p.env,
+       p.agent, p.network, p.budget, p.path_allowlist, p.risky_paths, p.default_skills,
+       p.max_iterations, p.max_runtime_seconds, p.max_files_changed, p.max_loc_delta,
+       p.checked_at, p.checked_commit, p.checks, p.updated_by, p.updated_at
+  FROM draftsman.repo_profiles p
+ WHERE p.repo = %(repo)s AND (%(path)s::text IS NULL OR p.path = %(path)s)
+ ORDER BY p.path
+ LIMIT %(limit)s
+
+-- name: checked
+UPDATE draftsman.repo_profiles
+   SET checked_at = draftsman.now(), checked_commit = %(commit)s, checks = %(checks)s
+ WHERE repo = %(repo)s AND path = %(path)s
+RETURNING id
+
+-- The repository of a job that was asked for without one.
+-- name: assign
+UPDATE draftsman.jobs
+   SET repo_owner = %(owner)s, repo_name = %(name)s, updated_at = draftsman.now()
+ WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+   AND cancel_requested_at IS NULL
+RETURNING number

@@ -1,0 +1,70 @@
+-- Repositories that are known by name: whose label stands for which, and how each is validated.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_repos');
+
+-- A repository is known under one name, however its letters are written; a user or a password in
+-- its URL would be kept here for ever, so they are refused.
+CREATE TABLE draftsman.repos (
+    id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    host             text NOT NULL DEFAULT '',
+    owner            text NOT NULL DEFAULT '',
+    name             text NOT NULL CHECK (name <> ''),
+    remote_url       text NOT NULL CHECK (remote_url <> ''),
+    default_branch   text CHECK (default_branch <> ''),
+    is_default       boolean NOT NULL DEFAULT false,
+    added_by         text NOT NULL,
+    created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
+    updated_at       timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT repos_url UNIQUE (remote_url),
+    CONSTRAINT repos_no_secret CHECK (remote_url !~ '^[A-Za-z0-9+.-]+://[^/]*:[^/]*@'
+        AND remote_url !~* '^https?://[^/]*@')
+);
+CREATE UNIQUE INDEX repos_named ON draftsman.repos (lower(host), lower(owner), lower(name));
+CREATE UNIQUE INDEX repos_default ON draftsman.repos (is_default) WHERE is_default;
+
+-- What a label of a card stands for: by its id, or by a name that many boards may have.
+CREATE TABLE draftsman.repo_mappings (
+    id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    trello_label_id    text CHECK (trello_label_id <> ''),
+    trello_label_name  text CHECK (trello_label_name <> ''),
+    repo               bigint NOT NULL REFERENCES draftsman.repos ON DELETE CASCADE,
+    path               text NOT NULL DEFAULT '',
+    added_by           text NOT NULL,
+    created_at         timestamptz NOT NULL DEFAULT draftsman.now(),
+    updated_at         timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT repo_mappings_label CHECK (num_nonnulls(trello_label_id, trello_label_name) > 0),
+    CONSTRAINT repo_mappings_id UNIQUE (trello_label_id)
+);
+CREATE UNIQUE INDEX repo_mappings_name
+    ON draftsman.repo_mappings (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL;
+CREATE INDEX repo_mappings_repo ON draftsman.repo_mappings (repo);
+
+-- How a repository, or a folder of one with many parts, is set up, validated and fixed.
+CREATE TABLE draftsman.repo_profiles (
+    id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    repo                 bigint NOT NULL REFERENCES draftsman.repos ON DELETE CASCADE,
+    path                 text NOT NULL DEFAULT '',
+    profile_type         text NOT NULL DEFAULT 'unknown',
+    setup_commands       jsonb NOT NULL DEFAULT '[]',
+    validation_commands  jsonb NOT NULL DEFAULT '[]',
+    fix_commands         jsonb NOT NULL DEFAULT '[]',
+    env                  jsonb NOT NULL DEFAULT '{}',
+    agent                text,
+    network              boolean NOT NULL DEFAULT true,
+    budget               jsonb NOT NULL DEFAULT '{}',
+    path_allowlist       jsonb,
+    risky_paths          jsonb,
+    default_skills       jsonb NOT NULL DEFAULT '[]',
+    max_iterations       int NOT NULL DEFAULT 5 CHECK (max_iterations > 0),
+    max_runtime_seconds  int NOT NULL DEFAULT 900 CHECK (max_runtime_seconds > 0),
+    max_files_changed    int NOT NULL DEFAULT 20 CHECK (max_files_changed > 0),
+    max_loc_delta        int NOT NULL DEFAULT 500 CHECK (max_loc_delta > 0),
+    checked_at           timestamptz,
+    checked_commit       text,
+    checks               jsonb NOT NULL DEFAULT '[]',
+    updated_by           text NOT NULL,
+    created_at           timestamptz NOT NULL DEFAULT draftsman.now(),
+    updated_at           timestamptz NOT NULL DEFAULT draftsman.now(),
+    CONSTRAINT repo_profiles_path UNIQUE (repo, path),
+    CONSTRAINT repo_profiles_checked CHECK ((checked_at IS NULL) = (checked_commit IS NULL))
+);

@@ -1,0 +1,154 @@
+"""Repositories that are known: added once, mapped, forgotten, by whoever may."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from draftsman.domain.address import parse
+from draftsman.domain.profile import RepoProfile, profile
+from draftsman.domain.repo import Place, Repo, Resolved, Unsure
+from draftsman.errors import Conflict, DraftsmanError, NotFound, NotPermitted, UsageError
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.support.people import People
+
+PAY = Repo.at(parse("https://github.com/acme/pay"))
+SHOP = Repo.at(parse("git@github.com:acme/shop.git"))
+TESTED = profile(
+    {
+        "profile_type": "make",
+        "validation_commands": [{"name": "tests", "command": ["make", "test"], "timeout": 60}],
+        "env": {"MODE": "ci"},
+        "path_allowlist": ["src/"],
+    }
+)
+
+
+async def test_a_repository_is_known_once_however_it_is_written(
+    rt: Runtime, people: People
+) -> None:
+    made = await rt.repos.add(PAY, TESTED, people.olga, commit="c1", checks=[{"name": "tests"}])
+    assert (made.id is not None, made.full_name, made.added_by) == (True, "acme/pay", "cli:olga")
+    for url in ("ssh://git@GitHub.com/Acme/PAY.git", "https://github.com:443/acme/pay/"):
+        with pytest.raises(Conflict, match="is known already"):
+            await rt.repos.add(Repo.at(parse(url)), TESTED, people.olga)
+        assert await rt.repos.known(url) == made
+    [saved] = await rt.repos.profiles(made)
+    assert (saved.profile, saved.checked_commit, saved.checks) == (
+        TESTED,
+        "c1",
+        [{"name": "tests"}],
+    )
+    other = await rt.repos.add(PAY, RepoProfile(path="services/api"), people.olga)
+    assert other == made
+    assert [one.profile.path for one in await rt.repos.profiles(made)] == ["", "services/api"]
+
+
+async def test_two_at_once_make_one(rt: Runtime, people: People) -> None:
+    adding = [rt.repos.add(PAY, TESTED, people.olga) for _ in range(5)]
+    made = await asyncio.gather(*adding, return_exceptions=True)
+    assert sum(isinstance(one, Repo) for one in made) == 1
+    assert {type(one) for one in made} == {Repo, Conflict}
+
+
+async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    shop = await rt.repos.add(SHOP, TESTED, people.olga)
+    await rt.repos.map(Place(shop), people.olga, label_id="L1", label="Money")
+    await rt.repos.map(Place(pay), people.olga, label_id="L1", label="Money")
+    found = await rt.repos.resolve(labels=[("L1", "Money")])
+    assert isinstance(found, Resolved)
+    assert (found.repo, found.method) == (pay, "label_id")
+    await rt.repos.map(Place(shop), people.olga, label="money")
+    unsure = await rt.repos.resolve(labels=[("L2", "MONEY")])
+    assert isinstance(unsure, Unsure)
+    assert {place.repo for place in unsure.choices} == {pay, shop}
+    assert await rt.repos.unmap("MONEY", people.olga, shop) == 1
+    assert await rt.repos.unmap("L1", people.olga) == 1
+    with pytest.raises(NotFound, match="no mapping of a label 'L1'"):
+        await rt.repos.unmap("L1", people.olga)
+    for repo in (pay, shop):
+        await rt.repos.set_default(repo, people.olga)
+    found = await rt.repos.resolve()
+    assert isinstance(found, Resolved)
+    assert (found.repo.full_name, found.method, found.confidence) == ("acme/shop", "default", 0.5)
+    await rt.repos.set_default(None, people.olga)
+    with pytest.raises(NotFound, match="no default"):
+        await rt.repos.set_default(None, people.olga)
+
+
+async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
+    rt: Runtime, people: People, conn: Connection
+) -> None:
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    await rt.repos.map(Place(pay), people.olga, label="pay")
+    await rt.repos.remove(pay, people.olga)
+    for table in ("repos", "repo_mappings", "repo_profiles"):
+        left = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
+        assert left == (0,), table
+    for gone in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
+        with pytest.raises(NotFound, match="is not known any more"):
+            await gone
+    with pytest.raises(NotFound, match="no repository is called 'acme/pay'; known are: none"):
+        await rt.repos.place("acme/pay")
+
+
+async def test_only_operators_change_what_workers_run(rt: Runtime, people: People) -> None:
+    pay = await rt.repos.add(PAY, TESTED, people.olga)
+    for actor in (people.anna, people.mallory):
+        for change in (
+            rt.repos.add(SHOP, TESTED, actor),
+            rt.repos.save_profile(pay, TESTED, actor),
+            rt.repos.checked(pay, "", "c", [], actor),
+            rt.repos.map(Place(pay), actor, label="x"),
+            rt.repos.unmap("x", actor),
+            rt.repos.set_default(pay, actor),
+            rt.repos.remove(pay, actor),
+        ):
+            with pytest.raises(NotPermitted, match="may not change repositories"):
+                await change
+
+
+@pytest.mark.parametrize(
+    "url", ["https://t0ken@github.com/a/b", "https://u:pw@github.com/a/b", "ssh://git:pw@host/a/b"]
+)
+async def test_the_database_itself_keeps_no_secret(
+    rt: Runtime, people: People, conn: Connection, url: str
+) -> None:
+    with pytest.raises(UsageError, match="no user or password"):
+        await rt.repos.add(Repo(None, "github.com", "a", "b", url), TESTED, people.olga)
+    insert = "INSERT INTO draftsman.repos (name, remote_url, added_by) VALUES ('b', %s, 'x')"
+    with pytest.raises(Exception, match="repos_no_secret"):
+        await conn.execute(insert, (url,))
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"path": "../x"}, "a folder inside the repository"),
+        ({"path": "/etc"}, "a folder inside the repository"),
+        ({"path": "a/.git/hooks"}, "a folder inside the repository"),
+        ({"env": {"GITHUB_TOKEN": "x"}}, "GITHUB_TOKEN looks like a secret"),
+        ({"env": {"a b": "x"}}, "is no name of a variable"),
+        ({"validation": []}, "unknown key; allowed: "),
+        ({"validation_commands": [{"name": "x", "command": "make test"}]}, "command"),
+        ({"validation_commands": [{"name": "x", "command": ["a"]}] * 2}, "the same name"),
+        ({"max_iterations": 0}, "max_iterations"),
+        ({"budget": {"cost_usd": -1}}, "budget.cost_usd"),
+    ],
+)
+def test_a_profile_that_cannot_be_meant_is_one_line(fields: dict[str, object], says: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        profile(fields)
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_name_of_several_is_refused_with_their_hosts(rt: Runtime, people: People) -> None:
+    await rt.repos.add(PAY, TESTED, people.olga)
+    await rt.repos.add(Repo.at(parse("https://git.corp/acme/pay")), TESTED, people.olga)
+    with pytest.raises(DraftsmanError, match=r"git\.corp/acme/pay, github\.com/acme/pay"):
+        await rt.repos.place("pay")
+    assert (await rt.repos.place("git.corp/acme/pay")).repo.host == "git.corp"

@@ -1,0 +1,64 @@
+"""Repositories that are known, their labels and their profiles."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from draftsman.domain.address import parse
+from draftsman.domain.profile import RepoProfile
+from draftsman.domain.repo import Repo
+from draftsman.store import repos
+from draftsman.store.db import Connection
+from tests.soak.calls.call import RUNNING, Call
+
+PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
+
+
+async def _known(conn: Connection) -> int:
+    await repos.add(conn, PAY, "soak")
+    there = await repos.taken(conn, PAY)
+    assert there is not None
+    assert there.id is not None
+    return there.id
+
+
+async def _profile(conn: Connection) -> None:
+    id = await _known(conn)
+    await repos.save_profile(conn, id, RepoProfile(), None, [], "soak")
+    await repos.checked(conn, id, "", "commit", [])
+    assert await repos.profiles(conn, id, "", 1)
+
+
+async def _labels(conn: Connection) -> None:
+    id = await _known(conn)
+    await repos.map_id(conn, "L1", "pay", id, "", "soak")
+    await repos.map_name(conn, "pay", id, "", "soak")
+    assert await repos.unmap(conn, "pay", id) == 2
+
+
+async def _default(conn: Connection) -> None:
+    await repos.set_default(conn, await _known(conn))
+    assert await repos.clear_default(conn)
+
+
+async def _remove(conn: Connection) -> None:
+    assert await repos.remove(conn, await _known(conn))
+
+
+CALLS: Final[dict[str, Call]] = {
+    "repos.all_repos": Call(lambda conn: repos.all_repos(conn, 5000)),
+    "repos.mappings": Call(lambda conn: repos.mappings(conn, 5000)),
+    "repos.parts": Call(lambda conn: repos.parts(conn, 5000)),
+    "repos.add": Call(_known),
+    "repos.taken": Call(_known),
+    "repos.save_profile": Call(_profile),
+    "repos.checked": Call(_profile),
+    "repos.profiles": Call(_profile),
+    "repos.map_id": Call(_labels),
+    "repos.map_name": Call(_labels),
+    "repos.unmap": Call(_labels),
+    "repos.set_default": Call(_default),
+    "repos.clear_default": Call(_default),
+    "repos.remove": Call(_remove),
+    "repos.assign": Call(lambda conn: repos.assign(conn, RUNNING[0], PAY)),
+}

@@ -1,0 +1,26 @@
+"""What validation commands said, as people read it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman_tui.cli.output import words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.handlers.commands import Ran
+    from draftsman_tui.cli.app import App
+
+
+def print_checks(app: App, ran: Sequence[Ran]) -> None:
+    """Print what each command said."""
+    styles = {"passes": "green", "fails": "red", "not here": "yellow"}
+    rows = []
+    for one in ran:
+        said = "passes" if one.passed else "not here" if one.missing else "fails"
+        kind = "left out" if one.missing else "required" if one.required else "optional"
+        summary = "" if one.passed else one.summary
+        rows.append((one.name, words(said, styles[said]), kind, f"{one.seconds:.1f} s", summary))
+    if rows:
+        app.out.table(("CHECK", "", "", "TIME", "WHY"), rows, flexible=4, right=(3,))
