@@ -159,6 +159,8 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await inspect.trail(asked)
     await inspect.feed()
     await inspect.feed_end()
+    await inspect.latest()
+    await inspect.latest_runs()
     await inspect.why(asked)
     await inspect.chain(asked)
     await inspect.stats()

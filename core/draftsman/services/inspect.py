@@ -30,6 +30,8 @@ LOOK: Final = 100_000
 a second."""
 COUNTED: Final = 10_000
 """Jobs of a terminal status that are counted; more are `at least` so many."""
+BEYOND: Final = 2**62
+"""A number that no job and no epoch reaches."""
 HEARD: Final = 2.0
 """Seconds that a notification to ourselves may take."""
 
@@ -129,6 +131,13 @@ class Inspect:
         async with self._db.connection() as conn:
             return await store.runs(conn, number)
 
+    async def latest_runs(
+        self, before: tuple[int, int] | None = None, limit: int = PAGE
+    ) -> list[Run]:
+        """Return runs of all jobs before (job, ordinal), the newest job's first."""
+        async with self._db.connection() as conn:
+            return await store.latest_runs(conn, before or (BEYOND, 0), limit)
+
     async def trail(self, number: int, after: int = 0, limit: int = PAGE) -> list[Event]:
         """Return one job's events after an event id."""
         async with self._db.connection() as conn:
@@ -140,6 +149,13 @@ class Inspect:
         """Return everybody's events after a cursor (epoch, txid, id); none is ever skipped."""
         async with self._db.connection() as conn:
             return await store.feed(conn, cursor, limit)
+
+    async def latest(
+        self, before: tuple[int, int, int] | None = None, limit: int = PAGE
+    ) -> list[Event]:
+        """Return everybody's events before a cursor, the newest first."""
+        async with self._db.connection() as conn:
+            return await store.latest(conn, before or (BEYOND, 0, 0), limit)
 
     async def feed_end(self) -> tuple[int, int, int]:
         """Return the cursor behind which only new events come."""

@@ -110,6 +110,12 @@ async def runs(conn: Connection, job: int) -> list[Run]:
     return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
 
 
+async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:
+    """Return runs of all jobs before (job, ordinal), the newest job's first."""
+    params = {"job": before[0], "ordinal": before[1], "limit": limit}
+    return await fetch_all(conn, _Q["latest_runs"], params, Run)
+
+
 async def trail(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
     """Return one job's events after an id."""
     params = {"job": job, "after": after, "limit": limit}
@@ -122,6 +128,14 @@ async def feed(conn: Connection, cursor: tuple[int, int, int], limit: int) -> li
     async with conn.transaction():
         await execute(conn, _Q["feed_order"])
         return await fetch_all(conn, _Q["feed"], params, Event)
+
+
+async def latest(conn: Connection, before: tuple[int, int, int], limit: int) -> list[Event]:
+    """Return everybody's events before a cursor, the newest first."""
+    params = {"epoch": before[0], "txid": before[1], "id": before[2], "limit": limit}
+    async with conn.transaction():
+        await execute(conn, _Q["feed_order"])
+        return await fetch_all(conn, _Q["latest"], params, Event)
 
 
 async def feed_end(conn: Connection) -> tuple[int, int, int]:

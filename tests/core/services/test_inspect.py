@@ -170,3 +170,19 @@ async def test_the_server_says_what_it_is_and_how_far_our_clock_is_ahead(rt: Run
     health, ahead = await rt.inspect.health()
     assert int(health.version.split(".")[0]) >= 15
     assert abs(ahead) < 2
+
+
+async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None:
+    numbers = [(await make.running()).number for _ in range(3)]
+    first = await rt.inspect.latest_runs(limit=2)
+    assert [run.job for run in first] == [numbers[2], numbers[1]]
+    rest = await rt.inspect.latest_runs((first[-1].job, first[-1].ordinal), limit=2)
+    assert [run.job for run in rest] == [numbers[0]]
+
+
+async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
+    await make.completed()
+    forwards = await rt.inspect.feed()
+    first = await rt.inspect.latest(limit=2)
+    rest = await rt.inspect.latest(first[-1].cursor)
+    assert [*first, *rest] == forwards[::-1]

@@ -77,6 +77,15 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
  WHERE job = %(job)s
  ORDER BY ordinal
 
+-- The runs of all jobs, the newest job's first: the key gives this order, so a page costs its rows.
+-- name: latest_runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+ ORDER BY job DESC, ordinal DESC
+ LIMIT %(limit)s
+
 -- One job's trail: its row lock orders the ids.
 -- name: trail
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
@@ -95,6 +104,16 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
  WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
    AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
  ORDER BY e.epoch, e.txid, e.id
+ LIMIT %(limit)s
+
+-- The same feed backwards, from before a cursor: the newest first.
+-- name: latest
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.job_events e
+ WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+ ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
  LIMIT %(limit)s
 
 -- Planners know nothing of an epoch and its transactions together: they expect one event after any
