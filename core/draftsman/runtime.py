@@ -106,7 +106,7 @@ class Runtime:
             self.settle,
             self.outbox,
             self.repos,
-            revive=self._revive if self.embedded else None,
+            revive=self.revive if self.embedded else None,
         )
         return Crew(
             worker,
@@ -153,7 +153,8 @@ class Runtime:
         listen = self.settings.listen_url
         return listen.get_secret_value() if listen else None
 
-    async def _revive(self) -> None:
+    async def revive(self) -> None:
+        """Start the embedded server where it is gone; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:

@@ -73,7 +73,9 @@ CALLS: Final[dict[str, Call]] = {
     "inspect.feed: nothing new": Call(_feed_of_nothing),
     "inspect.latest: the newest": _latest((NEVER, 0, 0)),
     "inspect.latest: in the middle": _latest((1, MIDDLE, 0)),
-    "inspect.latest_runs: the newest": Call(lambda conn: inspect.latest_runs(conn, (NEVER, 0), 200)),
+    "inspect.latest_runs: the newest": Call(
+        lambda conn: inspect.latest_runs(conn, (NEVER, 0), 200)
+    ),
     "inspect.latest_runs: in the middle": Call(
         lambda conn: inspect.latest_runs(conn, (MIDDLE, 1), 200)
     ),

@@ -16,6 +16,7 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 import click
@@ -53,6 +54,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "demo": ("demo", "Run one real job on a real repository, with no credentials."),
         "up": ("serve", "Start all that is needed, and keep it running."),
         "worker": ("serve", "Run jobs, and lead where nobody does."),
+        "dashboard": ("dashboard", "Look at everything live, and do it from there."),
         "bots": ("serve", "Listen and speak in chat: Slack and Trello."),
         "workers": ("operators", "List the workers and how they are."),
         "sweep": ("operators", "Run one sweep of the leader now."),
@@ -75,7 +77,13 @@ COMMANDS: Final = {name: found for section in SECTIONS.values() for name, found 
 
 
 class Commands(Group):
-    """The group whose commands are loaded when they are named."""
+    """The group whose commands are loaded when they are named; alone, on a terminal, one shows."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take no argument at all, on a terminal, as a wish for the dashboard."""
+        if not args and not ctx.resilient_parsing and _on_terminal():
+            args = ["dashboard"]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every name, in the order of the help."""
@@ -94,6 +102,12 @@ class Commands(Group):
         for section, commands in SECTIONS.items():
             with formatter.section(section):
                 formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
+
+
+def _on_terminal() -> bool:
+    """Whether somebody looks who can be shown the dashboard, and it is installed."""
+    both = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout)
+    return both and find_spec("textual") is not None
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

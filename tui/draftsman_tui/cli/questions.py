@@ -70,7 +70,7 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Return a question as people read it: who may answer, until when, what can be said."""
     return [
-        *_head(question, await _who(rt, question)),
+        *_head(question, await who(rt, question)),
         *(words(f"  {one}") for one in question.text.splitlines()),
         *_details(question),
         *_answers(question),
@@ -136,7 +136,7 @@ def _answers(question: Question) -> Iterator[Text]:
         yield words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
 
 
-async def _who(rt: Runtime, question: Question) -> str:
+async def who(rt: Runtime, question: Question) -> str:
     """Return who may answer, in words."""
     if question.kind is QuestionKind.APPROVAL:
         people = sorted(rt.policy.approvers(question.approvers))

@@ -1,0 +1,105 @@
+"""A dashboard without a terminal: what is pressed, and what is seen."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from textual.pilot import Pilot
+
+from draftsman.domain.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.app import Dashboard
+from tests.support.waits import until
+
+
+class Seen:
+    """One dashboard, its keys and its screen."""
+
+    def __init__(self, pilot: Pilot[Any], app: Dashboard) -> None:
+        self.pilot = pilot
+        self.app = app
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen as text."""
+        strips = self.app.screen._compositor.render_strips()
+        return [strip.text.rstrip() for strip in strips]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+    @property
+    def said(self) -> list[str]:
+        """What it told, the newest last."""
+        return [one.message for one in self.app._notifications]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the rows, in the order shown."""
+        return list(self.app.main.table.keys)
+
+    @property
+    def here(self) -> str | None:
+        """The key of the row under the cursor."""
+        table = self.app.main.table
+        return table.keys[table.place] if table.keys else None
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+
+    async def type(self, text: str) -> None:
+        """Type into the line or dialog that is open."""
+        names = {" ": "space", ":": "colon", "/": "slash", ",": "comma", "-": "minus"}
+        for one in text:
+            await self.pilot.press(names.get(one, one))
+
+    async def command(self, line: str) -> None:
+        """Type a command and hand it in."""
+        await self.press("colon")
+        await self.type(line)
+        await self.press("enter")
+
+    async def see(self, *words: str) -> None:
+        """Wait until all of it is on the screen."""
+        await self._until(lambda: all(word in self.text for word in words), words)
+
+    async def hear(self, word: str) -> str:
+        """Wait until something is told; return it."""
+        await self._until(lambda: any(word in one for one in self.said), word)
+        return next(one for one in self.said if word in one)
+
+    async def rows(self, *keys: str) -> None:
+        """Wait until these are the rows."""
+        await self._until(lambda: self.keys == list(keys), keys)
+
+    async def dialog(self, name: str) -> None:
+        """Wait until a dialog is open, `MainScreen` for none."""
+        await self._until(lambda: type(self.app.screen).__name__ == name, name)
+        await self.pilot.pause()
+
+    async def _until(self, look: Any, what: object) -> None:
+        async def looked() -> bool:
+            await self.pilot.pause()
+            return bool(look())
+
+        try:
+            await until(looked, f"{what}")
+        except AssertionError as error:
+            raise AssertionError(
+                f"{error}; said {self.said}; on the screen:\n{self.text}"
+            ) from None
+
+
+@asynccontextmanager
+async def looking(
+    rt: Runtime, actor: Actor, *, size: tuple[int, int] = (120, 30), **how: Any
+) -> AsyncIterator[Seen]:
+    """Open a dashboard and leave it."""
+    app = Dashboard(rt, actor, **how)
+    async with app.run_test(size=size) as pilot:
+        seen = Seen(pilot, app)
+        await seen.dialog("MainScreen")
+        yield seen

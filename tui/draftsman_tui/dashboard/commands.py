@@ -1,0 +1,155 @@
+"""The one table of what can be done here.
+
+Key bindings (which can be mapped anew by the names), the footer, the `:` line and its completion,
+the palette and the help are all made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from textual.binding import Binding
+
+from draftsman.domain.policy import Policy, Verb
+from draftsman.errors import NotPermitted, UsageError
+from draftsman_tui.dashboard import answering, moves, verbs
+from draftsman_tui.dashboard.views import VIEWS
+
+if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
+    from draftsman_tui.dashboard.screens.main import MainScreen
+
+Run = Callable[["MainScreen", str], Awaitable[None]]
+JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"})
+"""Tables whose rows are about a job."""
+ASKING: Final = frozenset({"jobs", "inbox"})
+"""Tables whose rows may be about an open question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One thing that can be done. `on` are the tables that have it; None: all."""
+
+    name: str
+    help: str
+    run: Run
+    keys: str = ""
+    group: str = "This table"
+    on: frozenset[str] | None = None
+    needs: Verb | None = None
+    """The right that the services will ask for; with one, it writes."""
+    takes: str = ""
+    """What may follow it on the `:` line."""
+    footer: bool = False
+
+
+def _view(nth: int, name: str) -> Command:
+    async def run(screen: MainScreen, text: str) -> None:
+        await moves.view(screen, name, text)
+
+    return Command(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
+
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
+    Command("answer", "Answer a question; decide a gate, with the diff in view.", answering.answer,
+            "a", "Questions", ASKING, Verb.ANSWER, footer=True),
+    Command("approve", "Approve what a job wants to do, with the diff in view.", answering.approve,
+            "y", "Questions", ASKING, Verb.APPROVE),
+    Command("deny", "Deny what a job wants to do, with the diff in view.", answering.deny,
+            "n", "Questions", ASKING, Verb.APPROVE, takes="REASON"),
+    Command("extend", "Give a question more time.", answering.extend,
+            "e", "Questions", ASKING, Verb.EXTEND, takes="2h|never"),
+    Command("cancel", "End jobs; asks first.", verbs.cancel,
+            "c", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON", footer=True),
+    Command("retry", "Run finished jobs anew, from their last checkpoint.", verbs.retry,
+            "r", "Jobs", JOBS, Verb.RETRY, footer=True),
+    Command("why", "Say what a job waits for.", verbs.why, "w", "Jobs", JOBS, footer=True),
+    Command("diff", "Show the changes that a job made.", verbs.diff, "d", "Jobs", JOBS),
+    Command("redeliver", "Send dead deliveries again.", verbs.redeliver,
+            "R", "Deliveries", frozenset({"deliveries"}), Verb.REDELIVER, footer=True),
+    Command("open", "Open what the row is about.", answering.open_row, "enter", on=JOBS),
+    Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
+    Command("browse", "Open the page of a row in the browser.", verbs.browse, "o"),
+    Command("filter", "Show only some rows.", moves.narrow, "slash", takes="FILTER", footer=True),
+    Command("clear", "Take the filter and the marks off.", moves.clear, "escape"),
+    Command("sort", "Sort by the next column; by one that is named.", moves.sort,
+            "s", takes="COLUMN"),
+    Command("reverse", "Sort the other way round.", moves.reverse, "S"),
+    Command("mark", "Mark a row for the next command.", moves.mark, "space"),
+    Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V"),
+    Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
+    Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
+    Command("theme", "Take the next theme; one that is named.", moves.theme,
+            "t", "Everywhere", takes="dark|light|contrast"),
+    Command("help", "List everything that can be done.", moves.help,
+            "question_mark", "Everywhere", footer=True),
+    Command("quit", "Leave.", moves.leave, "q,ctrl+q", "Everywhere", footer=True),
+)  # fmt: skip
+BY_NAME: Final = {command.name: command for command in COMMANDS}
+
+
+def bindings() -> Sequence[Binding]:
+    """Return the key bindings; each has the name of its command as id."""
+    return [
+        Binding(
+            command.keys, f"command('{command.name}')", command.name, command.footer,
+            tooltip=command.help, id=command.name,
+        )
+        for command in COMMANDS
+        if command.keys
+    ]  # fmt: skip
+
+
+def refusal(
+    command: Command, policy: Policy, actor: Actor, invoker: str | None, *, read_only: bool
+) -> str | None:
+    """Return why somebody may not do this, as far as can be told before asking core."""
+    if command.needs is None:
+        return None
+    if read_only:
+        return f"{command.name}: this dashboard is read-only"
+    try:
+        policy.check(actor, command.needs, invoker=actor.voter if invoker is None else invoker)
+    except NotPermitted as error:
+        return str(error)
+    return None
+
+
+def of(text: str) -> tuple[Command, str]:
+    """Return the command that a `:` line means, and what follows it; raises UsageError."""
+    name, _, rest = text.strip().partition(" ")
+    found = [BY_NAME[name]] if name in BY_NAME else list(_beginning(name))
+    if len(found) == 1:
+        return found[0], rest.strip()
+    if found:
+        names = ", ".join(command.name for command in found)
+        raise UsageError(f"{name!r} may be several: {names}")
+    raise UsageError(f"there is no command {name!r}; ? lists them all")
+
+
+def _beginning(name: str) -> Iterator[Command]:
+    return (command for command in COMMANDS if name and command.name.startswith(name))
+
+
+def lines() -> list[str]:
+    """Return what completes a `:` line."""
+    return [command.name for command in COMMANDS]
+
+
+def helped(screen: Any) -> dict[str, list[tuple[str, str, str]]]:
+    """Return for each group (keys, name and what it takes, help)."""
+    groups: dict[str, list[tuple[str, str, str]]] = {}
+    for one in COMMANDS:
+        keys = " ".join(_shown(key) for key in screen.keys_of(one))
+        groups.setdefault(one.group, []).append(
+            (keys, f":{one.name} {one.takes}".strip(), one.help)
+        )
+    return groups
+
+
+def _shown(key: str) -> str:
+    names = {"slash": "/", "colon": ":", "question_mark": "?", "ctrl+@": "ctrl+space"}
+    return names.get(key, key)

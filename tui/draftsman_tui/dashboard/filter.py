@@ -1,0 +1,160 @@
+"""What `/` takes: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
+
+Everything given must hold. Words are looked for in what a row says, whatever their case; one that
+begins with `-` must not be there. Pure: read, matched and written without a database.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.errors import UsageError
+from draftsman_tui.cli import times
+
+FIELDS: Final = ("status", "repo", "by", "agent", "tag")
+LONGEST: Final = 500
+"""Characters of a filter."""
+SEARCHED: Final = 1000
+"""Characters of a row that a regular expression is tried on."""
+_AGE = re.compile(r"age([<>])(.+)")
+_REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
+_ALIASES: Final = {"waiting": ("waiting_for_input", "waiting_for_approval")}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a filter looks at of one row."""
+
+    text: str
+    status: str = ""
+    repo: str = ""
+    by: str = ""
+    agent: str = ""
+    tags: tuple[str, ...] = ()
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is wanted. Ages are in seconds: `older` than, `newer` than."""
+
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    repo: str | None = None
+    by: str | None = None
+    agent: str | None = None
+    tag: str | None = None
+    older: float | None = None
+    newer: float | None = None
+    regex: re.Pattern[str] | None = field(default=None)
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def __str__(self) -> str:
+        parts = [_quoted(word) for word in self.words]
+        parts += [_quoted(f"-{word}") for word in self.without]
+        if self.statuses:
+            parts.append(_quoted(f"status:{','.join(self.statuses)}"))
+        for name in ("repo", "by", "agent", "tag"):
+            if (value := getattr(self, name)) is not None:
+                parts.append(_quoted(f"{name}:{value}"))
+        for sign, age in ((">", self.older), ("<", self.newer)):
+            if age is not None:
+                parts.append(f"age{sign}{_seconds(age)}")
+        if self.regex is not None:
+            parts.append(f"/{self.regex.pattern}/")
+        return " ".join(parts)
+
+    def matches(self, row: Facts, now: datetime) -> bool:
+        """Return whether a row is wanted."""
+        text = row.text.casefold()
+        return (
+            all(word.casefold() in text for word in self.words)
+            and not any(word.casefold() in text for word in self.without)
+            and (not self.statuses or row.status in self.statuses)
+            and _is_in(self.repo, (row.repo, row.repo.rpartition("/")[2]))
+            and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
+            and _is_in(self.agent, (row.agent,))
+            and _is_in(self.tag, row.tags)
+            and self._has_age(row.at, now)
+            and (self.regex is None or self.regex.search(row.text[:SEARCHED]) is not None)
+        )
+
+    def _has_age(self, at: datetime | None, now: datetime) -> bool:
+        if self.older is None and self.newer is None:
+            return True
+        if at is None:
+            return False
+        age = (now - at).total_seconds()
+        return (self.older is None or age > self.older) and (self.newer is None or age < self.newer)
+
+
+NOTHING: Final = Filter()
+"""Wants every row."""
+
+
+def parse(text: str) -> Filter:
+    """Read a filter; raises UsageError, whose message says what is allowed."""
+    if len(text) > LONGEST:
+        raise UsageError(f"a filter has at most {LONGEST} characters")
+    found = NOTHING
+    for pattern in _REGEX.findall(text):
+        if found.regex is not None:
+            raise UsageError("one regular expression is enough; join two with |")
+        found = replace(found, regex=_compiled(pattern))
+    try:
+        tokens = shlex.split(_REGEX.sub(" ", text), posix=True)
+    except ValueError:
+        raise UsageError("a quotation mark is not closed; close it, or leave it out") from None
+    for token in filter(None, tokens):
+        found = _with(found, token)
+    return found
+
+
+def _with(found: Filter, token: str) -> Filter:
+    if age := _AGE.fullmatch(token):
+        seconds = times.duration(age[2])
+        return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
+    name, colon, value = token.partition(":")
+    if colon and name in FIELDS:
+        if not value:
+            raise UsageError(f"{name}: what? give {name}:VALUE, or leave it out")
+        if name == "status":
+            return replace(found, statuses=(*found.statuses, *_statuses(value)))
+        fields: dict[str, Any] = {name: value}
+        return replace(found, **fields)
+    if token.startswith("-") and len(token) > 1:
+        return replace(found, without=(*found.without, token[1:]))
+    return replace(found, words=(*found.words, token))
+
+
+def _statuses(value: str) -> list[str]:
+    names = [name.strip().casefold().replace("-", "_") for name in value.split(",") if name.strip()]
+    if not names:
+        raise UsageError("status: which? give status:failed, or status:failed,dead_letter")
+    return [one for name in names for one in _ALIASES.get(name, (name,))]
+
+
+def _compiled(pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern, re.IGNORECASE)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise UsageError(f"/{pattern}/ is no regular expression: {error}") from None
+
+
+def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:
+    return wanted is None or wanted.casefold() in {value.casefold() for value in values}
+
+
+def _quoted(token: str) -> str:
+    return shlex.quote(token)
+
+
+def _seconds(age: float) -> str:
+    return f"{age:.3f}".rstrip("0").rstrip(".") + "s"

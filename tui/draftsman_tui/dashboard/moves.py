@@ -1,0 +1,93 @@
+"""Commands that change what is seen, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.themes import NAMES
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.screens.main import MainScreen
+
+
+async def view(screen: MainScreen, name: str, text: str) -> None:
+    """Show another table, filtered where something is given."""
+    screen.go(name, filters.parse(text) if text else None)
+
+
+async def narrow(screen: MainScreen, text: str) -> None:
+    """Filter by what is given, or let it be typed."""
+    if text:
+        screen.narrow(filters.parse(text))
+    else:
+        screen.type("/", str(screen.state.filter))
+
+
+async def clear(screen: MainScreen, text: str) -> None:
+    """Take marks off; with none, the filter."""
+    if screen.table.marked:
+        screen.table.unmark()
+    else:
+        screen.narrow(filters.NOTHING)
+
+
+async def sort(screen: MainScreen, text: str) -> None:
+    """Sort by a column, or by the next that can be sorted by, and after the last by none."""
+    columns = [one for one in screen.resource.columns if one.order is not None]
+    heads = [one.head.casefold() for one in columns]
+    if text and text.casefold() not in heads:
+        raise UsageError(f"no column {text!r} to sort by; choose: {', '.join(heads)}")
+    if text:
+        screen.sort(columns[heads.index(text.casefold())].head)
+        return
+    now = screen.state.sort
+    place = -1 if now is None else heads.index(now.casefold())
+    screen.sort(columns[place + 1].head if place + 1 < len(columns) else None)
+
+
+async def reverse(screen: MainScreen, text: str) -> None:
+    """Turn the order round."""
+    screen.sort(screen.state.sort, turn=True)
+
+
+async def mark(screen: MainScreen, text: str) -> None:
+    """Mark the row under the cursor."""
+    screen.table.mark()
+
+
+async def mark_range(screen: MainScreen, text: str) -> None:
+    """Mark from the last mark to the cursor."""
+    screen.table.mark_range()
+
+
+async def refresh(screen: MainScreen, text: str) -> None:
+    """Look again."""
+    screen.live.ask()
+
+
+async def command(screen: MainScreen, text: str) -> None:
+    """Open the `:` line."""
+    screen.type(":", text)
+
+
+async def theme(screen: MainScreen, text: str) -> None:
+    """Take a theme."""
+    if text and text not in NAMES:
+        raise UsageError(f"no theme is called {text!r}; choose: {', '.join(NAMES)}")
+    now = NAMES.index(screen.app.theme) if screen.app.theme in NAMES else -1
+    screen.app.theme = text or NAMES[(now + 1) % len(NAMES)]
+
+
+async def help(screen: MainScreen, text: str) -> None:
+    """List everything."""
+    from draftsman_tui.dashboard.commands import helped
+    from draftsman_tui.dashboard.screens.help import Help
+
+    await screen.app.push_screen(Help(helped(screen)))
+
+
+async def leave(screen: MainScreen, text: str) -> None:
+    """Leave."""
+    screen.app.exit()

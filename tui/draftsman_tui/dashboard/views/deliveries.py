@@ -1,0 +1,70 @@
+"""Deliveries: what people were told, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.domain.delivery import Delivery, DeliveryStatus
+from draftsman.errors import UsageError
+from draftsman_tui.cli.deliveries import where
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.resource import MOST, Cell, Column, Query, Resource, Rows
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class Deliveries(Resource[Delivery]):
+    """The outbox."""
+
+    name = "deliveries"
+    help = "What people were told, and what could not be said."
+    empty = "Nobody was told anything; to be told: draftsman submit --notify log …"
+    beat = 2.0
+    columns = (
+        Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),
+        Column[Delivery]("JOB", 9, order=lambda one: one.job),
+        Column[Delivery]("KIND", 9, order=lambda one: one.kind),
+        Column[Delivery]("TO", 20, order=where),
+        Column[Delivery]("STATUS", 10, order=lambda one: one.status),
+        Column[Delivery]("TRIES", 5, right=True, from_width=90, order=lambda one: one.attempts),
+        Column[Delivery]("AGE", 6, right=True, order=lambda one: one.created_at),
+        Column[Delivery]("ERROR", 0),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Delivery]:
+        """Return the newest; those of a status are found by the database."""
+        known = [str(status) for status in DeliveryStatus]
+        if strange := [name for name in query.filter.statuses if name not in known]:
+            raise UsageError(f"no delivery is ever {strange[0]!r}; choose: {', '.join(known)}")
+        wanted = [DeliveryStatus(name) for name in query.filter.statuses] or None
+        return Rows(await rt.outbox.all(None, wanted, MOST if query.filter else query.limit))
+
+    def key(self, row: Delivery) -> str:
+        """Return its number, which `draftsman redeliver` takes."""
+        return str(row.seq)
+
+    def job(self, row: Delivery) -> int:
+        """Return the job that it tells of."""
+        return row.job
+
+    def cells(self, row: Delivery, now: datetime) -> Sequence[Cell]:
+        """Return what was said to whom, and how that went."""
+        return (
+            Cell(self.key(row), "key"),
+            Cell(f"D-{row.job}" + (f"/{row.question}" if row.question else "")),
+            Cell(str(row.kind)),
+            cells.text(where(row)),
+            cells.status(row.status),
+            Cell(str(row.attempts)),
+            cells.age(row.sent_at or row.created_at, now),
+            cells.text(row.last_error, "bad" if row.status is DeliveryStatus.DEAD else "dim"),
+        )
+
+    def facts(self, row: Delivery) -> Facts:
+        """Return what a filter looks at."""
+        said = f"{row.seq} D-{row.job} {row.kind} {where(row)} {row.last_error or ''}"
+        return Facts(said, str(row.status), at=row.created_at)

@@ -1,0 +1,117 @@
+"""Jobs, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.text import first_line
+from draftsman.errors import UsageError
+from draftsman.services.inspect import Line
+from draftsman_tui.cli import times
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Facts, Filter
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class Jobs(Resource[Line]):
+    """Every job."""
+
+    name = "jobs"
+    help = "Every job, newest first."
+    empty = "No jobs yet; make one: draftsman demo, or draftsman submit --help"
+    columns = (
+        Column[Line]("JOB", 9, order=lambda job: job.number),
+        Column[Line]("STATUS", 10, order=lambda job: job.status),
+        Column[Line]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
+        Column[Line]("REPO", 14, from_width=90, order=lambda job: job.repo_name or ""),
+        Column[Line]("AGENT", 12, from_width=110, order=lambda job: job.agent or ""),
+        Column[Line]("BY", 12, from_width=120, order=lambda job: job.invoker_id),
+        Column[Line]("TRIES", 5, right=True, from_width=100, order=lambda job: job.run_count),
+        Column[Line]("AGE", 6, right=True, order=lambda job: job.created_at),
+        Column[Line]("NEXT", 24),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Line]:
+        """Return a page; status, agent, tag and youth are looked for by the database."""
+        wanted = query.filter
+        found = await rt.inspect.page(
+            statuses=statuses(wanted),
+            agent=wanted.agent,
+            repo=wanted.repo,
+            tag=wanted.tag,
+            since=query.now - timedelta(seconds=wanted.newer) if wanted.newer else None,
+            before=query.before,
+            limit=query.limit,
+        )
+        if found.looked_to is not None:
+            return Rows(found.jobs, found.looked_to, f"looked back to D-{found.looked_to}")
+        full = len(found.jobs) >= query.limit
+        return Rows(found.jobs, found.jobs[-1].number if full else None)
+
+    def key(self, row: Line) -> str:
+        """Return `D-142`."""
+        return f"D-{row.number}"
+
+    def job(self, row: Line) -> int:
+        """Return its number."""
+        return row.number
+
+    def invoker(self, row: Line) -> str:
+        """Return who asked for it."""
+        return row.invoker_id
+
+    def cells(self, row: Line, now: datetime) -> Sequence[Cell]:
+        """Return what it is, and what comes next."""
+        return (
+            Cell(self.key(row), "key"),
+            cells.status(row.status),
+            cells.text(row.ticket_title or row.type),
+            cells.text(row.repo_name),
+            cells.text(row.agent),
+            cells.text(row.invoker_id),
+            Cell(str(row.run_count)),
+            cells.age(row.created_at, now),
+            _next(row),
+        )
+
+    def facts(self, row: Line) -> Facts:
+        """Return what a filter looks at."""
+        said = (self.key(row), row.ticket_title, row.type, row.agent, row.repo_name, row.last_error)
+        repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
+        return Facts(
+            " ".join(filter(None, said)),
+            row.status,
+            repo,
+            row.invoker_id,
+            row.agent or "",
+            tuple(row.tags),
+            row.created_at,
+        )
+
+
+def statuses(wanted: Filter) -> list[Status] | None:
+    """Return the statuses that a filter names, None for all; raises UsageError."""
+    known = [str(status) for status in Status]
+    if strange := [name for name in wanted.statuses if name not in known]:
+        raise UsageError(f"no job is ever {strange[0]!r}; choose: waiting, {', '.join(known)}")
+    return [Status(name) for name in wanted.statuses] or None
+
+
+def _next(row: Line) -> Cell:
+    match row.status:
+        case Status.WAITING_FOR_INPUT:
+            return Cell("a: answer", "asks")
+        case Status.WAITING_FOR_APPROVAL:
+            return Cell("a: approve or deny", "asks")
+        case Status.RETRYING | Status.SCHEDULED:
+            return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
+        case Status.FAILED | Status.DEAD_LETTER:
+            return cells.text(first_line(row.last_error or "", 80), "bad")
+        case _:
+            return Cell("") if row.status in TERMINAL else Cell("w: why", "dim")
