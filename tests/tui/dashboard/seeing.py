@@ -53,8 +53,7 @@ class Seen:
     async def type(self, text: str) -> None:
         """Type into the line or dialog that is open."""
         names = {" ": "space", ":": "colon", "/": "slash", ",": "comma", "-": "minus"}
-        for one in text:
-            await self.pilot.press(names.get(one, one))
+        await self.press(*(names.get(one, one) for one in text))
 
     async def command(self, line: str) -> None:
         """Type a command and hand it in."""

@@ -29,6 +29,7 @@ INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
+        "dashboard": ("dashboard", "Look at everything live, and do it from there."),
         "submit": ("submit", "Make a job of a request."),
         "jobs": ("jobs", "List jobs, newest first."),
         "show": ("show", "Show everything about a job."),
@@ -54,7 +55,6 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "demo": ("demo", "Run one real job on a real repository, with no credentials."),
         "up": ("serve", "Start all that is needed, and keep it running."),
         "worker": ("serve", "Run jobs, and lead where nobody does."),
-        "dashboard": ("dashboard", "Look at everything live, and do it from there."),
         "bots": ("serve", "Listen and speak in chat: Slack and Trello."),
         "workers": ("operators", "List the workers and how they are."),
         "sweep": ("operators", "Run one sweep of the leader now."),

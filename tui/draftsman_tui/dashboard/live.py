@@ -101,7 +101,7 @@ class Live:
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""
-        asked = self._asked.is_set()
+        asked = self._woken.is_set()
         self._asked.clear()
         self._woken.clear()
         events = await self._happened()

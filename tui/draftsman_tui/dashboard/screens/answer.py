@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
@@ -39,7 +40,11 @@ class Answer(Dialog[str]):
             number = "1-9 or enter: choose   " if asked.choices else ""
             yield Static(f"{number}esc: back, nothing is said", classes="hint")
 
-    def _choice(self, place: int):  # type: ignore[no-untyped-def]
+    def on_mount(self) -> None:
+        """Begin with the choices, or with the line where there are none."""
+        self.query_one(OptionList if self._question.choices else Input).focus()
+
+    def _choice(self, place: int) -> Text:
         choice = self._question.choices[place]
         note = f"  {choice['description']}" if choice.get("description") else ""
         return safe(f"{place + 1}  {choice['label']}{note}")

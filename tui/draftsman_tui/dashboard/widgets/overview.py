@@ -24,6 +24,7 @@ _SHOWN: Final = (
     ("dead", ("dead_letter",)),
     ("completed", ("completed",)),
 )
+_ALWAYS: Final = ("queued", "running", "asking")
 
 
 class Overview(Static):
@@ -31,7 +32,15 @@ class Overview(Static):
 
     def show(self, counted: Counted, *, stale: float = 0) -> None:
         """Show what was counted; `stale` is how many seconds ago, where that is long."""
-        self.update(Text("\n").join((_counts(counted), _health(counted, stale))))
+        self.update(
+            Text.assemble(
+                _counts(counted),
+                "\n",
+                _health(counted, stale),
+                no_wrap=True,
+                overflow="ellipsis",
+            )
+        )
 
 
 def sparkline(values: Sequence[int | float]) -> str:
@@ -44,9 +53,11 @@ def sparkline(values: Sequence[int | float]) -> str:
 
 def _counts(counted: Counted) -> Text:
     stats = counted.stats
-    line = Text(no_wrap=True, overflow="ellipsis")
+    line = Text()
     for word, statuses in _SHOWN:
         count = sum(stats.jobs[status] for status in statuses)
+        if not count and word not in _ALWAYS:
+            continue
         more = "+" if any(status in stats.at_least for status in statuses) else ""
         line.append(f"{word} ").append(f"{count:,}{more}  ", "bold" if count else "dim")
     return line
@@ -69,4 +80,4 @@ def _health(counted: Counted, stale: float) -> Text:
         parts.append(f"this clock is {counted.skew:+.0f} s off")
     if stale:
         parts.append(f"as of {times.span(stale)} ago")
-    return Text(" · ".join(parts), no_wrap=True, overflow="ellipsis")
+    return Text(" · ".join(parts))
