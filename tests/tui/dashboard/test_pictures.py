@@ -113,7 +113,7 @@ async def _show(seen: Seen, view: str) -> None:
     found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
     seen.app.main.post_message(found)
     seen.app.main.post_message(Counted(stats, "build-1", 4.0, [0, 1, 3, 8, 2]))
-    await seen.see("build-1", VIEWS[view].key(ROWS[view][0]))
+    await seen.see("this clock is +4 s off", VIEWS[view].key(ROWS[view][0]))
     await seen.pilot.pause()
 
 

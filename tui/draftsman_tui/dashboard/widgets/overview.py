@@ -65,6 +65,10 @@ def _counts(counted: Counted) -> Text:
 
 def _health(counted: Counted, stale: float) -> Text:
     stats, parts = counted.stats, []
+    if abs(counted.skew) >= SKEW:
+        parts.append(f"this clock is {counted.skew:+.0f} s off")
+    if stale:
+        parts.append(f"as of {times.span(stale)} ago")
     parts.append(f"{sparkline(counted.ended)} {sum(counted.ended)}/min")
     if stats.answer_seconds is not None:
         parts.append(
@@ -76,8 +80,4 @@ def _health(counted: Counted, stale: float) -> Text:
         parts.append(f"{stats.workers} {many}, {stats.busy} of {stats.slots} busy, {leader}")
     else:
         parts.append("no worker: draftsman up")
-    if abs(counted.skew) >= SKEW:
-        parts.append(f"this clock is {counted.skew:+.0f} s off")
-    if stale:
-        parts.append(f"as of {times.span(stale)} ago")
     return Text(" · ".join(parts))
