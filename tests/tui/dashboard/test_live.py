@@ -43,6 +43,7 @@ async def test_a_page_is_read_when_somebody_asks_or_something_happened(
     await make.queued()
     await until(live.look, "the event")
     assert [type(one) for one in posted[3:]] == [Found]
+    assert not await live.look()
 
 
 async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Runtime) -> None:

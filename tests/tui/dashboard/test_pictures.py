@@ -61,7 +61,7 @@ def _job(number: int, status: Status) -> Line:
 
 
 def _question() -> Question:
-    choices = [
+    choices: list[dict[str, Any]] = [
         {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
         {"value": "safe", "label": "safe fixes", "description": None},
     ]
