@@ -163,12 +163,15 @@ def command(body: object) -> Command | None:
 
 
 def message(body: object, bot: str) -> Message | None:
-    """Read a message or a mention; None for what is not a person's. `bot` is our own user id.
+    """Read a message or a mention; None for what is not a person's.
 
-    Of a change only an edit of the text counts: links that unfold, and our own updates, do not.
+    `bot` is our own user id, "" while the event alone says it. Of a change only an edit of the
+    text counts: links that unfold, and our own updates, do not.
     """
     data = mapping(body)
     event = mapping(data.get("event"))
+    told = _authorized(data)
+    bot = bot or (text(told, "user_id") if told.get("is_bot") is True else "")
     kind = text(event, "subtype")
     if kind == "message_changed":
         new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
@@ -312,10 +315,15 @@ def _home(data: dict[str, Any]) -> str:
 
 def _own(data: dict[str, Any]) -> str:
     """Return whose installation of the app this was sent to."""
-    found = data.get("authorizations")
-    first = mapping(found[0]) if isinstance(found, list) and found else {}
+    first = _authorized(data)
     view = text(mapping(data.get("view")), "app_installed_team_id")
     return view or text(first, "team_id") or text(first, "enterprise_id") or _home(data)
+
+
+def _authorized(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event says of the installation that it was sent to."""
+    found = data.get("authorizations")
+    return mapping(found[0]) if isinstance(found, list) and found else {}
 
 
 def _person(data: dict[str, Any]) -> Who:

@@ -108,7 +108,7 @@ def _facts(subject: Subject) -> Iterator[str]:
         state = f"{state} {moment(subject.next_retry_at)}"
     yield state
     if subject.status is Status.CANCELED:
-        yield escaped(ending(subject), 300)
+        yield _of_people(escaped(ending(subject), 300))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
             yield name + person(value)
@@ -143,7 +143,7 @@ def _closed(message: Message) -> Iterator[Block]:
     """Yield what became of a question: nothing is left to press."""
     question = message.question
     assert question is not None  # noqa: S101
-    yield from paragraphs_of_people(f"{question.name} {settled(question)}")
+    yield from _paragraphs_of_people(f"{question.name} {settled(question)}")
     yield context(f"{bold(message.subject.title, 200)} asked:")
     yield from paragraphs(question.text)
 
@@ -151,7 +151,9 @@ def _closed(message: Message) -> Iterator[Block]:
 def _result(message: Message) -> Iterator[Block]:
     subject, result = message.subject, message.subject.result or {}
     yield section(_headline(subject))
-    yield from paragraphs(clamped(ending(subject), LENGTH // 2), 3)
+    words = clamped(ending(subject), LENGTH // 2)
+    canceled = subject.status is Status.CANCELED
+    yield from _paragraphs_of_people(words, 3) if canceled else paragraphs(words, 3)
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield from paragraphs(clamped(summary, LENGTH // 2), 3)
@@ -169,16 +171,26 @@ def _result(message: Message) -> Iterator[Block]:
 
 def _notice(message: Message) -> Iterator[Block]:
     text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs_of_people(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
+    yield from paragraphs(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
     if is_long(text) and "to" not in (message.payload or {}):
         yield context(WHOLE)
 
 
-def paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
-    """Yield text in sections, its Slack voters by their names here."""
-    for block in paragraphs(text, most):
-        block["text"]["text"] = _VOTER.sub(_named, block["text"]["text"])
+def _paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
+    """Yield text in sections that begins with how something ended, and by whom."""
+    for place, block in enumerate(paragraphs(text, most)):
+        if place == 0:
+            block["text"]["text"] = _of_people(block["text"]["text"])
         yield block
+
+
+def _of_people(text: str) -> str:
+    """Return how something ended with Slack's voters by their names here.
+
+    What somebody wrote comes after a colon, and mentions nobody.
+    """
+    head, colon, words = text.partition(": ")
+    return _VOTER.sub(_named, head) + colon + words
 
 
 def person(name: str) -> str:

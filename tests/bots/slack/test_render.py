@@ -282,3 +282,23 @@ def test_times_are_in_the_zone_of_the_reader() -> None:
 def test_the_same_message_is_the_same_blocks() -> None:
     said = message(DeliveryKind.QUESTION, "C1")
     assert render(said) == render(replace(said))
+
+
+def test_who_canceled_is_named_as_slack_names_them() -> None:
+    ended = {
+        "subject_status": Status.CANCELED,
+        "subject_canceled_by": "slack:U0ANNA@T9",
+        "subject_cancel_reason": "ask slack:U0BEN: he knows",
+    }
+    for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
+        said = shown(rendered(kind, **ended))
+        assert "was canceled by <@U0ANNA>: ask slack:U0BEN: he knows" in said
+        assert "U0ANNA@T9" not in said
+
+
+def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them() -> None:
+    how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
+    closed = question(status=QuestionStatus.ANSWERED, resolution=how)
+    said = shown(rendered(DeliveryKind.SETTLE, question=closed))
+    assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
+    assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))

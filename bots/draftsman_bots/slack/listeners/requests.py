@@ -24,6 +24,10 @@ REPEATED: Final = 60.0
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
+class WrongRepo(UsageError):
+    """What was named is no repository that people elsewhere may name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """Where something was asked; `target` is what is told of it, `key` what makes it one job."""
@@ -102,7 +106,7 @@ def _check_repo(desk: Desk, repo: str) -> None:
     """Refuse what is no repository that people elsewhere may name: a folder of ours is not."""
     local = desk.rt.embedded and repo.startswith("/") and Path(repo).is_dir()
     if not local and not repo.startswith(_REMOTE):
-        raise UsageError(f"--repo={repo[:60]}: give a URL: https://…, ssh://… or git@…")
+        raise WrongRepo(f"--repo={repo[:60]}: give a URL: https://…, ssh://… or git@…")
 
 
 def _targets(desk: Desk, target: str) -> tuple[str, ...]:

@@ -54,7 +54,8 @@ async def submit(desk: Desk, body: dict[str, Any]) -> dict[str, str]:
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        return {_shown_at(found): str(error)}
+        at = forms.REPO if isinstance(error, requests.WrongRepo) else _shown_at(found)
+        return {at: str(error)}
     return {}
 
 

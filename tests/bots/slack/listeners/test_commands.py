@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
@@ -113,6 +114,22 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: Bench) -> N
     assert "canceled already" in said[4]
     assert said[5] == "D-2 tries D-1 again."
     assert (await bench.rt.inspect.job(1)).cancel_reason == "no time"
+
+
+@pytest.mark.parametrize("option", ["--again", "\u2014again"])
+async def test_what_completed_is_run_once_more_as_the_refusal_says(
+    bench: Bench, option: str
+) -> None:
+    mine = Actor(Source.SLACK, ANNA, "anna")
+    work = await bench.make.running(await bench.make.queued(actor=mine))
+    await bench.rt.settle.outcome(work, Done({}))
+    said = []
+    for text in ("retry D-1", f"retry D-1 {option}", "help"):
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        said.append(ack.body["text"])
+    assert said[0] == "D-1 completed; to run it once more give --again"
+    assert said[1] == "D-2 tries D-1 again."
+    assert "retry D-142 [--again]" in said[2]
 
 
 async def test_a_question_is_answered_by_command_only_when_it_is_named(bench: Bench) -> None:

@@ -32,6 +32,15 @@ async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: Bench) -
     assert await bench.whispered(ANNA) == []
 
 
+async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(bench: Bench) -> None:
+    bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
+    question, root = await bench.asked(OWN_WORDS)
+    await bench.slack.mention(ANNA, bench.general, "fix it")
+    await bench.slack.mention(BEN, bench.general, "because", root)
+    assert (await bench.jobs())[1:] == ["it"]
+    assert await bench.answer(question) == ("because", ("ben",))
+
+
 async def test_a_refusal_of_both_copies_is_said_once(bench: Bench) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
     (said,) = await bench.whispered(MALLORY)

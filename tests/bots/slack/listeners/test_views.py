@@ -104,6 +104,15 @@ async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: Bench) 
     assert (target.target, target.thread) == (bench.general, said.ts)
 
 
+async def test_case_44_a_repository_that_is_none_is_an_error_of_its_field(bench: Bench) -> None:
+    await bench.slack.shortcut(ANNA, ids.NEW_JOB)
+    view = await _opened(bench, ANNA)
+    await bench.slack.submit(ANNA, view["id"], {forms.TEXT: "it", forms.REPO: "ours"})
+    ((field, said),) = (await _opened(bench, ANNA))["errors"].items()
+    assert (field, "give a URL" in said) == (forms.REPO, True)
+    assert await bench.jobs() == []
+
+
 async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) -> None:
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)
