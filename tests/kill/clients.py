@@ -17,6 +17,7 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.ids import parse_job
 from draftsman.domain.job import Source
+from draftsman.domain.target import parse as parse_target
 from draftsman.errors import LostRace, NotPermitted, QuestionClosed, Refused
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.intake import invocation
@@ -71,6 +72,11 @@ async def _converse(rt: Runtime, job: int) -> None:
     await rt.threads.slack("C1", "1.0")
     await rt.threads.asked_in("C1", 60)
     await rt.threads.waiting()
+    await rt.threads.on_its_way(["C1"], "1.0")
+    await rt.intake.alike(job, parse_target("slack:C1"), 60)
+    vote = Response(source_event_id="a press", text="red")
+    await rt.questions.refuse(job, 1, vote, STRANGER, "not from here")
+    await rt.operate.refuse(job, "cancel", "another press", STRANGER, "not from here")
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
 
