@@ -162,6 +162,7 @@ async def _submit(
         title=first_line(ticket["title"], 500) or episode.card,
         text=snapshot.words(ticket) or episode.card,
         url=ticket["url"] or None,
+        labels=tuple((one["id"], one["name"]) for one in ticket["labels"]),
         payload={"ticket": ticket | {"label": episode.label}},
         notify=(target(episode.card),),
     )
