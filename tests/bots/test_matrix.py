@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.job import Source, Status
+from draftsman.domain.job import Status
 from draftsman.domain.question import Ask, OnDeny, QuestionKind
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings
