@@ -11,6 +11,7 @@ import logging
 import mimetypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPMethod
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -59,7 +60,7 @@ class Trello:
 
     async def delete(self, path: str, **fields: Any) -> Json:
         """Remove something."""
-        return await self._write("DELETE", path, fields)
+        return await self._write(HTTPMethod.DELETE, path, fields)
 
     async def attach(
         self, card: str, name: str, data: bytes | Path, title: str | None = None
