@@ -113,7 +113,7 @@ async def configure(rt: Runtime, day: Day, owner: Actor) -> None:
 async def test_the_day_makes_the_same_jobs_in_every_way(
     way: Way, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:
-    """Both ways at once, in order and once each, are in the soak: with other orders of the storm."""
+    """Both ways at once, undisturbed, are in the soak, and the storm in other orders."""
     await live(way, rt, conn, owner, seed=11)
 
 
