@@ -54,7 +54,7 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
     blocks.append(_select(MODE, "How", MODES))
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:AGENTS_MOST]))
-    blocks.append(_input(REPO, "Repository (URL)", optional=True))
+    blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
     return _modal(ids.NEW_JOB, "New job", "Start", place, blocks)
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.actor import Actor
+from draftsman.domain.address import parse
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
+from draftsman.domain.profile import profile
+from draftsman.domain.repo import Repo
 from draftsman.errors import NotFound
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
@@ -167,3 +170,30 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) 
 async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
     assert ack.body["text"] == "the configuration says who you are already: anna"
+
+
+async def test_a_repository_that_is_known_is_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name or address, with its own agent; a folder of ours and other names are refused."""
+    agents = bench.rt.settings.agents
+    monkeypatch.setitem(agents, "careful", agents["tidy"])
+    owner, pay = bench.make.owner, Repo.at(parse("https://git.example.org/acme/pay"))
+    pay = await bench.rt.repos.add(pay, profile({"agent": "careful"}), owner)
+    await bench.rt.repos.save_profile(pay, profile({"path": "api", "agent": "tidy"}), owner)
+    for repo in ("pay", "acme/pay", pay.remote_url, "acme/pay//api"):
+        ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it with {repo}")
+        assert "is queued" in ack.body["text"], ack.body
+    jobs = [await bench.rt.inspect.job(number) for number in range(1, 5)]
+    asked = [job.payload["repo"] for job in jobs]
+    assert [one["source"] for one in asked] == [pay.remote_url] * 4
+    assert [one.get("path", "") for one in asked] == ["", "", "", "api"]
+    assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
+    for repo, why in (
+        ("sale", "known are: acme/pay"),
+        ("/tmp", "a name or a URL"),
+        ("https://x.org/other", "which agent?"),
+    ):
+        ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it")
+        assert why in ack.body["text"]
+    assert len(await bench.jobs()) == 4
