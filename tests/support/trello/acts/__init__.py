@@ -1,0 +1,1 @@
+"""What people do on Trello, one module for each thing that they do it with."""
