@@ -41,6 +41,7 @@ class Trello:
         self.trouble: str | None = None
         """Why Trello takes nothing from the bot at all; None while it does."""
         self.timeout = timeout
+        self._tokens = tokens
         self._service = HttpService(tokens, api_url, timeout, pace)
         self._client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
         self._threads = ThreadPoolExecutor(THREADS, "trello")
@@ -49,6 +50,13 @@ class Trello:
         """Read what is at `/cards/ID`; raises Failure, as the others do."""
         wanted = _listed(params)
         return await self._call(f"GET {path}", lambda: self._fetch(path, HTTPMethod.GET, wanted))
+
+    async def token(self, path: str = "", **params: Any) -> Json:
+        """Read what Trello knows of the bot's token, or what is below it: `/webhooks`."""
+        wanted, where = _listed(params), f"/tokens/{self._tokens.token}{path}"
+        return await self._call(
+            f"GET /tokens/…{path}", lambda: self._fetch(where, HTTPMethod.GET, wanted)
+        )
 
     async def post(self, path: str, **fields: Any) -> Json:
         """Make something."""
