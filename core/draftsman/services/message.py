@@ -67,11 +67,14 @@ async def linked(conn: Connection, policy: Policy, channel: ChannelName) -> Poli
 
 
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
-    """Return who asked for a job, by the channel's own id; None where the channel has none."""
+    """Return who asked for a job, by the channel's own id; None where the channel has none.
+
+    A board that asked, `trello:board:ID`, is nobody who could be told anything.
+    """
     if (person := policy.people.get(invoker)) is not None:
         return person.ids.get(WHERE[channel]) if channel in WHERE else None
     place, _, own = invoker.partition(":")
-    return own if channel in WHERE and place == channel and own else None
+    return own if channel in WHERE and place == channel and own and ":" not in own else None
 
 
 def _subject(facts: store.Facts | Job, id: UUID) -> Subject:

@@ -97,29 +97,29 @@ async def add(app: App, url: str, **given: Any) -> None:
         async with trello(rt) as desk:
             from draftsman_bots.trello import setup
 
-            board = await setup.layout(desk.trello, setup.reference(url))
-            if await rt.boards.of(board.id) is not None:
+            there = await setup.layout(desk.trello, setup.reference(url))
+            if await rt.boards.of(there.id) is not None:
                 text = (
-                    f"{board.name} is watched already; change it: draftsman boards set {board.id}"
+                    f"{there.name} is watched already; change it: draftsman boards set {there.id}"
                 )
                 raise Conflict(text)
             remarks = []
             given["labels"] = given["labels"] or (settings.label,)
-            if given["queued"] is None and setup.has(board, settings.queued):
+            if given["queued"] is None and setup.has(there, settings.queued):
                 given["queued"] = settings.queued
             elif given["queued"] is None:
                 remarks.append(
                     f"the board has no label {settings.queued!r}: labels are only taken off"
                 )
             wanted = setup.Wishes(template=template, **_said(given))
-            config, said = setup.configured(board, wanted)
+            config, said = setup.configured(there, wanted)
         _known_agents(rt, config)
         await rt.boards.save(config, await rt.actor())
         repos = await rt.repos.catalog()
     if app.json:
         app.out.document(document(config))
         return
-    tell(app, config)
+    tell(app, config, {**there.labels, **there.lists})
     for text in (*said, *remarks):
         app.out.say(text)
     if not repos.repos:
@@ -163,7 +163,7 @@ async def change(app: App, board: str, **given: Any) -> None:
     if app.json:
         app.out.document(document(config))
         return
-    tell(app, config)
+    tell(app, config, {**there.labels, **there.lists})
     for text in said:
         app.out.say(text)
 

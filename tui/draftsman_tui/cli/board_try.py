@@ -53,7 +53,8 @@ async def test(app: App, board: str) -> None:
             app.out.print("ok    the bot may comment, move cards and swap labels there")
         _print(app, config, {**there.labels, **there.lists}, ahead)
     if failed:
-        raise Refused(f"{config.name}: {len(failed)} of {len(checks)} checks failed")
+        count = f"{len(failed)} check{'s' if len(failed) > 1 else ''}"
+        raise Refused(f"{config.name}: {count} failed")
 
 
 @command(

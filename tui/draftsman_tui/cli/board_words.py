@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from draftsman_tui.cli.output import line, words
@@ -23,21 +24,25 @@ def does(rule: LabelRule) -> str:
     return str(rule.mode) + (f" by {rule.agent}" if rule.agent else "")
 
 
-def tell(app: App, config: BoardConfig) -> None:
-    """Print how a board is watched."""
+def tell(app: App, config: BoardConfig, names: Mapping[str, str] | None = None) -> None:
+    """Print how a board is watched; `names` are those of labels and lists, by id."""
     out = app.out
+
+    def called(id: str) -> str:
+        return repr(names[id]) if names and id in names else id
+
     out.print(line(words(config.name, "bold"), f"  {config.board_id}  {config.url}"))
     for id, rule in config.labels.items():
         out.print(f"label {rule.name or '(no name)'} makes a job, {does(rule)}  {id}")
     if config.queued_label_id:
-        out.print(f"then it is swapped for the label {config.queued_label_id}")
+        out.print(f"then it is swapped for the label {called(config.queued_label_id)}")
     else:
         out.print("then it is taken off")
     for id in config.ignored_list_ids:
-        out.print(f"cards of the list {id} make none")
+        out.print(f"cards of the list {called(id)} make none")
     for status, move in config.moves.items():
-        source = f" out of {', '.join(move.out_of)}" if move.out_of else ""
-        out.print(f"{status}: the card moves to the list {move.to}{source}")
+        source = f" out of {', '.join(map(called, move.out_of))}" if move.out_of else ""
+        out.print(f"{status}: the card moves to the list {called(move.to)}{source}")
     if config.comment_template is not None:
         out.print("results are said in the board's own words:")
         for text in config.comment_template.splitlines():

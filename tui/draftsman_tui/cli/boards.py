@@ -17,6 +17,8 @@ from draftsman_tui.cli.board_words import document, tell
 from draftsman_tui.cli.output import words
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from draftsman.domain.board import BoardConfig
     from draftsman.runtime import Runtime
     from draftsman_bots.checks import Check
@@ -63,11 +65,9 @@ async def list_them(app: App) -> None:
         labels = ", ".join(rule.name or id for id, rule in one.labels.items())
         polled = cursors[one.board_id]
         seen = "never" if polled is None else times.ago(polled.polled_at)
-        wrong = [check for check in health.get(one.board_id, []) if check.status != "ok"]
-        state = "?" if why else words("well", "green")
-        if wrong:
-            state = words(f"{len(wrong)} wrong", "bold red")
-        rows.append((words(one.name, "bold"), labels, seen, state, one.url))
+        rows.append(
+            (words(one.name, "bold"), labels, seen, _state(health.get(one.board_id)), one.url)
+        )
     app.out.table(("NAME", "LABELS", "LOOKED AT", "HEALTH", "WHERE"), rows, flexible=4)
     if why:
         app.out.say(why)
@@ -112,6 +112,17 @@ async def remove(app: App, board: str, yes: bool) -> None:
     app.out.print(f"{config.name} is not watched any more")
     if left is not None:
         app.out.say(left)
+
+
+def _state(checks: list[Check] | None) -> Text:
+    """Return how a board is, in a word."""
+    if checks is None:
+        return words("?")
+    if failed := sum(check.status == "fail" for check in checks):
+        return words(f"{failed} wrong", "bold red")
+    if warned := sum(check.status == "warn" for check in checks):
+        return words(f"{warned} to see", "yellow")
+    return words("well", "green")
 
 
 async def _unhook(rt: Runtime, config: BoardConfig) -> str | None:
