@@ -252,10 +252,13 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     assert r"takes \*empty\* lines" in sample
     await wall.added("--template", "{job} is done: {summary}\n{error}")
     assert (await wall("preview", "--sample")).out.startswith("D-142 is done: The parser takes")
-    number = await make.completed(result={"summary": "All @well"})
+    number = await make.completed(result={"summary": "All @well, postgresql://u:hushhush@h/x"})
     said = (await wall("preview", f"D-{number}", "--json")).json
     assert said["board"] == "Work"
-    assert said["text"].splitlines()[0] == f"D-{number} is done: All @\u200bwell"
+    assert said["text"].splitlines()[0] == (
+        f"D-{number} is done: All @\u200bwell, postgresql://u:\\*\\*\\*@\u200bh/x"
+    )
+    assert "hushhush" not in said["text"]
     shown = await wall("preview", f"D-{number}", "--template", "none")
     assert "completed" in shown.out
     shown = await wall("preview", "--sample", "--template", "{{{status}}}")
