@@ -35,7 +35,7 @@ def application() -> Starlette:
 
 
 if __name__ == "__main__":
-    listening = bind(("127.0.0.1", 0))
+    listening = bind(("127.0.0.1", 0), "slack")
     print(f"serving HTTP on 127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)
     config = uvicorn.Config(application(), log_config=None, access_log=False, lifespan="off")
     uvicorn.Server(config).run([listening])

@@ -1,3 +1,3 @@
-"""What happens on boards: one module a kind of thing."""
+"""What people do on Trello, one module for each thing that they do it with."""
 
 from __future__ import annotations
