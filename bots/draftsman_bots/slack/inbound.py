@@ -138,6 +138,7 @@ class Shortcut:
     ts: str = ""
     thread: str = ""
     text: str = ""
+    respond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,6 +240,7 @@ def shortcut(body: object) -> Shortcut | None:
         text(shown, "ts"),
         text(shown, "thread_ts"),
         readable(text(shown, "text")),
+        text(data, "response_url"),
     )
 
 

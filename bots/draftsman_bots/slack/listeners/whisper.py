@@ -11,6 +11,7 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman_bots.slack import inbound
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.listeners.people import NotHere
 from draftsman_bots.slack.text import escaped
@@ -58,6 +59,17 @@ def refusal(error: DraftsmanError) -> Said:
 def whisper(desk: Desk, place: Place, said: Said) -> None:
     """Say it to one person: in the channel, else by the payload's address, else directly."""
     desk.aside.begin(_whisper(desk, place, said))
+
+
+def tell(desk: Desk, body: dict[str, Any], text: str) -> None:
+    """Say to whoever pressed or used a shortcut what its answer cannot show, once for each try."""
+    found = inbound.press(body) or inbound.shortcut(body)
+    if found is None:
+        return
+    place = Place(found.who.id, found.channel, found.thread, found.respond)
+    key = found.key if isinstance(found, inbound.Press) else found.trigger
+    if desk.aside.first((key, text)):
+        whisper(desk, place, Said(escaped(text)))
 
 
 async def _whisper(desk: Desk, place: Place, said: Said) -> None:
