@@ -8,6 +8,7 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound
+from draftsman_bots.slack.grammar import OPTIONS
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
 
@@ -36,6 +37,8 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) 
 async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
+    assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
+    assert "What is in quotes is text: `/draftsman fix \"--repo" in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
 
