@@ -259,7 +259,7 @@ def opener(body: object) -> Who | None:
     event = mapping(data.get("event"))
     if text(event, "tab") not in ("", "home") or not text(event, "user"):
         return None
-    return _who(data, text(event, "user"))
+    return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
 def readable(said: str) -> str:
