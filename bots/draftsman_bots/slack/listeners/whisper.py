@@ -14,7 +14,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman_bots.slack import inbound
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.listeners.people import NotHere
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.text import escaped, in_chat
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.blocks import Block
@@ -53,7 +53,14 @@ def refusal(error: DraftsmanError) -> Said:
     if isinstance(error, NotHere):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Said(f"Requests do not count in this channel; where they do: {where}")
-    return Said(escaped(str(error)))
+    return Said(escaped(in_chat(str(error))))
+
+
+def refusal_in_a_window(error: DraftsmanError) -> str:
+    """Return the same for a window, which shows no mentions: and so no channel."""
+    if isinstance(error, NotHere):
+        return "Requests do not count in the channel where this was begun; write in another."
+    return in_chat(str(error))
 
 
 def whisper(desk: Desk, place: Place, said: Said) -> None:
