@@ -62,6 +62,7 @@ class Command:
     text: str
     key: str
     trigger: str
+    respond: str = ""
 
 
 class Change(StrEnum):
@@ -160,7 +161,8 @@ def command(body: object) -> Command | None:
     key = ids.trigger_key(text(data, "trigger_id"), told)
     said = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
-    return Command(who, _home(data), channel, said, key, trigger)
+    respond = text(data, "response_url")
+    return Command(who, _home(data), channel, said, key, trigger, respond)
 
 
 def message(body: object, bot: str) -> Message | None:

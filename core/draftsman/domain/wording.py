@@ -16,7 +16,6 @@ _WRITTEN: Final = ("summary", "pr_url")
 _CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
 """What of a result says what was changed: `change` puts it in words."""
 _ENDED: Final = {
-    Status.COMPLETED: "completed",
     Status.FAILED: "failed",
     Status.DEAD_LETTER: "failed for the last time",
     Status.CANCELED: "was canceled",
@@ -88,6 +87,8 @@ def _asked(question: Question) -> Iterator[str]:
         yield f"and {more} more"
     if question.expires_at is not None:
         yield f"expires at {moment(question.expires_at)}"
+    how = "approve, or deny and why" if gate else "your answer"
+    yield f"reply in this thread: {how}"
 
 
 def moment(when: datetime) -> str:

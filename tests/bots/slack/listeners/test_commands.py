@@ -180,6 +180,17 @@ async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: Bench) -> N
     assert "draftsman answer" not in ack.body["text"]
 
 
+@pytest.mark.parametrize("private", [False, True])
+async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
+    bench: Bench, private: bool
+) -> None:
+    room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
+    await bench.slack.command(ANNA, room, "fix it")
+    assert "type: `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    await bench.slack.command(ANNA, bench.general, "fix that")
+    assert "/invite" not in "".join(await bench.whispered(ANNA))
+
+
 async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
     assert ack.body["text"] == "the configuration says who you are already: anna"
