@@ -168,7 +168,7 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
   LEFT JOIN LATERAL (
        SELECT i.target, i.thread_key FROM draftsman.deliveries g
          JOIN draftsman.deliveries i
-           ON i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
+           ON i.job = g.job AND i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
         WHERE g.job = d.job AND g.thread_key = d.thread_key AND g.status = 'dead'
           AND i.channel = d.channel AND i.status = 'sent'
         ORDER BY g.seq DESC
@@ -392,6 +392,6 @@ SELECT count(*) FROM (
     SELECT FROM draftsman.deliveries g
      WHERE g.status = 'dead' AND NOT EXISTS (
            SELECT FROM draftsman.deliveries i
-            WHERE i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
+            WHERE i.job = g.job AND i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
               AND i.status = 'sent')
      LIMIT %(most)s) d
