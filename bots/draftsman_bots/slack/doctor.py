@@ -23,6 +23,11 @@ TIMEOUT: Final = 10.0
 """Seconds of one call."""
 MINIMAL: Final = "config/slack_manifest.minimal.yaml"
 AGAIN: Final = "paste the manifest into the app's settings, install the app again"
+UNSEEN: Final = (
+    "not visible to a bot token: the app's events, its command {0}, shortcuts and interactivity;"
+    " compare its page App Manifest at https://api.slack.com/apps with config/slack_manifest.*.yaml"
+)
+"""Slack shows a manifest to configuration tokens alone; scopes and Socket Mode are seen here."""
 
 
 async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
@@ -46,6 +51,7 @@ async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
     yield _team(slack, said.data)
     for check in (*_scopes(said.headers), *clock(said.headers, time.time())):
         yield check
+    yield Check("ok", UNSEEN.format(slack.command))
     if known.app:
         yield await _socket(web, known.app)
     for channel in slack.channels:

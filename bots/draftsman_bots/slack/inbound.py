@@ -62,6 +62,7 @@ class Command:
     text: str
     key: str
     trigger: str
+    respond: str = ""
 
 
 class Change(StrEnum):
@@ -138,6 +139,7 @@ class Shortcut:
     ts: str = ""
     thread: str = ""
     text: str = ""
+    respond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +161,8 @@ def command(body: object) -> Command | None:
     key = ids.trigger_key(text(data, "trigger_id"), told)
     said = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
-    return Command(who, _home(data), channel, said, key, trigger)
+    respond = text(data, "response_url")
+    return Command(who, _home(data), channel, said, key, trigger, respond)
 
 
 def message(body: object, bot: str) -> Message | None:
@@ -239,6 +242,7 @@ def shortcut(body: object) -> Shortcut | None:
         text(shown, "ts"),
         text(shown, "thread_ts"),
         readable(text(shown, "text")),
+        text(data, "response_url"),
     )
 
 
@@ -257,7 +261,7 @@ def opener(body: object) -> Who | None:
     event = mapping(data.get("event"))
     if text(event, "tab") not in ("", "home") or not text(event, "user"):
         return None
-    return _who(data, text(event, "user"))
+    return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
 def readable(said: str) -> str:

@@ -61,6 +61,8 @@ class Facts:
     copy_ref: str | None
     copy_created_at: datetime | None
     root: str | None
+    moved: str | None
+    """Where what the job says to this target goes since the target was gone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from draftsman_bots.slack.blocks import Block, actions, button, section
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.listeners import answers
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.text import escaped, in_chat
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -49,7 +49,7 @@ async def _status(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     job = await _job(desk, wish)
     why = await desk.rt.inspect.why(job.number)
     said = f"*D-{job.number}* {escaped(job.ticket_title or job.type, 120)}"
-    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(why.then)}")
+    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(in_chat(why.then))}")
 
 
 async def _show(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:

@@ -11,6 +11,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.profile import profile
 from draftsman.domain.repo import Repo
 from draftsman.errors import NotFound
+from draftsman_bots.slack.grammar import OPTIONS
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
 
@@ -39,6 +40,8 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) 
 async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
+    assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
+    assert 'What is in quotes is text: `/draftsman fix "--repo' in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
 
@@ -165,6 +168,30 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) 
     assert ack.body["text"] == f"D-{question.job} is canceled."
     with pytest.raises(NotFound, match="was used"):
         await bench.rt.people.link(code, olga)
+
+
+async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: Bench) -> None:
+    for text in ("show D-99", "answer D-99/1 red", "status D-99"):
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        assert "see: list" in ack.body["text"]
+        assert "see: draftsman" not in ack.body["text"]
+    question, _ = await bench.asked()
+    ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
+    assert "answer it in words" in ack.body["text"]
+    ack = await bench.slack.command(ANNA, bench.general, f"status D-{question.job}")
+    assert f"answer {question.name}" in ack.body["text"]
+    assert "draftsman answer" not in ack.body["text"]
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
+    bench: Bench, private: bool
+) -> None:
+    room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
+    await bench.slack.command(ANNA, room, "fix it")
+    assert "type: `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    await bench.slack.command(ANNA, bench.general, "fix that")
+    assert "/invite" not in "".join(await bench.whispered(ANNA))
 
 
 async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:

@@ -113,6 +113,16 @@ async def test_case_44_a_repository_that_is_none_is_an_error_of_its_field(bench:
     assert await bench.jobs() == []
 
 
+async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(bench: Bench) -> None:
+    said = await bench.slack.say(BEN, bench.general, "it fails")
+    bench.limit(channels=("C0ELSEWHERE",))
+    await bench.slack.message_shortcut(ANNA, bench.general, said.ts, ids.FROM_MESSAGE)
+    view = await _opened(bench, ANNA)
+    await bench.slack.submit(ANNA, view["id"])
+    (error,) = (await _opened(bench, ANNA))["errors"].values()
+    assert error == "Requests do not count in the channel where this was begun; write in another."
+
+
 async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) -> None:
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)
