@@ -280,5 +280,5 @@ async def known(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStat
 
 
 async def dead_count(conn: Connection, most: int) -> int:
-    """Return how many are dead, counted up to `most`."""
+    """Return how many of the newest `most` dead ones nothing else said instead."""
     return int(await scalar(conn, _Q["dead_count"], {"most": most}))

@@ -388,10 +388,12 @@ SELECT seq FROM revived ORDER BY seq
 SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
 
 -- name: dead_count
-SELECT count(*) FROM (
-    SELECT FROM draftsman.deliveries g
-     WHERE g.status = 'dead' AND NOT EXISTS (
-           SELECT FROM draftsman.deliveries i
-            WHERE i.job = g.job AND i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
-              AND i.status = 'sent')
-     LIMIT %(most)s) d
+SELECT count(*)
+  FROM (SELECT job, seq FROM draftsman.deliveries
+         WHERE status = 'dead'
+         ORDER BY seq DESC
+         LIMIT %(most)s) g
+ WHERE NOT EXISTS (
+       SELECT FROM draftsman.deliveries i
+        WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
+          AND i.dedupe_key = 'instead:' || g.seq AND i.status = 'sent')
