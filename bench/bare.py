@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from draftsman_bots.slack.web import bind
+from draftsman_bots.http import bind
 
 
 def application() -> Starlette:
@@ -35,7 +35,7 @@ def application() -> Starlette:
 
 
 if __name__ == "__main__":
-    listening = bind(("127.0.0.1", 0))
+    listening = bind(("127.0.0.1", 0), "slack")
     print(f"serving HTTP on 127.0.0.1:{listening.getsockname()[1]}", file=sys.stderr, flush=True)
     config = uvicorn.Config(application(), log_config=None, access_log=False, lifespan="off")
     uvicorn.Server(config).run([listening])

@@ -46,6 +46,12 @@ class Condition:
             _log.warning("%s", text)
         self._notes[key] = text
 
+    def remark(self, key: str, text: str) -> None:
+        """Show what is so by its nature, as at every start: no line says so."""
+        self._fades[key] = math.inf
+        self._notes[key] = text
+        self._quiet.add(key)
+
     def clear(self, *keys: str) -> None:
         """Forget problems and notes that are over."""
         for key in keys:

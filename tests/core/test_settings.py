@@ -279,10 +279,21 @@ class TestSlack:
             ('bot_token = { env = "B" }', 'mode "socket" needs app_token'),
             ('mode = "http"\nbot_token = { env = "B" }', 'mode "http" needs signing_secret'),
             ('bot_token = "xoxb-1-abcdefgh"', 'slack.bot_token: say where it is, { env = "NAME" }'),
-            ("channels = ['general']", "slack.channels.0 is 'general'"),
-            ("listen = '3000'", "slack.listen is '3000'"),
+            (
+                "channels = ['general']",
+                "slack.channels.0 is 'general': give a channel's id such as C012ABCDEF, not",
+            ),
+            ("listen = '3000'", "slack.listen is '3000': give host:port"),
             ("listen = 'localhost:70000'", "a port is 0 to 65535"),
-            ("command = 'draftsman'", "slack.command is 'draftsman'"),
+            (
+                "command = 'draftsman'",
+                "slack.command is 'draftsman': give a command such as /draftsman",
+            ),
+            ("team = 'ours'", "slack.team is 'ours': give a workspace's id such as T012ABCDEF"),
+            (
+                'bot_token = { env = "xoxb-1-abcdefgh" }\napp_token = { env = "A" }',
+                "slack.bot_token.env: give the name of a variable such as SLACK_BOT_TOKEN",
+            ),
             ("api_url = 'slack.com'", "slack.api_url: give a URL"),
         ],
     )
@@ -291,6 +302,7 @@ class TestSlack:
         said = _refusal(write(f"[slack]\n{keys}{text}\n"))
         assert words in said
         assert "abcdefgh" not in said
+        assert "pattern" not in said
 
 
 class TestTrello:
@@ -318,6 +330,7 @@ class TestTrello:
             ),
             ("callback_url = '/trello'", "trello.callback_url: give a URL"),
             ("listen = 'x:70000'", "a port is 0 to 65535"),
+            ("listen = '3000'", "trello.listen is '3000': give host:port"),
             ("poll = 0", "trello.poll is 0"),
             ("label = 'Draftsman: queued'", "label and queued are one name"),
             ("api_url = 'trello.com'", "trello.api_url: give a URL"),

@@ -21,6 +21,7 @@ from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
 from draftsman.domain.profile import RepoProfile
 from draftsman.domain.repo import Repo
+from draftsman.domain.target import parse as parse_target
 from draftsman.errors import (
     Conflict,
     LostRace,
@@ -85,6 +86,11 @@ async def _converse(rt: Runtime, job: int) -> None:
     await rt.threads.slack("C1", "1.0")
     await rt.threads.asked_in("C1", 60)
     await rt.threads.waiting()
+    await rt.threads.on_its_way(["C1"], "1.0")
+    await rt.intake.alike(job, parse_target("slack:C1"), 60)
+    vote = Response(source_event_id="a press", text="red")
+    await rt.questions.refuse(job, 1, vote, STRANGER, "not from here")
+    await rt.operate.refuse(job, "cancel", "another press", STRANGER, "not from here")
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
 

@@ -39,7 +39,17 @@ _PARTS = re.split(
 SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]), strict=True))
 TABLES = (
     *("runs", "drop_indexes", "events", "questions", "times", "answers", "tokens", "steps"),
-    *("checkpoints", "artifacts", "chunks", "logs", "targets", "deliveries", "archived", "workers"),
+    *(
+        "checkpoints",
+        "artifacts",
+        "chunks",
+        "logs",
+        "targets",
+        "deliveries",
+        "archived",
+        "workers",
+        "known",
+    ),
 )
 
 

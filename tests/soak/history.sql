@@ -238,6 +238,11 @@ SELECT md5('worker' || n)::uuid, 'host' || n %% 20, 'host' || n %% 20, n, 1, '1'
        '{default}', 10
   FROM generate_series(0, %(workers)s::int - 1) n
 
+-- name: known
+INSERT INTO draftsman.repos (name, remote_url, added_by)
+VALUES ('seeded', 'https://git.example/acme/seeded', 'seed');
+INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 24), 'Work')
+
 -- name: end
 INSERT INTO draftsman.leases (name, owner, term, expires_at)
 VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');

@@ -34,6 +34,11 @@ MENTIONS: Final = 20
 """People who are named; more would be a crowd, of whom nobody feels meant."""
 DESCRIBED: Final = 10
 """Choices that are described in the message; of more, the list says it."""
+NOBODY: Final = (
+    ":warning: Nobody may decide this: no approver is named whom the configuration knows, or who is"
+    " named asked for the job. An operator can give somebody under `[people]` the role `approver`"
+    " and start draftsman again, or cancel the job."
+)
 OWN_WORDS: Final = "Answer in your own words…"
 
 
@@ -52,6 +57,8 @@ def said(question: Question, title: str, asked: Sequence[Person]) -> Iterator[Bl
         yield from paragraphs(described, 3)
     if asked:
         yield section(f"For {_people(asked)}")
+    elif question.kind is QuestionKind.APPROVAL:
+        yield section(NOBODY)
     yield context(*_small(question))
 
 

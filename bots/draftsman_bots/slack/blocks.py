@@ -21,7 +21,7 @@ PLACEHOLDER: Final = 150
 SELECT_MOST: Final = 100
 BUTTONS_MOST: Final = 5
 """Choices that are buttons; more of them are easier to find in a list."""
-CUT: Final = "… (cut; `draftsman show` has it all)"
+CUT: Final = "… (cut; a terminal shows it all)"
 EMPTY: Final = "\u2013"
 """What stands for a text of nothing, which Slack refuses."""
 

@@ -112,6 +112,8 @@ class Bot:
 
     def __init__(self, app: AsyncApp, health: Health) -> None:
         self.signals = events.Signals()
+        self.tell: Callable[[dict[str, Any], str], None] = _nobody
+        """Says to whoever sent a payload, beside its answer, what the answer cannot show."""
         self._app = app
         self._health = health
         self._late: set[asyncio.Task[Reply]] = set()
@@ -125,8 +127,16 @@ class Bot:
         except Exception as error:
             _log.exception("a payload of kind %s broke the bot", kind, exc_info=error)
             reply = replies.broken(kind, {})
+        if reply.untold:
+            self._tell(body, reply.untold)
         self._health.answered(kind, reply.outcome, time.monotonic() - began, retry=retry > 0)
         return reply
+
+    def _tell(self, body: dict[str, Any], text: str) -> None:
+        try:
+            self.tell(body, text)
+        except Exception as error:  # a word is worth less than the answer
+            _log.warning("a private word was not said: %s", type(error).__name__)
 
     async def close(self) -> None:
         """Wait for what was too late to be answered."""
@@ -206,6 +216,10 @@ class Bot:
             return replies.refused(kind, body, str(error))
         _log.error("a %s broke its listener", kind, exc_info=error)
         return replies.broken(kind, body)
+
+
+def _nobody(body: dict[str, Any], text: str) -> None:
+    """Say it to nobody: there is no desk."""
 
 
 def _reply(response: BoltResponse) -> Reply:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final
 
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings
+from draftsman_bots.checks import Check
 from draftsman_bots.slack import scopes, signature, tokens
 from draftsman_bots.slack.calls import client
 from draftsman_bots.slack.identity import NETWORK, error_code
@@ -23,15 +23,11 @@ TIMEOUT: Final = 10.0
 """Seconds of one call."""
 MINIMAL: Final = "config/slack_manifest.minimal.yaml"
 AGAIN: Final = "paste the manifest into the app's settings, install the app again"
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One thing looked at; `then` says what to do about it."""
-
-    status: Literal["ok", "warn", "fail"]
-    text: str
-    then: str | None = None
+UNSEEN: Final = (
+    "not visible to a bot token: the app's events, its command {0}, shortcuts and interactivity;"
+    " compare its page App Manifest at https://api.slack.com/apps with config/slack_manifest.*.yaml"
+)
+"""Slack shows a manifest to configuration tokens alone; scopes and Socket Mode are seen here."""
 
 
 async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
@@ -55,6 +51,7 @@ async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
     yield _team(slack, said.data)
     for check in (*_scopes(said.headers), *clock(said.headers, time.time())):
         yield check
+    yield Check("ok", UNSEEN.format(slack.command))
     if known.app:
         yield await _socket(web, known.app)
     for channel in slack.channels:

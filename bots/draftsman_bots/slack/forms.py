@@ -54,7 +54,7 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
     blocks.append(_select(MODE, "How", MODES))
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:AGENTS_MOST]))
-    blocks.append(_input(REPO, "Repository (URL)", optional=True))
+    blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
     return _modal(ids.NEW_JOB, "New job", "Start", place, blocks)
 
 
@@ -108,15 +108,18 @@ def home(asked: Sequence[Question], mine: Mine, command: str) -> View:
     return {"type": "home", "blocks": blocks}
 
 
-def home_of_nobody(command: str) -> View:
-    """Return the App Home of somebody whom draftsman does not know."""
-    unknown = f"draftsman does not know who you are: send `{command} link`."
-    return {"type": "home", "blocks": [_head(), section(unknown)]}
+def home_of_nobody(why: str) -> View:
+    """Return the App Home of somebody who may ask for nothing here, which says why."""
+    return {"type": "home", "blocks": [actions([_refresh()]), section(escaped(why))]}
 
 
 def _head() -> Block:
     new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary")
-    return actions([new, button("Refresh", ids.REFRESH, ids.REFRESH)])
+    return actions([new, _refresh()])
+
+
+def _refresh() -> Block:
+    return button("Refresh", ids.REFRESH, ids.REFRESH)
 
 
 def _job(job: Line, allowed: frozenset[Verb]) -> Block:

@@ -2,10 +2,10 @@
 
     fix [options] TEXT            change what TEXT asks for
     investigate [options] TEXT    look, and change nothing
-    status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB
+    status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
 
-Options stand before or after the text, as `--repo=URL`, `--agent=NAME`, `--ref=BRANCH` or
+Options stand before or after the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
 `--mode=fix|investigate`; before it also with a space for the `=`. What is in quotes is text, and
 `--` ends the options.
 """

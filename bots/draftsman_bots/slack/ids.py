@@ -69,11 +69,6 @@ def view_key(view_id: str) -> str:
     return _key("view", view_id)
 
 
-def event_key(event_id: str) -> str:
-    """Return the key of an event that is no message."""
-    return _key("ev", event_id)
-
-
 def message_ref(channel: str, ts: str) -> str:
     """Return what a posted message is called in a Receipt: `C012/1700000000.000100`.
 

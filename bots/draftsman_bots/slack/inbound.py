@@ -62,6 +62,7 @@ class Command:
     text: str
     key: str
     trigger: str
+    respond: str = ""
 
 
 class Change(StrEnum):
@@ -138,6 +139,7 @@ class Shortcut:
     ts: str = ""
     thread: str = ""
     text: str = ""
+    respond: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,16 +161,20 @@ def command(body: object) -> Command | None:
     key = ids.trigger_key(text(data, "trigger_id"), told)
     said = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
-    return Command(who, _home(data), channel, said, key, trigger)
+    respond = text(data, "response_url")
+    return Command(who, _home(data), channel, said, key, trigger, respond)
 
 
 def message(body: object, bot: str) -> Message | None:
-    """Read a message or a mention; None for what is not a person's. `bot` is our own user id.
+    """Read a message or a mention; None for what is not a person's.
 
-    Of a change only an edit of the text counts: links that unfold, and our own updates, do not.
+    `bot` is our own user id, "" while the event alone says it. Of a change only an edit of the
+    text counts: links that unfold, and our own updates, do not.
     """
     data = mapping(body)
     event = mapping(data.get("event"))
+    told = _authorized(data)
+    bot = bot or (text(told, "user_id") if told.get("is_bot") is True else "")
     kind = text(event, "subtype")
     if kind == "message_changed":
         new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
@@ -236,6 +242,7 @@ def shortcut(body: object) -> Shortcut | None:
         text(shown, "ts"),
         text(shown, "thread_ts"),
         readable(text(shown, "text")),
+        text(data, "response_url"),
     )
 
 
@@ -254,7 +261,7 @@ def opener(body: object) -> Who | None:
     event = mapping(data.get("event"))
     if text(event, "tab") not in ("", "home") or not text(event, "user"):
         return None
-    return _who(data, text(event, "user"))
+    return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
 def readable(said: str) -> str:
@@ -312,10 +319,15 @@ def _home(data: dict[str, Any]) -> str:
 
 def _own(data: dict[str, Any]) -> str:
     """Return whose installation of the app this was sent to."""
-    found = data.get("authorizations")
-    first = mapping(found[0]) if isinstance(found, list) and found else {}
+    first = _authorized(data)
     view = text(mapping(data.get("view")), "app_installed_team_id")
     return view or text(first, "team_id") or text(first, "enterprise_id") or _home(data)
+
+
+def _authorized(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event says of the installation that it was sent to."""
+    found = data.get("authorizations")
+    return mapping(found[0]) if isinstance(found, list) and found else {}
 
 
 def _person(data: dict[str, Any]) -> Who:

@@ -6,16 +6,14 @@ for, and they by its first copy alone: a rewritten one rings nobody's bell.
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from draftsman.domain.attachment import LENGTH, is_long
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.wording import brief, ending, plain, settled
+from draftsman.domain.wording import brief, change, details, ending, plain, settled
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import controls, said
 from draftsman_bots.slack.blocks import (
@@ -30,7 +28,7 @@ from draftsman_bots.slack.blocks import (
     paragraphs,
     section,
 )
-from draftsman_bots.slack.text import TEXT, escaped, link
+from draftsman_bots.slack.text import TEXT, escaped, link, named
 from draftsman_bots.text import clamped
 
 MARKS: Final = {
@@ -50,7 +48,6 @@ MARKS: Final = {
 }
 AGAIN: Final = TERMINAL - {Status.COMPLETED}
 """Ends after which people may want another try."""
-_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
 WHOLE: Final = "This is a part of it; the whole is a file in this thread."
 
 
@@ -69,7 +66,13 @@ def render(message: Message) -> Rendered:
 
 def short(message: Message) -> str:
     """Return the message as plain text that is never too long for Slack."""
-    return escaped(brief(message), TEXT)
+    said = escaped(brief(message), TEXT)
+    if message.kind is DeliveryKind.SETTLE:
+        return _of_people(said)
+    if message.kind is DeliveryKind.RESULT and message.subject.status is Status.CANCELED:
+        ended = escaped(ending(message.subject))
+        return said.replace(ended, _of_people(ended), 1)
+    return said
 
 
 def _blocks(message: Message) -> Iterator[Block]:
@@ -104,11 +107,13 @@ def _headline(subject: Subject) -> str:
 
 def _facts(subject: Subject) -> Iterator[str]:
     state = str(subject.status).replace("_", " ")
+    if subject.status is Status.DEAD_LETTER:
+        state = "failed for the last time"
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {moment(subject.next_retry_at)}"
     yield state
     if subject.status is Status.CANCELED:
-        yield escaped(ending(subject), 300)
+        yield _of_people(escaped(ending(subject), 300))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
             yield name + person(value)
@@ -143,7 +148,7 @@ def _closed(message: Message) -> Iterator[Block]:
     """Yield what became of a question: nothing is left to press."""
     question = message.question
     assert question is not None  # noqa: S101
-    yield from paragraphs_of_people(f"{question.name} {settled(question)}")
+    yield from _paragraphs_of_people(f"{question.name} {settled(question)}")
     yield context(f"{bold(message.subject.title, 200)} asked:")
     yield from paragraphs(question.text)
 
@@ -151,15 +156,18 @@ def _closed(message: Message) -> Iterator[Block]:
 def _result(message: Message) -> Iterator[Block]:
     subject, result = message.subject, message.subject.result or {}
     yield section(_headline(subject))
-    yield from paragraphs(clamped(ending(subject), LENGTH // 2), 3)
+    words = clamped(ending(subject, again="press Retry"), LENGTH // 2)
+    if subject.status is Status.CANCELED:
+        yield from _paragraphs_of_people(words, 3)
+    elif subject.status is not Status.COMPLETED:  # what stands below says that it is
+        yield from paragraphs(words, 3)
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield from paragraphs(clamped(summary, LENGTH // 2), 3)
     if isinstance(url := result.get("pr_url"), str) and url.strip():
         yield section(link(url))
-    hidden = ("summary", "pr_url")
-    if rest := {name: value for name, value in result.items() if name not in hidden and value}:
-        yield fenced(clamped(_document(rest), LENGTH // 4))
+    for words in (change(result), details(result)):
+        yield from paragraphs(clamped(words, LENGTH // 4), 1)
     yield context(*_facts(subject))
     if is_long(plain(message)):
         yield context(WHOLE)
@@ -169,26 +177,28 @@ def _result(message: Message) -> Iterator[Block]:
 
 def _notice(message: Message) -> Iterator[Block]:
     text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs_of_people(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
+    yield from paragraphs(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
     if is_long(text) and "to" not in (message.payload or {}):
         yield context(WHOLE)
 
 
-def paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
-    """Yield text in sections, its Slack voters by their names here."""
-    for block in paragraphs(text, most):
-        block["text"]["text"] = _VOTER.sub(_named, block["text"]["text"])
+def _paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
+    """Yield text in sections that begins with how something ended, and by whom."""
+    for place, block in enumerate(paragraphs(text, most)):
+        if place == 0:
+            block["text"]["text"] = _of_people(block["text"]["text"])
         yield block
+
+
+def _of_people(text: str) -> str:
+    """Return how something ended with Slack's voters by their names here.
+
+    What somebody wrote comes after a colon, and mentions nobody.
+    """
+    head, colon, words = text.partition(": ")
+    return named(head) + colon + words
 
 
 def person(name: str) -> str:
     """Return who it is: a Slack voter by their name here, everybody else as they are called."""
-    return _VOTER.sub(_named, escaped(name, 100))
-
-
-def _named(match: re.Match[str]) -> str:
-    return f"<@{match[1]}>"
-
-
-def _document(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=1, sort_keys=True)
+    return named(escaped(name, 100))

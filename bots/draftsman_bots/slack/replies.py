@@ -32,6 +32,8 @@ class Reply:
     status: int = 200
     body: Mapping[str, Any] | str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    untold: str = ""
+    """Words for whoever did it that Slack does not show with the answer: said beside it."""
 
     @property
     def final(self) -> bool:
@@ -51,17 +53,19 @@ def ignored() -> Reply:
 
 def later(kind: Kind, body: Mapping[str, Any], text: str = LATER) -> Reply:
     """Answer what was not done and may work when it is repeated, by Slack or by the person."""
-    return _told(kind, body, "later", text) or Reply("later", 503)
+    return _told(kind, body, "later", text) or Reply("later", 503, untold=_beside(kind, text))
 
 
 def refused(kind: Kind, body: Mapping[str, Any], text: str) -> Reply:
     """Answer what will be refused however often it is repeated."""
-    return _told(kind, body, "refused", text) or Reply("refused")
+    return _told(kind, body, "refused", text) or Reply("refused", untold=_beside(kind, text))
 
 
 def broken(kind: Kind, body: Mapping[str, Any]) -> Reply:
     """Answer what fails for a reason that nobody foresaw, and must not come back three times."""
-    return _told(kind, body, "broken", BROKEN) or Reply("broken", 500, headers={NO_RETRY: "1"})
+    found = _told(kind, body, "broken", BROKEN)
+    no_retry, untold = {NO_RETRY: "1"}, _beside(kind, BROKEN)
+    return found or Reply("broken", 500, headers=no_retry, untold=untold)
 
 
 def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply | None:
@@ -74,6 +78,11 @@ def _told(kind: Kind, body: Mapping[str, Any], outcome: str, text: str) -> Reply
     if kind is Kind.VIEW and (block := _first_input(body)) is not None:
         return Reply(outcome, body={"response_action": "errors", "errors": {block: text}})
     return None
+
+
+def _beside(kind: Kind, text: str) -> str:
+    """Return the words where a person waits for them, and Slack neither shows nor repeats."""
+    return text if kind in (Kind.ACTION, Kind.SHORTCUT) else ""
 
 
 def _first_input(body: Mapping[str, Any]) -> str | None:

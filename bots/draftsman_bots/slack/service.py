@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 from draftsman.loops.loop import Stop
@@ -20,6 +21,7 @@ from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity, find_out
 from draftsman_bots.slack.listeners.desk import Desk
 from draftsman_bots.slack.listeners.messages import missed
+from draftsman_bots.slack.listeners.whisper import tell
 from draftsman_bots.slack.sockets import Sockets
 from draftsman_bots.slack.tokens import Tokens
 from draftsman_bots.slack.web import application
@@ -42,6 +44,7 @@ class Service:
         self._desk = desk = Desk(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
         self._bot = Bot(app, self.health)
+        self._bot.tell = partial(tell, desk)
         self._account = Account(self.health)
         self._bot.signals.lost = self._account.lose
         speaking = channel.SlackChannel(self._client, timeout=timeout, account=self._account)

@@ -33,6 +33,8 @@ PING: Final = 10.0
 """Seconds between two pings; half of it without a pong, and the connection counts as dead."""
 AGAIN: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 """Seconds until the next try, one after the other; the last repeats. Up to halved at random."""
+GREETING: Final = 10.0
+"""Seconds in which Slack greets on a connection; one that only answers pings is no use."""
 SWITCHED_OFF: Final = 60.0
 """Seconds until it is tried again where trying mends nothing."""
 STEADY: Final = 5.0
@@ -69,6 +71,7 @@ class Sockets:
         health: Health,
         *,
         ping: float = PING,
+        greeting: float = GREETING,
     ) -> None:
         self.stop = Stop()
         self.back: Callable[[], None] = lambda: None
@@ -78,6 +81,7 @@ class Sockets:
         self._token = app_token
         self._health = health
         self._ping = ping
+        self._greeting = greeting
         self._open = 0
         self._away: float | None = None
         """Since when there is no connection, by the monotonic clock."""
@@ -144,7 +148,7 @@ class Sockets:
             proxy=self._client.proxy,
             ssl=self._client.ssl if self._client.ssl is not None else True,
         )
-        return Line(ws)
+        return Line(ws, self._greeting)
 
     def _not_connected(self, error: Exception, problem: str, failures: int) -> float:
         """Say why there is no connection; return the seconds until the next try."""
@@ -224,13 +228,15 @@ class Sockets:
 class Line:
     """One connection, from the dialling to its end."""
 
-    def __init__(self, ws: aiohttp.ClientWebSocketResponse) -> None:
+    def __init__(self, ws: aiohttp.ClientWebSocketResponse, greeting: float) -> None:
         self.ws = ws
         self.greeted = False
         self.announced = asyncio.Event()
         self.reason = ""
         self.answering: set[Task] = set()
-        self._until: float | None = None
+        self._until: float | None = asyncio.get_running_loop().time() + greeting
+        """When it is read no longer, by the loop's clock: unless Slack greets, and after its end
+        was announced."""
 
     async def let_go(self) -> None:
         """Hang up when what came, or is coming, through it is answered; safe after its end."""
@@ -247,6 +253,8 @@ class Line:
                 async with asyncio.timeout_at(self._until):
                     frame = await self.ws.receive()
             except TimeoutError:
+                if not self.greeted:
+                    _log.warning("Slack did not greet on a connection; dialling again")
                 return None
             if frame.type is aiohttp.WSMsgType.TEXT:
                 return str(frame.data)
@@ -264,6 +272,8 @@ class Line:
             return None
         if found.get("type") == "hello":
             self.greeted = True
+            if not self.announced.is_set():
+                self._until = None
         elif found.get("type") == "disconnect":
             self.reason = str(found.get("reason"))[:60]
             self._until = asyncio.get_running_loop().time() + LINGER

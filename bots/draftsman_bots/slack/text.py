@@ -20,6 +20,41 @@ _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _MEANT: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
 
+_VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
+_ELSEWHERE: Final = re.compile(r"\b(cli|tui|api|mcp|trello):([^\s,:;]{1,100})")
+_WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal", "trello": "in Trello"}
+
+
+def named(text: str) -> str:
+    """Return mrkdwn in which voters are called as people call them: here by their names."""
+    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub(r"<@\1>", text))
+
+
+def unmentioned(text: str) -> str:
+    """Return the same for a window, which shows no mentions."""
+    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("somebody in Slack", text))
+
+
+def _elsewhere(match: re.Match[str]) -> str:
+    way = _WAYS.get(match[1], f"by {match[1].upper()}")
+    return f"somebody {way}" if match[1] == "trello" else f"{match[2]} ({way})"
+
+
+_COMMANDS: Final = (
+    (re.compile(r"; see: draftsman (?:jobs|questions)\b"), "; see: list"),
+    (re.compile(r"use: draftsman approve\|deny"), "approve or deny it"),
+    (re.compile(r"use: draftsman answer"), "answer it in words"),
+    (re.compile(r"\bdraftsman (retry|answer|approve|deny|cancel|show|list|status)\b"), r"\1"),
+)
+
+
+def in_chat(text: str) -> str:
+    """Return words of the services with what to type in a terminal as it is typed in a chat."""
+    for command, here in _COMMANDS:
+        text = command.sub(here, text)
+    return text
+
+
 def escape(text: str) -> str:
     """Return the text as mrkdwn, and the top-level `text`, show it literally."""
     return "".join(_ESCAPES.get(char, char) for char in visible(text))

@@ -11,6 +11,7 @@ import logging
 import mimetypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPMethod
 from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -40,6 +41,7 @@ class Trello:
         self.trouble: str | None = None
         """Why Trello takes nothing from the bot at all; None while it does."""
         self.timeout = timeout
+        self._tokens = tokens
         self._service = HttpService(tokens, api_url, timeout, pace)
         self._client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
         self._threads = ThreadPoolExecutor(THREADS, "trello")
@@ -47,19 +49,26 @@ class Trello:
     async def get(self, path: str, **params: Any) -> Json:
         """Read what is at `/cards/ID`; raises Failure, as the others do."""
         wanted = _listed(params)
-        return await self._call(f"GET {path}", lambda: self._fetch(path, "GET", wanted))
+        return await self._call(f"GET {path}", lambda: self._fetch(path, HTTPMethod.GET, wanted))
+
+    async def token(self, path: str = "", **params: Any) -> Json:
+        """Read what Trello knows of the bot's token, or what is below it: `/webhooks`."""
+        wanted, where = _listed(params), f"/tokens/{self._tokens.token}{path}"
+        return await self._call(
+            f"GET /tokens/…{path}", lambda: self._fetch(where, HTTPMethod.GET, wanted)
+        )
 
     async def post(self, path: str, **fields: Any) -> Json:
         """Make something."""
-        return await self._write("POST", path, fields)
+        return await self._write(HTTPMethod.POST, path, fields)
 
     async def put(self, path: str, **fields: Any) -> Json:
         """Change something."""
-        return await self._write("PUT", path, fields)
+        return await self._write(HTTPMethod.PUT, path, fields)
 
     async def delete(self, path: str, **fields: Any) -> Json:
         """Remove something."""
-        return await self._write("DELETE", path, fields)
+        return await self._write(HTTPMethod.DELETE, path, fields)
 
     async def attach(
         self, card: str, name: str, data: bytes | Path, title: str | None = None
@@ -72,7 +81,7 @@ class Trello:
                 kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
                 wanted = {"name": title or name, "setCover": "false"}
                 return self._client.fetch_json(
-                    path, "POST", query_params=wanted, files={"file": (name, file, kind)}
+                    path, HTTPMethod.POST, query_params=wanted, files={"file": (name, file, kind)}
                 )
 
         return await self._call(f"POST {path}", send, writes=True)
@@ -93,13 +102,17 @@ class Trello:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    async def _write(self, method: str, path: str, fields: Mapping[str, Any]) -> Json:
+    async def _write(self, method: HTTPMethod, path: str, fields: Mapping[str, Any]) -> Json:
         return await self._call(
             f"{method} {path}", lambda: self._fetch(path, method, {}, _listed(fields)), writes=True
         )
 
     def _fetch(
-        self, path: str, method: str, query: dict[str, Any], body: dict[str, Any] | None = None
+        self,
+        path: str,
+        method: HTTPMethod,
+        query: dict[str, Any],
+        body: dict[str, Any] | None = None,
     ) -> Json:
         return self._client.fetch_json(
             quote(path, safe="/"), method, query_params=query, post_args=body or None

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 from draftsman_bots.aside import Aside
 from draftsman_bots.trello.health import Health
@@ -26,3 +28,8 @@ class Desk:
     me: Identity = field(default_factory=Identity)
     aside: Aside = field(default_factory=Aside)
     """What is done beside; whoever stops gives it a little time: `aside.close()`."""
+    _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
+
+    def alone(self, card: str) -> asyncio.Lock:
+        """Return the lock of a card: webhook and poller take turns there."""
+        return self._cards.setdefault(card, asyncio.Lock())

@@ -19,75 +19,117 @@ Hook = dict[str, Any]
 
 async def ensure(desk: Desk, board: BoardConfig) -> None:
     """See that Trello tells us of a board; meanwhile polling finds out. Raises Failure."""
-    callback = desk.settings.callback_url
-    if callback is None:
+    if desk.settings.callback_url is None:
         return
-    hook = await find(desk, board)
-    if hook is not None and hook.get("callbackURL") != callback:
-        await _remove(desk, hook)
-        hook = None
-    if hook is None or hook.get("active") is not True:
-        await _make(desk, board, callback, hook)
-        return
-    failures = hook.get("consecutiveFailures")
-    if isinstance(failures, int) and failures > 0:
-        since = hook.get("firstConsecutiveFailDate")
-        text = f"board {board.name}: its webhook failed {failures} times in a row since {since}"
-        desk.health.note(_key(board), text)
+    hook = await _fitting(desk, board)
+    if not works(hook):
+        try:
+            hook = await _make(desk, board, hook)
+        except Failure as error:
+            if error.retry_after is not None:
+                raise
+            text = f"board {board.name}: no webhook: {error}; it is polled meanwhile"
+            desk.health.note(_key(board), text)
+            return
+    if (trouble := failing(hook)) is not None:
+        desk.health.note(_key(board), f"board {board.name}: {trouble}")
     else:
         desk.health.clear(_key(board))
 
 
-async def find(desk: Desk, board: BoardConfig) -> Hook | None:
-    """Return the webhook of a board as Trello has it, None where there is none."""
-    if board.webhook_id is None:
+async def register(desk: Desk, board: BoardConfig) -> tuple[Hook, str]:
+    """See that there is a webhook; return it, and what was done about it. Raises Failure."""
+    hook = await _fitting(desk, board)
+    if hook is not None and works(hook):
+        return hook, "there"
+    return await _make(desk, board, hook), "made" if hook is None else "active again"
+
+
+def works(hook: Hook | None) -> bool:
+    """Return whether Trello calls a webhook."""
+    return hook is not None and hook.get("active") is True
+
+
+def failing(hook: Hook | None) -> str | None:
+    """Return what is to be said of a webhook that failed lately, None of one that did not."""
+    failures = None if hook is None else hook.get("consecutiveFailures")
+    if not isinstance(failures, int) or failures <= 0:
         return None
-    try:
-        found = await desk.trello.get(f"/webhooks/{board.webhook_id}")
-    except Failure as error:
-        if error.http_status in GONE:
-            return None
-        raise
-    return found if isinstance(found, dict) else None
+    since = hook.get("firstConsecutiveFailDate") if hook else None
+    return f"its webhook failed {failures} times in a row since {since}"
 
 
-async def remove(desk: Desk, board: BoardConfig) -> None:
-    """Let Trello tell us no more of a board; raises Failure."""
-    if (hook := await find(desk, board)) is not None:
-        await _remove(desk, hook)
-    await desk.rt.boards.webhook(board.board_id, None)
+async def registered(desk: Desk) -> list[Hook]:
+    """Return all webhooks of the bot's token, ours or not; raises Failure."""
+    found = await desk.trello.token("/webhooks")
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-async def _make(desk: Desk, board: BoardConfig, callback: str, old: Hook | None) -> None:
-    """Make a webhook, or make one that was switched off active again."""
-    try:
-        if old is not None:
-            hook = await desk.trello.put(f"/webhooks/{board.webhook_id}", active="true")
+async def find(desk: Desk, board: BoardConfig) -> Hook | None:
+    """Return the webhook of a board as Trello has it, None where there is none. Raises Failure.
+
+    One of this board and our address is ours though nobody noted it: its reply was lost.
+    """
+    if board.webhook_id is not None:
+        try:
+            found = await desk.trello.get(f"/webhooks/{board.webhook_id}")
+        except Failure as error:
+            if error.http_status not in GONE:
+                raise
         else:
-            hook = await desk.trello.post(
-                "/webhooks",
-                idModel=board.board_id,
-                callbackURL=callback,
-                description="draftsman",
-            )
-    except Failure as error:
-        if error.retry_after is not None:
-            raise
-        text = f"board {board.name}: no webhook: {error}; it is polled meanwhile"
-        desk.health.note(_key(board), text)
-        return
-    if isinstance(hook, dict) and is_id(hook.get("id")):
-        await desk.rt.boards.webhook(board.board_id, hook["id"])
-    _log.info("board %s: its webhook is %s", board.name, "active again" if old else "made")
-    desk.health.clear(_key(board))
+            return found if isinstance(found, dict) else None
+    mine = (board.board_id, desk.settings.callback_url)
+    for one in await registered(desk):
+        if (one.get("idModel"), one.get("callbackURL")) == mine:
+            return one
+    return None
 
 
-async def _remove(desk: Desk, hook: Hook) -> None:
+async def remove(desk: Desk, board: BoardConfig) -> bool:
+    """Let Trello tell us no more of a board; return whether it did. Raises Failure."""
+    hook = await find(desk, board)
+    if hook is not None:
+        await drop(desk, str(hook["id"]))
+    await desk.rt.boards.webhook(board.board_id, None)
+    return hook is not None
+
+
+async def drop(desk: Desk, hook: str) -> None:
+    """Remove a webhook, if it is there; raises Failure."""
     try:
-        await desk.trello.delete(f"/webhooks/{hook['id']}")
+        await desk.trello.delete(f"/webhooks/{hook}")
     except Failure as error:
         if error.http_status not in GONE:
             raise
+
+
+async def _fitting(desk: Desk, board: BoardConfig) -> Hook | None:
+    """Return the webhook of a board; one that calls another address is removed."""
+    hook = await find(desk, board)
+    if hook is not None and hook.get("callbackURL") != desk.settings.callback_url:
+        await drop(desk, str(hook["id"]))
+        return None
+    if hook is not None and hook["id"] != board.webhook_id:
+        await desk.rt.boards.webhook(board.board_id, hook["id"])
+    return hook
+
+
+async def _make(desk: Desk, board: BoardConfig, old: Hook | None) -> Hook:
+    """Make a webhook, or make one that was switched off active again. Raises Failure."""
+    if old is not None:
+        hook = await desk.trello.put(f"/webhooks/{old['id']}", active="true")
+    else:
+        hook = await desk.trello.post(
+            "/webhooks",
+            idModel=board.board_id,
+            callbackURL=desk.settings.callback_url,
+            description="draftsman",
+        )
+    if not isinstance(hook, dict) or not is_id(hook.get("id")):
+        raise Failure("Trello made a webhook and did not say which", origin="trello")
+    await desk.rt.boards.webhook(board.board_id, hook["id"])
+    _log.info("board %s: its webhook is %s", board.name, "active again" if old else "made")
+    return hook
 
 
 def _key(board: BoardConfig) -> str:

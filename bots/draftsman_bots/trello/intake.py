@@ -82,11 +82,22 @@ async def look(desk: Desk, board: BoardConfig, card: str) -> list[Episode]:
 async def carry_on(
     desk: Desk, board: BoardConfig, episode: Episode, by: Actor | None = None
 ) -> None:
-    """Do what is to be done with an episode; `by` is who put the label on. Raises Failure."""
+    """Do what is to be done with an episode; `by` is who put the label on. Raises Failure.
+
+    One at a time for a card, and not what somebody did meanwhile: the label that would be taken
+    off may be one of the next episode.
+    """
+    async with desk.alone(episode.card):
+        for now in await desk.rt.boards.due_on(episode.card):
+            if now.key == episode.key:
+                await _carry_on(desk, board, now, by)
+
+
+async def _carry_on(desk: Desk, board: BoardConfig, episode: Episode, by: Actor | None) -> None:
     if episode.stage is Stage.SEEN and not await _take(desk, board, episode, by):
         return
     try:
-        await _swap(desk, board, episode)
+        taken_off = await _swap(desk, board, episode)
     except Failure as error:
         if error.http_status not in (401, 403) or error.retry_after is not None:
             raise
@@ -95,6 +106,8 @@ async def carry_on(
         await desk.rt.boards.settle(episode, Stage.DONE)
         return
     desk.health.clear(f"swap:{board.board_id}")
+    if taken_off and episode.stage is Stage.TAKEN:
+        await _say_late(desk, board, episode)
     await look(desk, board, episode.card)  # somebody may have put it on again meanwhile
 
 
@@ -162,6 +175,7 @@ async def _submit(
         title=first_line(ticket["title"], 500) or episode.card,
         text=snapshot.words(ticket) or episode.card,
         url=ticket["url"] or None,
+        labels=tuple((one["id"], one["name"]) for one in ticket["labels"]),
         payload={"ticket": ticket | {"label": episode.label}},
         notify=(target(episode.card),),
     )
@@ -183,7 +197,28 @@ async def _say_joined(desk: Desk, board: BoardConfig, episode: Episode, made: Su
     await desk.rt.outbox.notice(made.number, f"joined:{episode.key}", text, at=at)
 
 
-async def _swap(desk: Desk, board: BoardConfig, episode: Episode) -> None:
+async def _say_late(desk: Desk, board: BoardConfig, episode: Episode) -> None:
+    """Say that a label went after its job was over: it may have been put on for another.
+
+    Whoever made the job ended before it was known whether the label went; the lists of Trello do
+    not tell whether this is the same one.
+    """
+    if (
+        episode.job is None
+        or (job := await desk.rt.inspect.job(episode.job)).status not in TERMINAL
+    ):
+        return
+    name = board.labels[episode.label].name if episode.label in board.labels else ""
+    text = (
+        f"{job.name} is over, and {name or 'its label'!r} was still on this card: it was taken off."
+        " If that was for another job, put it on once more."
+    )
+    at = parse(target(episode.card))
+    await desk.rt.outbox.notice(job.number, f"late:{episode.key}", text, at=at)
+
+
+async def _swap(desk: Desk, board: BoardConfig, episode: Episode) -> bool:
+    """Swap the label; return whether it was there."""
     path = f"/cards/{episode.card}/idLabels"
     if board.queued_label_id is not None:
         try:
@@ -191,9 +226,12 @@ async def _swap(desk: Desk, board: BoardConfig, episode: Episode) -> None:
         except Failure as error:
             if error.http_status not in (400, *GONE):  # it is there already, or cannot be
                 raise
+    there = True
     try:
         await desk.trello.delete(f"{path}/{episode.label}")
     except Failure as error:
         if error.http_status not in (400, *GONE):  # somebody was faster
             raise
+        there = False
     await desk.rt.boards.swapped(episode)
+    return there

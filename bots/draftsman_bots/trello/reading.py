@@ -32,7 +32,7 @@ async def cards(trello: Trello, board: str) -> dict[str, Card]:
     found: dict[str, Card] = {}
     if await _cards(trello, f"/boards/{board}/cards", found, "visible"):
         return found
-    for one in await _listed(trello, f"/boards/{board}/lists", fields="name"):
+    for one in await listed(trello, f"/boards/{board}/lists", fields="name"):
         await _cards(trello, f"/lists/{one['id']}/cards", found, "open")
     return found
 
@@ -43,7 +43,7 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
     before: str | None = None
     step = ids.SECOND
     for _ in range(PAGES):
-        page = await _listed(
+        page = await listed(
             trello, f"/boards/{board}/actions",
             filter=LISTED, limit=PAGE, since=ids.iso(since), before=before,
         )  # fmt: skip
@@ -60,20 +60,28 @@ async def actions(trello: Trello, board: str, since: datetime) -> list[Action]:
 
 async def newest(trello: Trello, board: str) -> datetime | None:
     """Return when the last thing happened on a board; raises Failure."""
-    page = await _listed(trello, f"/boards/{board}/actions", limit=1)
+    page = await listed(trello, f"/boards/{board}/actions", limit=1)
     return ids.date(page[0].get("date")) if page else None
 
 
 async def label_ids(trello: Trello, board: str) -> set[str]:
     """Return the ids of the labels that a board has; raises Failure."""
-    return {one["id"] for one in await _listed(trello, f"/boards/{board}/labels", limit=PAGE)}
+    return {one["id"] for one in await listed(trello, f"/boards/{board}/labels", limit=PAGE)}
+
+
+async def listed(trello: Trello, path: str, **params: Any) -> list[Card]:
+    """Return the things of a page that have an id; raises Failure."""
+    page = await trello.get(path, **params)
+    if not isinstance(page, list):
+        return []
+    return [one for one in page if isinstance(one, dict) and ids.is_id(one.get("id"))]
 
 
 async def _cards(trello: Trello, path: str, found: dict[str, Card], wanted: str) -> bool:
     """Add all cards; return False where they cannot be told apart by time."""
     before: str | None = None
     for _ in range(PAGES):
-        page = await _listed(trello, path, fields=LOOK, filter=wanted, limit=PAGE, before=before)
+        page = await listed(trello, path, fields=LOOK, filter=wanted, limit=PAGE, before=before)
         new = {one["id"]: one for one in page if one["id"] not in found}
         found |= new
         if len(page) < PAGE:
@@ -82,10 +90,3 @@ async def _cards(trello: Trello, path: str, found: dict[str, Card], wanted: str)
             return False
         before = ids.after(min(new, key=lambda id: id[:8]))
     return True
-
-
-async def _listed(trello: Trello, path: str, **params: Any) -> list[Card]:
-    page = await trello.get(path, **params)
-    if not isinstance(page, list):
-        return []
-    return [one for one in page if isinstance(one, dict) and ids.is_id(one.get("id"))]

@@ -6,7 +6,6 @@ but those whom a question is for.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
@@ -15,7 +14,7 @@ from draftsman.domain.attachment import LENGTH, is_long
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.template import fill
-from draftsman.domain.wording import ending, plain, settled
+from draftsman.domain.wording import change, details, ending, plain, settled
 from draftsman_bots.text import clamped
 from draftsman_bots.trello.asking import Names, asked
 from draftsman_bots.trello.text import bold, code, escaped, link, quoted
@@ -110,7 +109,8 @@ def _closed(message: Message, names: Names) -> Iterator[str]:
 def _result(message: Message, names: Names) -> Iterator[str]:
     subject, result = message.subject, message.subject.result or {}
     yield _headline(subject)
-    yield _named(escaped(clamped(ending(subject), LENGTH // 2)), names)
+    if subject.status is not Status.COMPLETED:  # what stands below says that it is
+        yield _named(escaped(clamped(ending(subject), LENGTH // 2)), names)
     if (summary := _text(result, "summary")).strip():
         yield escaped(clamped(summary, LENGTH // 2))
     if url := _text(result, "pr_url").strip():
@@ -167,6 +167,4 @@ def _text(result: dict[str, Any], name: str) -> str:
 
 
 def _rest(result: dict[str, Any]) -> str:
-    shown = ("summary", "pr_url")
-    rest = {name: value for name, value in result.items() if name not in shown and value}
-    return json.dumps(rest, ensure_ascii=False, indent=1, sort_keys=True) if rest else ""
+    return "\n".join(said for said in (change(result), details(result)) if said)

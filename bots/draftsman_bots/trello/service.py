@@ -21,6 +21,7 @@ from draftsman_bots.trello.web import application
 
 CLOSING: Final = 5.0
 """Seconds for what was begun beside."""
+READ_ONCE: Final = "comments are read once: what is changed later is not seen without a webhook"
 _log = logging.getLogger(__name__)
 
 
@@ -76,7 +77,7 @@ class Service:
         await find_out(self.desk, self.stop)
         if self.desk.me:
             if self._settings.callback_url is None:
-                _log.info("comments are read once: what is changed later is not seen")
+                self.health.remark("comments", READ_ONCE)
             await self.poller.run()
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:

@@ -120,22 +120,31 @@ class Policy:
         """
         if actor.owner:
             return
-        self.check(actor, Verb.APPROVE)
+        if _ROLE[Verb.APPROVE] not in actor.roles:
+            raise NotPermitted(self._refusal(actor, Verb.APPROVE, self._voters(names, invoker)))
         if actor.person is None:
             raise NotPermitted(f"{actor.display_name} is not mapped to a person; ask an operator")
         self.check_approver(actor.person, names, invoker=invoker)
 
     def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless this person, however they come, may decide the gate."""
-        allowed = self.approvers(names)
-        if person not in allowed:
-            who = ", ".join(sorted(allowed)) or "nobody: the gate names no approvers"
+        who = self._voters(names, invoker)
+        if person not in self.approvers(names):
             raise NotPermitted(f"{person} may not decide this; who may: {who}")
         if person == invoker and not self.self_approval:
-            raise NotPermitted(f"{person} asked for this job and may not approve it")
+            raise NotPermitted(f"{person} asked for this job and may not decide it; who may: {who}")
 
-    def _refusal(self, actor: Actor, verb: Verb) -> str:
+    def _voters(self, names: Sequence[str], invoker: str) -> str:
+        """Say who may decide a gate."""
+        allowed = self.approvers(names)
+        others = allowed if self.self_approval else allowed - {invoker}
+        if not allowed:
+            return "nobody: the gate names no approvers"
+        return ", ".join(sorted(others)) or "nobody else unless [questions] self_approval is set"
+
+    def _refusal(self, actor: Actor, verb: Verb, who: str = "") -> str:
         role = _ROLE[verb]
-        who = sorted(name for name, person in self.people.items() if role in person.roles)
-        tail = f"who may: {', '.join(who)}" if who else "no people are configured: add [people]"
+        found = sorted(name for name, person in self.people.items() if role in person.roles)
+        who = who or ", ".join(found)
+        tail = f"who may: {who}" if found else "no people are configured: add [people]"
         return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"

@@ -33,7 +33,6 @@ from draftsman.domain.policy import Policy
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy
 from draftsman.domain.target import Target
-from draftsman.domain.wording import plain
 from draftsman.errors import Failure
 from draftsman.log import redact
 from draftsman.ports import Channel
@@ -144,7 +143,7 @@ class Deliver:
             return None
         status, instead = written
         if status is DeliveryStatus.DEAD:
-            await self._mourn(item, end, instead)
+            _mourn(item, end, instead)
         return status
 
     async def pause(self, channel: ChannelName, seconds: float, reason: str) -> None:
@@ -228,16 +227,11 @@ class Deliver:
             async with self._db.connection() as conn:
                 await store.pause(conn, bucket, seconds, reason)
 
-    async def _mourn(self, item: Claimed, end: End, instead: int | None) -> None:
-        """Put what nobody will read where operators do: whole, but for secrets."""
-        async with self._db.connection() as conn:
-            facts = await store.facts(conn, item.seq)
-            question = None
-            if item.question is not None:
-                question = await questions.get(conn, item.job, item.question)
-        where = f"; delivery {instead} says it instead" if instead else ""
-        _log.error(
-            "delivery %s of D-%s to %s:%s is dead (%s)%s; it said: %s",
-            *(item.seq, item.job, item.channel, item.target, end.error, where),
-            plain(message_of(item, facts, question, self._policy)),
-        )
+
+def _mourn(item: Claimed, end: End, instead: int | None) -> None:
+    """Let operators know what was not said, and to whom: what it says is not for a log."""
+    where = f"; delivery {instead} says it instead" if instead else ""
+    _log.error(
+        "delivery %s (%s) of D-%s to %s:%s is dead: %s%s",
+        *(item.seq, item.kind, item.job, item.channel, item.target, end.error, where),
+    )

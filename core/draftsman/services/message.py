@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
+from uuid import UUID
 
-from draftsman.domain.delivery import ChannelName, Claimed, Message, Subject
-from draftsman.domain.job import Source, Status
+from draftsman.domain.delivery import ChannelName, Claimed, DeliveryKind, Message, Subject
+from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.log import redact
@@ -25,37 +26,30 @@ def message_of(
     item: Claimed, facts: store.Facts, question: Question | None, policy: Policy
 ) -> Message:
     """Return what a delivery says, without what looks like a secret."""
-    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
-    subject = Subject(
-        number=facts.number,
-        id=facts.job_id,
-        type=facts.type,
-        status=Status(facts.status),
-        title=_public(facts.ticket_title or facts.type),
-        agent=facts.agent,
-        repo=repo,
-        url=facts.ticket_url,
-        invoker=facts.invoker_display_name or facts.invoker_id,
-        error=_public(facts.last_error),
-        canceled_by=facts.cancel_requested_by,
-        cancel_reason=_public(facts.cancel_reason),
-        next_retry_at=facts.next_retry_at,
-        result=_public(facts.result),
-        created_at=facts.created_at,
-        finished_at=facts.finished_at,
-    )
     return Message(
         marker=str(item.id),
         seq=item.seq,
         kind=item.kind,
-        target=item.target,
-        subject=subject,
+        target=facts.moved or item.target,
+        subject=_subject(facts, facts.job_id),
         created_at=item.created_at,
-        thread=item.thread,
+        thread=None if facts.moved else item.thread,
         root=facts.root,
         question=None if question is None else _public_question(question),
         payload=_public(item.payload),
         asked=_asked(policy, question, facts.invoker_id, item.channel) if question else (),
+    )
+
+
+def result_of(job: Job) -> Message:
+    """Return what would be said of a job's end, without what looks like a secret."""
+    return Message(
+        marker=str(job.id),
+        seq=0,
+        kind=DeliveryKind.RESULT,
+        target="",
+        subject=_subject(job, job.id),
+        created_at=job.updated_at,
     )
 
 
@@ -73,11 +67,36 @@ async def linked(conn: Connection, policy: Policy, channel: ChannelName) -> Poli
 
 
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
-    """Return who asked for a job, by the channel's own id; None where the channel has none."""
+    """Return who asked for a job, by the channel's own id; None where the channel has none.
+
+    A board that asked, `trello:board:ID`, is nobody who could be told anything.
+    """
     if (person := policy.people.get(invoker)) is not None:
         return person.ids.get(WHERE[channel]) if channel in WHERE else None
     place, _, own = invoker.partition(":")
-    return own if channel in WHERE and place == channel and own else None
+    return own if channel in WHERE and place == channel and own and ":" not in own else None
+
+
+def _subject(facts: store.Facts | Job, id: UUID) -> Subject:
+    repo = f"{facts.repo_owner}/{facts.repo_name}" if facts.repo_owner else facts.repo_name
+    return Subject(
+        number=facts.number,
+        id=id,
+        type=facts.type,
+        status=Status(facts.status),
+        title=_public(facts.ticket_title or facts.type),
+        agent=facts.agent,
+        repo=repo,
+        url=facts.ticket_url,
+        invoker=facts.invoker_display_name or facts.invoker_id,
+        error=_public(facts.last_error),
+        canceled_by=facts.cancel_requested_by,
+        cancel_reason=_public(facts.cancel_reason),
+        next_retry_at=facts.next_retry_at,
+        result=_public(facts.result),
+        created_at=facts.created_at,
+        finished_at=facts.finished_at,
+    )
 
 
 def _asked(

@@ -57,7 +57,7 @@ class Outbox:
             return [seq for seq, _ in await store.all_dead(conn, MANY)]
 
     async def dead_count(self) -> int:
-        """Return how many deliveries are dead, counted up to 10,000."""
+        """Return how many of the newest 10,000 dead deliveries nothing else said instead."""
         async with self._db.connection() as conn:
             return await store.dead_count(conn, COUNTED)
 

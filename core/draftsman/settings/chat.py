@@ -7,11 +7,10 @@ from typing import Annotated, Final, Literal, Self
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import Section
+from draftsman.settings.tables import Section, like
 
 HTTP_LISTEN: Final = "127.0.0.1:3000"
 """Where mode `http` serves when `listen` is unset: the port that Slack's own examples use."""
-_Channel = Annotated[str, Field(pattern=r"\A[CGD][A-Z0-9]{1,30}\z")]
 
 
 def _has_a_port(value: str) -> str:
@@ -20,9 +19,22 @@ def _has_a_port(value: str) -> str:
     return value
 
 
+_Channel = Annotated[
+    str, like(r"[CGD][A-Z0-9]{1,30}", "give a channel's id such as C012ABCDEF, not its name")
+]
+_Team = Annotated[
+    str, like(r"[TE][A-Z0-9]{1,30}", "give a workspace's id such as T012ABCDEF, not its name")
+]
+_Command = Annotated[
+    str,
+    like(r"/[a-z0-9_-]{1,31}", "give a command such as /draftsman: small letters, digits, - and _"),
+]
 _Listen = Annotated[
     str,
-    Field(pattern=r"\A([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}\z"),
+    like(
+        r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}",
+        "give host:port, such as 127.0.0.1:3000",
+    ),
     AfterValidator(_has_a_port),
 ]
 
@@ -48,13 +60,13 @@ class SlackSettings(Section):
     """For mode `http` alone."""
     listen: _Listen | None = None
     """`host:port` that HTTP is served on: Slack's requests in mode `http`, and health in both."""
-    team: str | None = Field(None, pattern=r"\A[TE][A-Z0-9]{1,30}\z")
+    team: _Team | None = None
     """The workspace whose requests count; unset: the one that the bot token belongs to."""
     channels: tuple[_Channel, ...] = ()
     """Channels where requests count; none: every channel that the bot is in."""
     strangers: bool = False
     """Whether people of other workspaces, in shared channels, may ask for work."""
-    command: str = Field("/draftsman", pattern=r"\A/[a-z0-9_-]{1,31}\z")
+    command: _Command = "/draftsman"
     """The slash command, as the manifest has it."""
     api_url: str = "https://slack.com/api/"
     """Where the Web API is."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from draftsman.settings.tables import LimitSettings, Section, UserPath
+from draftsman.settings.tables import LimitSettings, Section, UserPath, like
 
 HOST = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?\Z")
 """`host`, `host:port`, `[address]:port`."""
@@ -29,6 +29,15 @@ def web_address(value: str) -> str:
     return value
 
 
+_Variable = Annotated[
+    str,
+    like(
+        r"[A-Za-z_][A-Za-z0-9_]*",
+        "give the name of a variable such as SLACK_BOT_TOKEN, not what it holds",
+    ),
+]
+
+
 def _url(value: str | None) -> str | None:
     return None if value is None else web_address(value)
 
@@ -36,7 +45,7 @@ def _url(value: str | None) -> str | None:
 class SecretSettings(Section):
     """A secret, by the name of the variable or the file that holds it; never the secret itself."""
 
-    env: str | None = Field(None, pattern=r"\A[A-Za-z_][A-Za-z0-9_]*\z")
+    env: _Variable | None = None
     file: UserPath | None = None
 
     @model_validator(mode="before")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
@@ -29,6 +30,18 @@ def _is_a_zone(value: str) -> str:
     except (KeyError, ValueError, OSError):
         raise ValueError("no time zone that is known here; give one like Europe/Berlin") from None
     return value
+
+
+def like(pattern: str, allowed: str) -> AfterValidator:
+    """Return the check that the whole of a text looks so; its error says what is allowed."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(allowed)
+        return value
+
+    return AfterValidator(check)
 
 
 def _leaves_time(value: str) -> str:

@@ -61,6 +61,8 @@ class Facts:
     copy_ref: str | None
     copy_created_at: datetime | None
     root: str | None
+    moved: str | None
+    """Where what the job says to this target goes since the target was gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,5 +280,5 @@ async def known(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStat
 
 
 async def dead_count(conn: Connection, most: int) -> int:
-    """Return how many are dead, counted up to `most`."""
+    """Return how many of the newest `most` dead ones nothing else said instead."""
     return int(await scalar(conn, _Q["dead_count"], {"most": most}))

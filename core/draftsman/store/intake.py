@@ -15,8 +15,8 @@ from draftsman.store.queries import load
 
 _Q = load("intake")
 Row = Mapping[str, Any]
-NEAR: Final = 1000
-"""Numbers before and after a job among which one alike is looked for."""
+NEAR: Final = 100
+"""Numbers before and after a job among which one alike is looked for, whatever else comes in."""
 _json = json.JSONEncoder(separators=(",", ":"), default=str).encode
 
 

@@ -237,6 +237,12 @@ async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
     (instead,) = flow.slack.messages(flow.slack.direct(flow.anna))
     assert f"D-{job}" in shown(instead)
     assert flow.slack.messages(flow.room) == []
+    await flow.rt.operate.cancel(job, people.on(Source.SLACK, "anna"))
+    sent = await flow.quiet(job)
+    assert [one.status for one in sent].count(DeliveryStatus.DEAD) == 1, "it is remembered"
+    card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
+    assert "canceled" in shown(card), "the card is the same one"
+    assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
 
 
 async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_it(
@@ -353,4 +359,4 @@ async def test_case_51_a_question_that_is_refused_is_asked_in_plain_text(
     await flow.quiet(job)
     (asked,) = flow.thread(flow.card())
     assert "blocks" not in asked
-    assert f"draftsman answer D-{job}/1" in asked["text"]
+    assert "reply in this thread: your answer" in asked["text"]

@@ -273,6 +273,73 @@ def test_a_notification_of_a_result_says_what_people_wrote_and_no_data() -> None
     assert "{" not in made["text"]
 
 
+RESULT = {
+    "summary": "Tidied.",
+    "branch": "draftsman/d-7",
+    "commit": "0123456789abcdef",
+    "files_changed": 1,
+    "insertions": 2,
+    "deletions": 1,
+    "tests": {"passed": 3},
+}
+
+
+def test_a_result_is_said_in_words_and_once() -> None:
+    made = rendered(DeliveryKind.RESULT, subject_result=RESULT, subject_status=Status.COMPLETED)
+    said = shown(made)
+    assert "branch draftsman/d-7, commit 0123456789ab, 1 file changed, +2 -1" in said
+    assert 'tests: {"passed": 3}' in said
+    assert "files_changed" not in said
+    assert said.count("completed") == 1
+    assert "completed" in made["text"]
+
+
+@pytest.mark.parametrize("status", [Status.FAILED, Status.DEAD_LETTER, Status.EXPIRED])
+def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None:
+    for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
+        made = rendered(kind, subject_status=status, subject_error="no space")
+        both = made["text"] + shown(made)
+        for odd in ("draftsman retry", "is failed", "dead letter", "is expired"):
+            assert odd not in both
+    assert "press Retry" in shown(made)
+
+
+def test_a_notification_names_people_and_times_as_people_do() -> None:
+    how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
+    closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
+    made = rendered(DeliveryKind.SETTLE, question=closed)
+    assert made["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
+    assert "root (in a terminal)" in shown(made)
+    assert "<@U0BEN>" not in made["text"] + shown(made)
+    made = rendered(
+        DeliveryKind.RESULT,
+        subject_title="for slack:U0BEN",
+        subject_status=Status.CANCELED,
+        subject_canceled_by="slack:U0ANNA",
+    )
+    assert "was canceled by <@U0ANNA>" in made["text"]
+    assert "<@U0BEN>" not in made["text"]
+    when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    asked = question(
+        expires_at=when, choices=[{"value": f"{n}", "label": f"c{n}"} for n in range(130)]
+    )
+    made = rendered(DeliveryKind.QUESTION, question=asked)
+    assert "expires at 2 Jan 2026, 03:04 UTC" in made["text"]
+    assert "and 120 more" in made["text"]
+    assert len(made["text"].splitlines()) < 20
+    assert "draftsman answer" not in made["text"]
+    made = rendered(DeliveryKind.STATUS, subject_status=Status.RETRYING, subject_next_retry_at=when)
+    assert "tries again at 2 Jan 2026, 03:04 UTC" in made["text"]
+
+
+def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:
+    gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
+    made = shown(rendered(DeliveryKind.QUESTION, question=gate))
+    assert "Nobody may decide this" in made
+    assert "`approver`" in made
+    assert "Nobody may" not in shown(rendered(DeliveryKind.QUESTION))
+
+
 def test_times_are_in_the_zone_of_the_reader() -> None:
     when = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
     made = shown(rendered(DeliveryKind.QUESTION, question=question(expires_at=when)))
@@ -282,3 +349,23 @@ def test_times_are_in_the_zone_of_the_reader() -> None:
 def test_the_same_message_is_the_same_blocks() -> None:
     said = message(DeliveryKind.QUESTION, "C1")
     assert render(said) == render(replace(said))
+
+
+def test_who_canceled_is_named_as_slack_names_them() -> None:
+    ended = {
+        "subject_status": Status.CANCELED,
+        "subject_canceled_by": "slack:U0ANNA@T9",
+        "subject_cancel_reason": "ask slack:U0BEN: he knows",
+    }
+    for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
+        said = shown(rendered(kind, **ended))
+        assert "was canceled by <@U0ANNA>: ask slack:U0BEN: he knows" in said
+        assert "U0ANNA@T9" not in said
+
+
+def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them() -> None:
+    how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
+    closed = question(status=QuestionStatus.ANSWERED, resolution=how)
+    said = shown(rendered(DeliveryKind.SETTLE, question=closed))
+    assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
+    assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))

@@ -13,7 +13,7 @@ async def test_each_is_visible_once_and_in_order_whatever_fails(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     sky = TrelloSky(seed=1)
-    storm = Storm(sky, jobs=20, notices=6, processes=2, kills=2, deadline=90)
+    storm = Storm(sky, jobs=12, notices=4, processes=2, kills=2, deadline=90)
     await storm.rage(make, conn)
     await storm.check(rt, conn)
     assert set(sky.fates) == sky.known, "not every fault struck"

@@ -139,3 +139,13 @@ def test_a_name_on_the_list_does_not_replace_the_role() -> None:
     ben = Actor(Source.CLI, "ben", "Ben", person="ben", roles=frozenset({"responder"}))
     with pytest.raises(NotPermitted, match="needs the role approver"):
         lenient.check_vote(ben, ["ben"], invoker="anna")
+
+
+def test_a_refusal_to_decide_names_only_those_who_may_decide_this_job() -> None:
+    names = ("responder", "approver")
+    with pytest.raises(NotPermitted, match=r"needs the role approver\); who may: responder$"):
+        POLICY.check_vote(_actor("operator"), names, invoker="approver")
+    with pytest.raises(NotPermitted, match=r"may not decide it; who may: responder$"):
+        POLICY.check_vote(_actor("approver"), names, invoker="approver")
+    with pytest.raises(NotPermitted, match=r"who may: nobody else unless .* self_approval is set"):
+        POLICY.check_vote(_actor("approver"), ("approver",), invoker="approver")

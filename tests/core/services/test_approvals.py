@@ -163,7 +163,7 @@ async def _erins_gate(make: Factory, people: People) -> Claimed:
 async def test_who_asked_for_the_job_may_not_approve_it(make: Factory, people: People) -> None:
     work = await _erins_gate(make, people)
     verdict = await make.decide(work.number, True, people.erin)
-    assert _refused(verdict, "erin asked for this job and may not approve it")
+    assert _refused(verdict, "erin asked for this job and may not decide it; who may: carol")
     assert (await make.decide(work.number, True, people.carol)).accepted
 
 

@@ -158,4 +158,4 @@ async def test_who_asked_for_the_job_may_not_approve_it_by_token_either(
     await rt.questions.ask(work.lease, item)
     token = await _mint(make, people, work.number, "erin")
     refused = await make.decide(work.number, True, BEARER, token=token)
-    assert refused.reason == "erin asked for this job and may not approve it"
+    assert refused.reason == "erin asked for this job and may not decide it; who may: carol"

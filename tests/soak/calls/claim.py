@@ -80,6 +80,6 @@ CALLS: Final[dict[str, Call]] = {
     "intake.submit: a thousand": _submit(1000, rows=4000),
     "intake.submit: with a subject": _submit(10, subject_key="card99"),
     "intake.known: a twin of the past": _known(key=key(MIDDLE)),
-    "intake.alike": Call(lambda conn: intake.alike(conn, MIDDLE, "slack", "C1", 60.0), 2000),
+    "intake.alike": Call(lambda conn: intake.alike(conn, MIDDLE, "slack", "C1", 60.0)),
     "intake.known: with a subject": _known(key="new", subject_key="card99"),
 }

@@ -97,7 +97,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
     "deliveries.take": Call(lambda conn: deliveries.take(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
-    "deliveries.let_go": Call(_let_go, 600),
+    "deliveries.let_go": Call(_let_go, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),

@@ -12,37 +12,34 @@ from draftsman.store.db import Connection
 from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
+SEEDED: Final = 1
+"""The repository that there is; what is explained has to find it once more."""
 
 
-async def _known(conn: Connection) -> int:
+async def _known(conn: Connection) -> None:
     await repos.add(conn, PAY, "soak")
-    there = await repos.taken(conn, PAY)
-    assert there is not None
-    assert there.id is not None
-    return there.id
+    assert await repos.taken(conn, PAY) is not None
 
 
 async def _profile(conn: Connection) -> None:
-    id = await _known(conn)
-    await repos.save_profile(conn, id, RepoProfile(), None, [], "soak")
-    await repos.checked(conn, id, "", "commit", [])
-    assert await repos.profiles(conn, id, "", 1)
+    await repos.save_profile(conn, SEEDED, RepoProfile(), None, [], "soak")
+    await repos.checked(conn, SEEDED, "", "commit", [])
+    assert await repos.profiles(conn, SEEDED, "", 1)
 
 
 async def _labels(conn: Connection) -> None:
-    id = await _known(conn)
-    await repos.map_id(conn, "L1", "pay", id, "", "soak")
-    await repos.map_name(conn, "pay", id, "", "soak")
-    assert await repos.unmap(conn, "pay", id) == 2
+    await repos.map_id(conn, "L1", "pay", SEEDED, "", "soak")
+    await repos.map_name(conn, "pay", SEEDED, "", "soak")
+    assert await repos.unmap(conn, "pay", SEEDED) == 2
 
 
 async def _default(conn: Connection) -> None:
-    await repos.set_default(conn, await _known(conn))
+    await repos.set_default(conn, SEEDED)
     assert await repos.clear_default(conn)
 
 
 async def _remove(conn: Connection) -> None:
-    assert await repos.remove(conn, await _known(conn))
+    assert await repos.remove(conn, SEEDED)
 
 
 CALLS: Final[dict[str, Call]] = {

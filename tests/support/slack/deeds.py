@@ -33,13 +33,18 @@ class Deeds(Talk):
         self, user: str, channel: str, ts: str, action_id: str, value: Any, **how: Unpack[How]
     ) -> Ack:
         """Choose something in a control of a message: the value or the label of an option."""
+        payload = self.chosen(user, channel, ts, action_id, value)
+        return await self.courier.deliver("interactive", payload, how=how)
+
+    def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
+        """Return what is sent of a press, by a person who sees the message as it is now."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
         block, element = control(message.get("blocks", []), action_id)
         payload = payloads.interaction(self.world, "block_actions", user)
         payload |= payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
         payload["actions"] = [payloads.action(self.world, block, element, value)]
-        return await self.courier.deliver("interactive", payload, how=how)
+        return payload
 
     def _message(self, user: str, place: Channel, ts: str) -> tuple[Json, bool]:
         for one in self.world.ephemerals[place.id, user]:

@@ -48,6 +48,8 @@ class Sockets:
         """How many there were in all."""
         self.acks: list[str] = []
         """The envelopes that were acked, in this order."""
+        self.mute = 0
+        """How many of the next ones answer pings, and say nothing else."""
 
     @property
     def count(self) -> int:
@@ -77,7 +79,10 @@ class Sockets:
         self._links.append(link)
         self.opened += 1
         try:
-            await socket.send_json(self._hello())
+            if self.mute:
+                self.mute -= 1
+            else:
+                await socket.send_json(self._hello())
             self._changed.set()
             await self._listen(link)
         finally:

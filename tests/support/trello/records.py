@@ -25,6 +25,8 @@ class Board:
     name: str
     link: str
     members: set[str] = field(default_factory=set)
+    observers: set[str] = field(default_factory=set)
+    """Members that may only look."""
     closed: bool = False
     shorts: int = 0
     """The last number that a card got."""

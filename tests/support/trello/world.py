@@ -38,6 +38,8 @@ class World:
     base: str = ""
     """URL of the server, without a path."""
     revoked: bool = False
+    writes: bool = True
+    """Whether the token was made with the scope write."""
     """Whether the token is good no more."""
     labels_said: bool = False
     """Whether a card that is made with labels on it sends addLabelToCard too. Unknown of Trello."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,10 @@ import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
+from tests.bots.trello.ears import Ears, hearing
 from tests.support.people import GROUPS, PEOPLE
+from tests.support.trello import FakeTrello
+from tests.tui.cli.boards import Wall
 from tests.tui.cli.running import Cli, Terminal
 
 EVERY_ROLE = ["invoker", "responder", "approver", "operator"]
@@ -70,3 +73,23 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
     yield open_one
     for one in opened:
         one.close()
+
+
+@pytest.fixture
+async def trello() -> AsyncIterator[FakeTrello]:
+    """Give a Trello."""
+    async with FakeTrello() as one:
+        yield one
+
+
+@pytest.fixture
+def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Wall:
+    """Give a board there, and the commands about it."""
+    return Wall(trello, cli, monkeypatch)
+
+
+@pytest.fixture
+async def ears(trello: FakeTrello) -> AsyncIterator[Ears]:
+    """Give a callback for webhooks."""
+    async with hearing(trello) as one:
+        yield one

@@ -8,8 +8,12 @@ from typing import Any
 
 import pytest
 
+from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
+from tests.bots.trello.ears import Ears
 from tests.factories import Factory
+from tests.support.trello import FakeTrello
+from tests.tui.cli.boards import Wall
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli
 
@@ -111,3 +115,71 @@ async def test_invariants_hold_or_are_shown_with_their_rows(
     assert done.code == 1
     assert f"D-{number}  run_count_is_the_newest_run  run_count 0, newest run 7" in done.out
     assert done.err == "draftsman: 1 row breaks an invariant\n"
+
+
+async def _trello(cli: Cli) -> list[tuple[str, str]]:
+    found = json.loads((await cli("doctor", "--json")).out)["checks"]
+    return [(one["status"], one["text"]) for one in found if one["name"] == "trello"]
+
+
+async def test_trello_is_looked_at_where_it_is_configured(
+    wall: Wall, trello: FakeTrello, rt: Runtime, conn: Connection
+) -> None:
+    [who, none, _] = await _trello(wall.cli)
+    assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
+    assert none == ("warn", "no board is watched, so no card makes a job")
+    await wall.added()
+    assert ("warn", "board Work was never looked at") in await _trello(wall.cli)
+    now = await rt.boards.clock()
+    await rt.boards.baseline(wall.board, [], now, now)
+    assert ("ok", "board Work: 1 label(s) make jobs") in await _trello(wall.cli)
+    await conn.execute("UPDATE draftsman.poll_cursors SET polled_at = now() - interval '10 min'")
+    text = "board Work was last looked at 10 min ago: nobody polls"
+    assert ("warn", text) in await _trello(wall.cli)
+    trello.delete_label(wall.label)
+    done = await wall.cli("doctor")
+    assert (done.code, "has no label 'draftsman'" in done.out) == (1, True)
+    assert f"→ draftsman boards set {wall.board}" in done.out
+
+
+async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
+    wall: Wall, trello: FakeTrello
+) -> None:
+    with wall.cli.config.open("a", encoding="utf-8") as config:
+        config.write(f'\npeople.anna.trello = "{trello.bot_member}"\n')
+    [who, *_] = await _trello(wall.cli)
+    assert (who[0], "which is anna" in who[1]) == ("fail", True)
+
+
+async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
+    wall: Wall, trello: FakeTrello, ears: Ears
+) -> None:
+    await wall.added()
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    assert ("warn", "board Work has no webhook; it is polled meanwhile") in await _trello(wall.cli)
+    await wall("webhook", "add", "Work")
+    assert [one for one in await _trello(wall.cli) if "webhook" in one[1]] == []
+    [hook] = trello.world.webhooks.values()
+    hook.failures = 3
+    assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(wall.cli))
+    trello.deactivate(hook.id)
+    text = "board Work: Trello switched its webhook off"
+    assert ("fail", text) in await _trello(wall.cli)
+    wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
+    text = f"board Work: its webhook tells {ears.url}, callback_url is {ears.url}/"
+    assert ("fail", text) in await _trello(wall.cli)
+    wall.configure()
+    assert any("no callback_url is set" in text for _, text in await _trello(wall.cli))
+
+
+async def test_trello_that_refuses_or_is_away_hides_no_other_check(
+    wall: Wall, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trello.revoke()
+    done = await wall.cli("doctor")
+    assert (done.code, "ok    git" in done.out) == (1, True)
+    assert "Trello refuses the bot: invalid token" in done.out
+    assert trello.token not in done.out + done.err
+    monkeypatch.delenv("T_KEY")
+    [(status, text)] = await _trello(wall.cli)
+    assert (status, "T_KEY" in text) == ("fail", True)

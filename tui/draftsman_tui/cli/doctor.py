@@ -21,7 +21,7 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.environment import Finding
 from draftsman_tui.cli.health import health_of
 from draftsman_tui.cli.output import line, one_line, words
-from draftsman_tui.cli.serve import look_at_slack
+from draftsman_tui.cli.serve import look_at_slack, look_at_trello
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -211,6 +211,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
 
 CHECKS: Final = (
     _server, _migrations, _clock, _people, _workers, _listen, _archives, _deliveries,
+    look_at_trello,
 )  # fmt: skip
 
 

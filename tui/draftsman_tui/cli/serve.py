@@ -15,6 +15,7 @@ from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.environment import Finding
 
 if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
     from draftsman.settings import Settings, SlackSettings
     from draftsman_tui.cli.supervise import Child
 
@@ -71,12 +72,12 @@ async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
     chats = _chats(settings)
     if not chats:
         raise ConfigError(
-            "no chat is configured; add [slack] (docs/slack.md) or [trello] to the configuration"
+            "no chat is configured; add [slack] (docs/slack.md) or [trello] (docs/trello.md)"
         )
     if missing := [name for name in wanted if name not in chats]:
         raise ConfigError(f"{missing[0]} is not configured; add [{missing[0]}]")
     for name in wanted or chats:
-        _needs_the_extra(name)
+        needs_the_extra(name)
     from draftsman_bots.process import run_bots
 
     if code := await run_bots(settings, only=wanted or chats, parent=parent):
@@ -88,7 +89,7 @@ def _chats(settings: Settings) -> list[str]:
     return [name for name in EXTRA if getattr(settings, name) is not None]
 
 
-def _needs_the_extra(chat: str) -> None:
+def needs_the_extra(chat: str) -> None:
     """Raise ConfigError where the libraries of a chat's bot are not installed."""
     missing = [name for name in EXTRA[chat] if importlib.util.find_spec(name) is None]
     if missing:
@@ -126,12 +127,25 @@ async def up(app: App, headless: bool, attached: bool) -> None:
 async def look_at_slack(slack: SlackSettings) -> list[Finding]:
     """Return what `doctor` finds out about Slack."""
     try:
-        _needs_the_extra("slack")
+        needs_the_extra("slack")
     except ConfigError as error:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
 
     return [Finding("slack", one.status, one.text, one.then) async for one in checks(slack)]
+
+
+async def look_at_trello(rt: Runtime) -> list[Finding]:
+    """Return what `doctor` finds out about Trello, where it is configured."""
+    if (trello := rt.settings.trello) is None:
+        return []
+    try:
+        needs_the_extra("trello")
+    except ConfigError as error:
+        return [Finding("trello", "fail", str(error))]
+    from draftsman_bots.trello.doctor import checks
+
+    return [Finding("trello", one.status, one.text, one.then) async for one in checks(rt, trello)]
 
 
 def _children(app: App) -> list[Child]:
@@ -142,7 +156,7 @@ def _children(app: App) -> list[Child]:
     found = [Child("worker", worker, "worker; its runs get time to finish")]
     if chats := _chats(app.settings):
         for name in chats:
-            _needs_the_extra(name)
+            needs_the_extra(name)
         found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
     return found
 

@@ -10,7 +10,7 @@ from draftsman_bots.slack import asking, forms, ids, inbound
 from draftsman_bots.slack.blocks import SELECT_MOST
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import answers, home, wishes
-from draftsman_bots.slack.listeners.people import admit, admit_known, somebody
+from draftsman_bots.slack.listeners.people import admit, admit_known, check_at_home, somebody
 from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
 from draftsman_bots.slack.listeners.windows import show
 
@@ -88,6 +88,7 @@ async def _route(desk: Desk, press: Press, place: Place) -> Said | None:
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _operate(desk, press, kind)
     elif kind == ids.NEW_JOB:
+        check_at_home(desk, press.who)
         target = f"slack:{press.who.id}"
         show(desk, place, press.trigger, forms.new_job(sorted(desk.rt.settings.agents), target))
     elif kind == ids.REFRESH:

@@ -11,7 +11,7 @@ from draftsman.domain.question import Question
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.slack.listeners.people import admit, somebody
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.text import escaped, named
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -58,7 +58,7 @@ def chosen(question: Question, choice: int | None) -> str | None:
 def worded(verdict: Verdict) -> Said:
     """Return what became of a response, for whoever gave it."""
     if not verdict.accepted:
-        return Said(f"That did not count: {escaped(verdict.reason or 'it was refused')}")
+        return Said(f"That did not count: {named(escaped(verdict.reason or 'it was refused'))}")
     if not verdict.resolved:
         return Said(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
     ended = verdict.resolution or {}

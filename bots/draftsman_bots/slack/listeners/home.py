@@ -8,7 +8,7 @@ from draftsman.domain.policy import Verb
 from draftsman.errors import NotPermitted
 from draftsman_bots.slack import forms, inbound
 from draftsman_bots.slack.forms import Mine
-from draftsman_bots.slack.listeners.people import admit, may_answer
+from draftsman_bots.slack.listeners.people import admit_known, may_answer
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -40,11 +40,12 @@ def publish(desk: Desk, who: Who) -> None:
 
 
 async def _publish(desk: Desk, who: Who) -> None:
-    actor = await admit(desk, who)
-    command = desk.settings.command
-    view = forms.home_of_nobody(command)
-    if actor.person is not None:
-        view = forms.home(await _asked(desk, actor), await _jobs(desk, actor), command)
+    try:
+        actor = await admit_known(desk, who)
+        found = await _asked(desk, actor), await _jobs(desk, actor)
+        view = forms.home(*found, desk.settings.command)
+    except NotPermitted as error:
+        view = forms.home_of_nobody(str(error))
     await desk.client.views_publish(user_id=who.id, view=view)
 
 

@@ -30,11 +30,7 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     With a channel it raises NotHere where requests do not count; a private conversation is no
     channel.
     """
-    if not desk.settings.strangers and who.is_stranger(*desk.own):
-        raise NotPermitted(
-            "you are of another workspace, whose people may not use draftsman; who may: those of"
-            " this one"
-        )
+    check_at_home(desk, who)
     allowed = desk.settings.channels
     if allowed and channel and not channel.startswith("D") and channel not in allowed:
         raise NotHere(allowed)
@@ -42,6 +38,15 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     if actor.person is not None and not who.name:
         actor = replace(actor, display_name=actor.person)
     return actor
+
+
+def check_at_home(desk: Desk, who: Who) -> None:
+    """Raise NotPermitted for people of other workspaces; looks nothing up."""
+    if not desk.settings.strangers and who.is_stranger(*desk.own):
+        raise NotPermitted(
+            "you are of another workspace, whose people may not use draftsman; who may: those of"
+            " this one"
+        )
 
 
 def somebody(desk: Desk, who: Who) -> Actor:
@@ -64,9 +69,10 @@ async def admit_known(desk: Desk, who: Who, channel: str = "") -> Actor:
     actor = await admit(desk, who, channel)
     if actor.person is None:
         known = ", ".join(sorted(desk.rt.policy.people)) or "nobody yet"
-        command = desk.settings.command
+        # an event of the App Home does not say whose people they are, and guests cannot link
+        here = "" if who.team else "as one of this workspace "
         raise NotPermitted(
-            f"draftsman does not know who you are; who may: {known}; to be one of them, send"
-            f" {command} link, or ask an operator"
+            f"draftsman does not know who you are; who may: {known}; to be one of them, {here}send"
+            f" {desk.settings.command} link, or ask an operator"
         )
     return actor

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.address import is_address
+from draftsman.domain.repo import Place
 from draftsman.domain.target import parse
-from draftsman.errors import DraftsmanError, IdempotencyConflict, UsageError
+from draftsman.errors import DraftsmanError, IdempotencyConflict, NotFound, UsageError
 from draftsman.services.intake import Alike, Submitted, invocation
 from draftsman_bots.text import clamped
 
@@ -22,6 +24,10 @@ TITLE: Final = 120
 REPEATED: Final = 60.0
 """Seconds in which the same words may have been typed again by mistake."""
 _REMOTE: Final = ("https://", "ssh://", "git@")
+
+
+class WrongRepo(UsageError):
+    """What was named is no repository that people elsewhere may name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +55,16 @@ async def submit(desk: Desk, actor: Actor, asked: Asked, request: Request) -> Su
     NotPermitted.
     """
     fields: dict[str, Any] = dict(request.options)
+    about = None
     if "repo" in fields:
-        _check_repo(desk, fields["repo"])
+        about = await _repository(desk, fields["repo"])
+        if not is_address(fields["repo"]) and about is not None:
+            fields |= {"repo": about.repo.remote_url, "resolution": {"path": about.path}}
     made = invocation(
         key=asked.key,
         external_event_id=asked.key,
         mode=request.mode,
-        agent=_agent(desk, fields.pop("agent", None)),
+        agent=_agent(desk, fields.pop("agent", None) or await _own_agent(desk, about)),
         title=title(request.text),
         text=request.text,
         notify=_targets(desk, asked.target),
@@ -98,11 +107,28 @@ def _agent(desk: Desk, name: str | None) -> str:
     return name or next(iter(agents))
 
 
-def _check_repo(desk: Desk, repo: str) -> None:
-    """Refuse what is no repository that people elsewhere may name: a folder of ours is not."""
+async def _own_agent(desk: Desk, place: Place | None) -> str | None:
+    """Return the agent that a known repository has of its own."""
+    saved = await desk.rt.repos.profile(place) if place is not None else None
+    return saved.profile.agent if saved is not None else None
+
+
+async def _repository(desk: Desk, repo: str) -> Place | None:
+    """Return what is known of a repository, by its name or its address.
+
+    An address that nobody made known is one that people elsewhere may name: a folder of ours is
+    not. Raises WrongRepo.
+    """
+    if not is_address(repo):
+        try:
+            return await desk.rt.repos.place(repo)
+        except NotFound as error:
+            raise WrongRepo(str(error)) from None
     local = desk.rt.embedded and repo.startswith("/") and Path(repo).is_dir()
     if not local and not repo.startswith(_REMOTE):
-        raise UsageError(f"--repo={repo[:60]}: give a URL: https://…, ssh://… or git@…")
+        raise WrongRepo(f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…")
+    known = await desk.rt.repos.known(repo)
+    return Place(known) if known is not None else None
 
 
 def _targets(desk: Desk, target: str) -> tuple[str, ...]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from draftsman.errors import NotPermitted
 from draftsman_bots.slack import forms, ids, inbound
+from draftsman_bots.slack.listeners.people import check_at_home
 from draftsman_bots.slack.listeners.requests import place
-from draftsman_bots.slack.listeners.whisper import Place
+from draftsman_bots.slack.listeners.whisper import Place, refusal, whisper
 from draftsman_bots.slack.listeners.windows import show
 
 if TYPE_CHECKING:
@@ -31,6 +33,12 @@ def run(desk: Desk, body: dict[str, Any]) -> None:
     found = inbound.shortcut(body)
     if found is None or found.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return
+    where = Place(found.who.id, found.channel, found.thread, found.respond)
+    try:
+        check_at_home(desk, found.who)
+    except NotPermitted as error:
+        whisper(desk, where, refusal(error))
+        return
     target = place(found.channel, found.thread or found.ts, found.who.id)
     view = forms.new_job(sorted(desk.rt.settings.agents), target, found.text)
-    show(desk, Place(found.who.id, found.channel, found.thread), found.trigger, view)
+    show(desk, where, found.trigger, view)

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 USAGE: Final = """\
 `{0} fix TEXT` changes what TEXT asks for; `{0} investigate TEXT` looks and changes nothing
-Before or after TEXT: `--repo=URL`, `--agent=NAME`, `--ref=BRANCH`
+Before or after TEXT: `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=fix|investigate`
+What is in quotes is text: `{0} fix "--repo is read twice"`; `--` ends the options
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
-`{0} cancel D-142 [REASON]`, `{0} retry D-142`
+`{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
 `{0} link` joins you to a person that draftsman knows; `{0} help` says this
 In the thread of a job: reply to answer; write `approve`, or `deny REASON`, for an approval.\

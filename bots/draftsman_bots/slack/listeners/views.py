@@ -11,7 +11,8 @@ from draftsman_bots.slack.grammar import MODES, Request
 from draftsman_bots.slack.listeners import answers, requests
 from draftsman_bots.slack.listeners.people import admit_known
 from draftsman_bots.slack.listeners.requests import Asked
-from draftsman_bots.slack.listeners.whisper import comes_again
+from draftsman_bots.slack.listeners.whisper import comes_again, refusal_in_a_window
+from draftsman_bots.slack.text import unmentioned
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -54,7 +55,8 @@ async def submit(desk: Desk, body: dict[str, Any]) -> dict[str, str]:
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        return {_shown_at(found): str(error)}
+        at = forms.REPO if isinstance(error, requests.WrongRepo) else _shown_at(found)
+        return {at: refusal_in_a_window(error)}
     return {}
 
 
@@ -92,7 +94,7 @@ async def _hand_in(desk: Desk, view: Submission, block: str, **given: Any) -> di
     response = answers.response(view.key, **given)
     verdict = await answers.hand_in_of(desk, view.who, named.job, named.question, response)
     if not verdict.accepted:
-        return {block: verdict.reason or "it did not count"}
+        return {block: unmentioned(verdict.reason or "it did not count")}
     return {}
 
 

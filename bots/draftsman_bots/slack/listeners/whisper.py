@@ -11,9 +11,10 @@ from slack_sdk.errors import SlackApiError
 from slack_sdk.webhook.async_client import AsyncWebhookClient
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman_bots.slack import inbound
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.listeners.people import NotHere
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.text import escaped, in_chat
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.blocks import Block
@@ -52,12 +53,30 @@ def refusal(error: DraftsmanError) -> Said:
     if isinstance(error, NotHere):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Said(f"Requests do not count in this channel; where they do: {where}")
-    return Said(escaped(str(error)))
+    return Said(escaped(in_chat(str(error))))
+
+
+def refusal_in_a_window(error: DraftsmanError) -> str:
+    """Return the same for a window, which shows no mentions: and so no channel."""
+    if isinstance(error, NotHere):
+        return "Requests do not count in the channel where this was begun; write in another."
+    return in_chat(str(error))
 
 
 def whisper(desk: Desk, place: Place, said: Said) -> None:
     """Say it to one person: in the channel, else by the payload's address, else directly."""
     desk.aside.begin(_whisper(desk, place, said))
+
+
+def tell(desk: Desk, body: dict[str, Any], text: str) -> None:
+    """Say to whoever pressed or used a shortcut what its answer cannot show, once for each try."""
+    found = inbound.press(body) or inbound.shortcut(body)
+    if found is None:
+        return
+    place = Place(found.who.id, found.channel, found.thread, found.respond)
+    key = found.key if isinstance(found, inbound.Press) else found.trigger
+    if desk.aside.first((key, text)):
+        whisper(desk, place, Said(escaped(text)))
 
 
 async def _whisper(desk: Desk, place: Place, said: Said) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,7 @@ from draftsman_bots.slack.blocks import Block, actions, button, section
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.listeners import answers
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.text import escaped, in_chat
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LISTED: Final = 10
 """Jobs that a list shows."""
+_AGAIN: Final = re.compile(r"(?:--|—|–)again", re.IGNORECASE)  # noqa: RUF001
 
 
 async def grant(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
@@ -47,7 +49,7 @@ async def _status(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     job = await _job(desk, wish)
     why = await desk.rt.inspect.why(job.number)
     said = f"*D-{job.number}* {escaped(job.ticket_title or job.type, 120)}"
-    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(why.then)}")
+    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(in_chat(why.then))}")
 
 
 async def _show(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
@@ -73,7 +75,7 @@ async def _cancel(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
 
 async def _retry(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     job = await _job(desk, wish)
-    return await retry(desk, actor, job.number)
+    return await retry(desk, actor, job.number, again=bool(_AGAIN.fullmatch(wish.rest)))
 
 
 async def cancel(desk: Desk, actor: Actor, job: int, reason: str | None = None) -> Said:
@@ -82,9 +84,9 @@ async def cancel(desk: Desk, actor: Actor, job: int, reason: str | None = None) 
     return Said(f"D-{job} is told to stop." if done.requested else f"D-{job} is canceled.")
 
 
-async def retry(desk: Desk, actor: Actor, job: int) -> Said:
-    """Make a new job of a finished one; raises DraftsmanError."""
-    made = await desk.rt.operate.retry(job, actor)
+async def retry(desk: Desk, actor: Actor, job: int, *, again: bool = False) -> Said:
+    """Make a new job of a finished one, `again` also where it completed; raises DraftsmanError."""
+    made = await desk.rt.operate.retry(job, actor, again=again)
     return Said(f"{made.name} tries D-{job} again.")
 
 

@@ -158,13 +158,21 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,
        (SELECT r.external_ref FROM draftsman.deliveries r
-         WHERE r.job = d.job AND r.thread_key = d.thread_key AND r.kind = 'status'
-           AND r.status = 'sent'
+         WHERE r.job = d.job AND r.thread_key = coalesce(m.thread_key, d.thread_key)
+           AND r.kind = 'status' AND r.status = 'sent'
          ORDER BY r.seq DESC
-         LIMIT 1) AS root
+         LIMIT 1) AS root, m.target AS moved
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
   LEFT JOIN draftsman.deliveries o ON o.seq = d.of_delivery
+  LEFT JOIN LATERAL (
+       SELECT i.target, i.thread_key FROM draftsman.deliveries g
+         JOIN draftsman.deliveries i
+           ON i.job = g.job AND i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
+        WHERE g.job = d.job AND g.thread_key = d.thread_key AND g.status = 'dead'
+          AND i.channel = d.channel AND i.status = 'sent'
+        ORDER BY g.seq DESC
+        LIMIT 1) m ON true
  WHERE d.seq = %(seq)s
 
 -- The job before its delivery; what is then looked at, in a statement of its own, is committed.
@@ -380,5 +388,12 @@ SELECT seq FROM revived ORDER BY seq
 SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
 
 -- name: dead_count
-SELECT count(*) FROM (
-    SELECT FROM draftsman.deliveries WHERE status = 'dead' LIMIT %(most)s) d
+SELECT count(*)
+  FROM (SELECT job, seq FROM draftsman.deliveries
+         WHERE status = 'dead'
+         ORDER BY seq DESC
+         LIMIT %(most)s) g
+ WHERE NOT EXISTS (
+       SELECT FROM draftsman.deliveries i
+        WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
+          AND i.dedupe_key = 'instead:' || g.seq AND i.status = 'sent')

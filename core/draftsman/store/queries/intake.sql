@@ -75,8 +75,10 @@ SELECT o.number, o.status,
    AND o.type = j.type AND o.invoker_id = j.invoker_id AND o.request_digest = j.request_digest
    AND o.status <> 'canceled' AND o.retry_of IS NULL
    AND o.created_at > j.created_at - make_interval(secs => %(seconds)s)
+ CROSS JOIN LATERAL (
+       SELECT FROM draftsman.job_targets t
+        WHERE t.job = o.number AND t.channel = %(channel)s AND t.target = %(target)s
+        LIMIT 1) t
  WHERE j.number = %(job)s
-   AND EXISTS (SELECT FROM draftsman.job_targets t
-                WHERE t.job = o.number AND t.channel = %(channel)s AND t.target = %(target)s)
  ORDER BY o.number DESC
  LIMIT 1

@@ -55,9 +55,11 @@ SELECT q.job, q.ordinal
          WHERE status = 'open'
          ORDER BY job DESC
          LIMIT %(limit)s) q
+ CROSS JOIN LATERAL (
+       SELECT FROM draftsman.job_targets t
+        WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s
+        LIMIT 1) t
  WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
-   AND EXISTS (SELECT FROM draftsman.job_targets t
-                WHERE t.job = q.job AND t.channel = 'slack' AND t.target = %(target)s)
  ORDER BY q.job DESC
 
 -- Open questions of the newest jobs that wait, and what their messages are called.
@@ -68,8 +70,13 @@ SELECT q.job, d.question, d.external_ref AS ref
          WHERE status = 'open'
          ORDER BY job DESC
          LIMIT %(limit)s) q
-  JOIN draftsman.deliveries d ON d.job = q.job AND d.question = q.ordinal
- WHERE d.channel = 'slack' AND d.kind = 'question' AND d.status = 'sent'
+ CROSS JOIN LATERAL (
+       SELECT d.question, d.external_ref, d.seq
+         FROM draftsman.deliveries d
+        WHERE d.job = q.job AND d.question = q.ordinal
+          AND d.channel = 'slack' AND d.kind = 'question' AND d.status = 'sent'
+        ORDER BY d.seq
+        LIMIT %(limit)s) d
  ORDER BY q.job DESC, d.seq
 
 -- The job's lock is held. Once for what the channel calls it.

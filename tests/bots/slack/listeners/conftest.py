@@ -21,6 +21,7 @@ from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import register
 from draftsman_bots.slack.listeners.desk import Desk
+from draftsman_bots.slack.listeners.whisper import tell
 from tests.factories import QUESTION, Factory
 from tests.support.slack import Ack, FakeSlack
 from tests.support.slack.courier import Courier, Delivery
@@ -146,6 +147,7 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
         identity.learn(found)
         courier.bot = Bot(build(client, identity, partial(register, desk=desk)), Health())
+        courier.bot.tell = partial(tell, desk)
         yield Bench(slack, rt, desk, make, slack.channel("general", everybody))
         await desk.aside.idle()
         await courier.bot.close()

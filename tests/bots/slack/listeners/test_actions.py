@@ -65,6 +65,23 @@ async def test_case_36_two_people_press_in_the_same_second(bench: Bench) -> None
     assert said == f"That did not count: {question.name} was approved by {winner} before"
 
 
+async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: Bench) -> None:
+    _, _, ts = await bench.shown(Ask(key="w", text="Why?", freeform=True))
+    _, _, its = await bench.shown(GATE)
+    holder = await bench.rt.db.dedicated()
+    try:
+        await holder.execute("BEGIN")
+        tables = "draftsman.jobs, draftsman.job_questions"
+        await holder.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
+        for user, place, action in ((BEN, ts, ids.FREE), (CAROL, its, ids.DENY)):
+            assert (await bench.slack.press(user, bench.general, place, action)).acked
+            await bench.desk.aside.idle()
+            assert len(bench.slack.views(user)) == 1
+    finally:
+        await holder.execute("ROLLBACK")
+        await holder.close()
+
+
 async def test_case_37_a_press_and_a_word_elsewhere_at_once(
     bench: Bench, make: Factory, people: People
 ) -> None:

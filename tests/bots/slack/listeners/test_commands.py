@@ -5,8 +5,13 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.actor import Actor
+from draftsman.domain.address import parse
 from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
+from draftsman.domain.profile import profile
+from draftsman.domain.repo import Repo
 from draftsman.errors import NotFound
+from draftsman_bots.slack.grammar import OPTIONS
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
 from tests.factories import GATE
 
@@ -35,6 +40,8 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) 
 async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
+    assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
+    assert 'What is in quotes is text: `/draftsman fix "--repo' in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
 
@@ -115,6 +122,22 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: Bench) -> N
     assert (await bench.rt.inspect.job(1)).cancel_reason == "no time"
 
 
+@pytest.mark.parametrize("option", ["--again", "\u2014again"])
+async def test_what_completed_is_run_once_more_as_the_refusal_says(
+    bench: Bench, option: str
+) -> None:
+    mine = Actor(Source.SLACK, ANNA, "anna")
+    work = await bench.make.running(await bench.make.queued(actor=mine))
+    await bench.rt.settle.outcome(work, Done({}))
+    said = []
+    for text in ("retry D-1", f"retry D-1 {option}", "help"):
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        said.append(ack.body["text"])
+    assert said[0] == "D-1 completed; to run it once more give --again"
+    assert said[1] == "D-2 tries D-1 again."
+    assert "retry D-142 [--again]" in said[2]
+
+
 async def test_a_question_is_answered_by_command_only_when_it_is_named(bench: Bench) -> None:
     question, _ = await bench.asked()
     ack = await bench.slack.command(BEN, bench.general, f"answer D-{question.job} blue")
@@ -147,6 +170,57 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) 
         await bench.rt.people.link(code, olga)
 
 
+async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: Bench) -> None:
+    for text in ("show D-99", "answer D-99/1 red", "status D-99"):
+        ack = await bench.slack.command(ANNA, bench.general, text)
+        assert "see: list" in ack.body["text"]
+        assert "see: draftsman" not in ack.body["text"]
+    question, _ = await bench.asked()
+    ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
+    assert "answer it in words" in ack.body["text"]
+    ack = await bench.slack.command(ANNA, bench.general, f"status D-{question.job}")
+    assert f"answer {question.name}" in ack.body["text"]
+    assert "draftsman answer" not in ack.body["text"]
+
+
+@pytest.mark.parametrize("private", [False, True])
+async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
+    bench: Bench, private: bool
+) -> None:
+    room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
+    await bench.slack.command(ANNA, room, "fix it")
+    assert "type: `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    await bench.slack.command(ANNA, bench.general, "fix that")
+    assert "/invite" not in "".join(await bench.whispered(ANNA))
+
+
 async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
     assert ack.body["text"] == "the configuration says who you are already: anna"
+
+
+async def test_a_repository_that_is_known_is_named(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By name or address, with its own agent; a folder of ours and other names are refused."""
+    agents = bench.rt.settings.agents
+    monkeypatch.setitem(agents, "careful", agents["tidy"])
+    owner, pay = bench.make.owner, Repo.at(parse("https://git.example.org/acme/pay"))
+    pay = await bench.rt.repos.add(pay, profile({"agent": "careful"}), owner)
+    await bench.rt.repos.save_profile(pay, profile({"path": "api", "agent": "tidy"}), owner)
+    for repo in ("pay", "acme/pay", pay.remote_url, "acme/pay//api"):
+        ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it with {repo}")
+        assert "is queued" in ack.body["text"], ack.body
+    jobs = [await bench.rt.inspect.job(number) for number in range(1, 5)]
+    asked = [job.payload["repo"] for job in jobs]
+    assert [one["source"] for one in asked] == [pay.remote_url] * 4
+    assert [one.get("path", "") for one in asked] == ["", "", "", "api"]
+    assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
+    for repo, why in (
+        ("sale", "known are: acme/pay"),
+        ("/tmp", "a name or a URL"),
+        ("https://x.org/other", "which agent?"),
+    ):
+        ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it")
+        assert why in ack.body["text"]
+    assert len(await bench.jobs()) == 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman_bots.slack import forms, ids
-from tests.bots.slack.desk import Json, shown, texts
+from tests.bots.slack.desk import Json, pressable, shown, texts
 from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, Bench
 from tests.factories import GATE
 
@@ -41,9 +41,10 @@ async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench
 
 
 async def test_the_home_of_somebody_unknown_says_what_to_do(bench: Bench) -> None:
-    said = shown(await _home(bench, MALLORY))
-    assert "/draftsman link" in said
-    assert "Your jobs" not in said
+    home = await _home(bench, MALLORY)
+    assert "/draftsman link" in shown(home)
+    assert "Your jobs" not in shown(home)
+    assert pressable(home) == [ids.REFRESH]
 
 
 async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: Bench) -> None:

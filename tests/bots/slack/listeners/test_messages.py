@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from draftsman.domain.question import Ask
-from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MALLORY, Bench
-from tests.factories import GATE
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, Bench
+from tests.factories import GATE, QUESTION
+from tests.support.clock import Clock
 
 OWN_WORDS = Ask(key="why", text="Why?", freeform=True)
 BOT = {"bot_id": "B0OTHER"}
@@ -30,6 +31,15 @@ async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: Bench) -
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
     assert (await bench.rt.inspect.job(1)).idempotency_key == key
     assert await bench.whispered(ANNA) == []
+
+
+async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(bench: Bench) -> None:
+    bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
+    question, root = await bench.asked(OWN_WORDS)
+    await bench.slack.mention(ANNA, bench.general, "fix it")
+    await bench.slack.mention(BEN, bench.general, "because", root)
+    assert (await bench.jobs())[1:] == ["it"]
+    assert await bench.answer(question) == ("because", ("ben",))
 
 
 async def test_a_refusal_of_both_copies_is_said_once(bench: Bench) -> None:
@@ -234,9 +244,27 @@ async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: Bench) -> N
     await bench.rt.operate.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
     (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {question.name} was canceled by cli:root before"
+    assert (
+        said == f"That did not count: {question.name} was canceled by root (in a terminal) before"
+    )
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.whispered(BEN)) == 1
+
+
+async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
+    bench: Bench, clock: Clock
+) -> None:
+    done, root = await bench.asked(GATE)
+    await bench.slack.say(CAROL, bench.general, "approve", root)
+    over, its = await bench.asked(QUESTION.model_copy(update={"expires_in": 3600}))
+    await clock.forward(3601)
+    await bench.slack.say(DAVE, bench.general, "deny", root)
+    await bench.slack.say(BEN, bench.general, "red", its)
+    (said,) = await bench.whispered(DAVE)
+    assert said == f"That did not count: {done.name} was approved by carol before"
+    (said,) = await bench.whispered(BEN)
+    assert said == f"That did not count: {over.name} expired before this answer came"
+    assert await bench.answer(done) == ("approved", ("carol",))
 
 
 async def test_case_34_who_answered_may_go_on_talking(bench: Bench) -> None:

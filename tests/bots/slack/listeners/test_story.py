@@ -79,7 +79,7 @@ async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
     bench: Bench, seen: Seen
 ) -> None:
     room = bench.slack.channel("small", [ANNA, CAROL])
-    ack = await bench.slack.mention(ANNA, room, "fix it")
+    ack = await bench.slack.mention(ANNA, room, "fix it", retries=3)
     work = await bench.make.running(1)
     await bench.rt.questions.ask(work.lease, GATE)
     direct = bench.slack.direct(DAVE)
@@ -94,7 +94,7 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     bench: Bench, seen: Seen
 ) -> None:
     room = bench.slack.channel("small", [ANNA, CAROL])
-    await bench.slack.mention(ANNA, room, "fix it")
+    await bench.slack.mention(ANNA, room, "fix it", retries=3)
     work = await bench.make.running(1)
     again = GATE.model_copy(update={"key": "again", "text": "Really?"})
     await bench.rt.questions.ask(work.lease, GATE)

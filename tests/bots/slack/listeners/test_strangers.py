@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.settings import PersonSettings, Settings
 from draftsman_bots.slack import ids
+from tests.bots.slack.desk import pressable, shown
 from tests.bots.slack.listeners.conftest import ANNA, CAROL, Bench
 from tests.factories import GATE
 
@@ -40,6 +41,32 @@ async def test_case_62_a_stranger_who_is_let_in_is_known_by_id_and_workspace(ben
     await bench.slack.mention(eve, bench.general, "fix this")
     assert await bench.jobs() == ["this"]
     assert (await bench.rt.inspect.job(1)).invoker_id == "eve"
+
+
+async def test_case_62_a_stranger_gets_no_window_no_code_and_no_advice_to_ask_for_one(
+    bench: Bench,
+) -> None:
+    eve = bench.stranger("UEVE")
+    said = await bench.slack.say(ANNA, bench.general, "look at that")
+    await bench.slack.message_shortcut(eve, bench.general, said.ts, ids.FROM_MESSAGE)
+    await bench.slack.shortcut(eve, ids.NEW_JOB)
+    await bench.slack.open_home(eve)
+    ack = await bench.slack.command(eve, bench.general, "link")
+    whispered = await bench.whispered(eve)
+    assert len(whispered) == 2, "of the message's shortcut, and of the command"
+    (direct,) = bench.slack.messages(bench.slack.direct(eve))
+    home = bench.slack.home(eve)
+    assert home is not None
+    assert "as one of this workspace send" in shown(home), "it is not known whose she is"
+    await bench.slack.press_in_view(eve, home["id"], ids.REFRESH)
+    await bench.desk.aside.idle()
+    home = bench.slack.home(eve)
+    assert home is not None
+    for word in (*whispered, direct["text"], shown(home), ack.body["text"]):
+        assert "another workspace" in word
+        assert "link" not in word
+    assert pressable(home) == [ids.REFRESH]
+    assert bench.slack.views(eve) == []
 
 
 async def test_case_62_what_slack_said_of_the_bot_decides_who_is_at_home(bench: Bench) -> None:

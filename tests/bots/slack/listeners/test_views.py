@@ -104,6 +104,25 @@ async def test_a_message_becomes_a_job_that_is_told_in_its_thread(bench: Bench) 
     assert (target.target, target.thread) == (bench.general, said.ts)
 
 
+async def test_case_44_a_repository_that_is_none_is_an_error_of_its_field(bench: Bench) -> None:
+    await bench.slack.shortcut(ANNA, ids.NEW_JOB)
+    view = await _opened(bench, ANNA)
+    await bench.slack.submit(ANNA, view["id"], {forms.TEXT: "it", forms.REPO: "ours"})
+    ((field, said),) = (await _opened(bench, ANNA))["errors"].items()
+    assert (field, "give a URL" in said) == (forms.REPO, True)
+    assert await bench.jobs() == []
+
+
+async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(bench: Bench) -> None:
+    said = await bench.slack.say(BEN, bench.general, "it fails")
+    bench.limit(channels=("C0ELSEWHERE",))
+    await bench.slack.message_shortcut(ANNA, bench.general, said.ts, ids.FROM_MESSAGE)
+    view = await _opened(bench, ANNA)
+    await bench.slack.submit(ANNA, view["id"])
+    (error,) = (await _opened(bench, ANNA))["errors"].values()
+    assert error == "Requests do not count in the channel where this was begun; write in another."
+
+
 async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) -> None:
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)

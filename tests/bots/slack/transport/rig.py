@@ -157,11 +157,11 @@ async def over_http(rt: Runtime) -> AsyncIterator[Rig]:
 
 
 @asynccontextmanager
-async def over_sockets(rt: Runtime, ping: float = 10.0) -> AsyncIterator[Rig]:
+async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[Rig]:
     """Give a bot with its two connections."""
     async with made(rt) as rig:
         client = AsyncWebClient(base_url=rig.slack.api_url, retry_handlers=[])
-        rig.sockets = Sockets(rig.bot, client, rig.slack.app_token, rig.health, ping=ping)
+        rig.sockets = Sockets(rig.bot, client, rig.slack.app_token, rig.health, **times)
         running = asyncio.create_task(rig.sockets.run())
         await rig.well()
         await rig.slack.sockets.wait(2)

@@ -35,7 +35,11 @@ async def look(slack: FakeSlack, **more: Any) -> list[tuple[str, str]]:
 async def test_all_is_well(slack: FakeSlack) -> None:
     general = slack.channel("general", [ANNA])
     found = await look(slack, channels=[general], team=slack.team)
-    assert [status for status, _ in found] == ["ok"] * 4
+    assert [status for status, _ in found] == ["ok"] * 5
+    unseen = [text for _, text in found if text.startswith("not visible to a bot token")]
+    assert len(unseen) == 1
+    assert "its command /draftsman" in unseen[0]
+    assert "config/slack_manifest.*.yaml" in unseen[0]
     assert found[-1] == ("ok", f"the bot is in #general ({general})")
 
 

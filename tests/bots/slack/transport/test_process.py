@@ -119,8 +119,8 @@ async def test_without_a_chat_there_are_no_bots(place: Place) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no chat is configured; add [slack] (docs/slack.md) or [trello] to the"
-        " configuration\n"
+        "draftsman: no chat is configured; add [slack] (docs/slack.md) or [trello]"
+        " (docs/trello.md)\n"
     )
 
 

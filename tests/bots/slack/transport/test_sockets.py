@@ -64,6 +64,14 @@ async def test_case_58_a_connection_that_is_open_and_silent(patient: Runtime, jo
     assert await jobs.texts() == ["fix it"]
 
 
+async def test_case_58_a_connection_on_which_slack_never_says_hello(patient: Runtime) -> None:
+    async with over_sockets(patient, greeting=0.3) as rig:
+        rig.slack.sockets.mute = 1
+        rig.slack.sockets.drop(0)
+        await rig.slack.sockets.wait(2, opened=4)
+        assert (await rig.slack.say(ANNA, rig.general, "fix it", retries=3)).acked
+
+
 async def test_case_59_the_app_is_removed(either: Rig) -> None:
     tokens = {"type": "tokens_revoked", "tokens": {"oauth": ["U1"], "bot": []}}
     assert (await either.slack.event(tokens)).acked

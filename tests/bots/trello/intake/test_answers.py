@@ -9,6 +9,7 @@ import pytest
 
 from draftsman.domain.answer import Response
 from draftsman.domain.question import Ask, QuestionStatus
+from draftsman_bots.trello.intake import boards_own
 from draftsman_bots.trello.text import signed
 from tests.bots.trello.intake.conftest import Bench, join
 from tests.factories import GATE
@@ -247,3 +248,16 @@ async def test_what_was_said_before_a_question_does_not_answer_it(
     question = await bench.asked(card)
     await bench.poll()
     assert (await bench.now(question))[0] is OPEN
+
+
+async def test_a_question_of_a_board_s_own_job_is_for_whoever_may_answer(
+    bench: Bench, trello: FakeTrello
+) -> None:
+    card = bench.card()
+    question = await bench.asked(card, actor=boards_own(await bench.watch()))
+    [shown] = [one.text for one in trello.comments(card) if "asks:" in one.text]
+    assert bench.board not in shown
+    assert f"For @{trello.username(bench.ben)}" in shown
+    trello.comment(card, bench.ben, "2")
+    await bench.poll()
+    assert await bench.now(question) == (ANSWERED, "blue")

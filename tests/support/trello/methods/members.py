@@ -38,8 +38,9 @@ def token(ask: Ask) -> Any:
     """Return what a token is for; one may only ask for one's own."""
     if ask.parts["token"] != ask.world.token:
         raise Refused(401, "invalid token")
+    rights = {"idModel": "*", "modelType": "Board", "read": True, "write": ask.world.writes}
     return {
         "id": "5eedfa4e5eedfa4e5eedfa4e", "identifier": "draftsman", "idMember": ask.world.bot,
         "dateCreated": "2026-01-01T00:00:00.000Z", "dateExpires": None,
-        "permissions": [{"idModel": "*", "modelType": "Board", "read": True, "write": True}],
+        "permissions": [rights],
     }  # fmt: skip
