@@ -10,18 +10,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from textual.message import Message
 
-from draftsman.domain.job import TERMINAL
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.services.inspect import PAGE
-from draftsman_tui.dashboard.messages import Back, Counted, Found, Lost, Refused
+from draftsman_tui.dashboard.counting import Counting
+from draftsman_tui.dashboard.messages import Back, Found, Lost, Refused
 from draftsman_tui.dashboard.resource import Query, Resource
 
 if TYPE_CHECKING:
@@ -32,12 +31,8 @@ GAP: Final = 0.25
 """Seconds between two looks while things change."""
 IDLE: Final = 1.0
 """Seconds between two looks at the feed when nothing wakes us."""
-COUNTING: Final = 2.0
-"""Seconds between two overviews while things change."""
 QUIET: Final = 10.0
-"""Seconds between two overviews when nothing does."""
-SPANS: Final = 30
-"""Spans of COUNTING that the throughput is kept for: a minute."""
+"""Seconds between two reads of nothing in view."""
 LONGEST_RETRY: Final = 10.0
 """Seconds that a lost database is waited for at most, doubled from one."""
 
@@ -52,15 +47,13 @@ class Live:
         self._asked = asyncio.Event()
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
-        self._read_at = self._counted_at = -QUIET
-        self._skew = 0.0
-        self._ended: deque[int] = deque([0], maxlen=SPANS)
-        self._span_at = time.monotonic()
+        self._read_at = -QUIET
+        self.counting = Counting(rt, post)
 
     @property
     def now(self) -> datetime:
         """The time by the database's clock."""
-        return datetime.now(UTC) - timedelta(seconds=self._skew)
+        return self.counting.now
 
     def show(self, resource: Resource[Any], query: Query) -> None:
         """Look at this from now on, at once."""
@@ -75,12 +68,13 @@ class Live:
     async def run(self) -> None:
         """Look until cancelled; a database that is away is waited for."""
         ear = self._rt.ear(lambda *_: self._woken.set())
-        hearing = asyncio.create_task(ear.run())
+        beside = [asyncio.create_task(one) for one in (ear.run(), self.counting.run())]
         try:
             await self._look_for_ever()
         finally:
             ear.stop.set()
-            await asyncio.gather(hearing, return_exceptions=True)
+            beside[1].cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
 
     async def _look_for_ever(self) -> None:
         delay, lost = 1.0, False
@@ -101,15 +95,15 @@ class Live:
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""
-        asked = self._woken.is_set()
+        asked, first = self._woken.is_set(), self._cursor is None
         self._asked.clear()
         self._woken.clear()
         events = await self._happened()
         changed = bool(events)
         if asked or changed or self._is_over(self._read_at, self._beat):
             await self._read()
-        if self._is_over(self._counted_at, COUNTING if changed or asked else QUIET):
-            await self._count()
+        if changed or first:
+            self.counting.changed()
         return changed
 
     async def _happened(self) -> list[Event]:
@@ -121,7 +115,6 @@ class Live:
             self._cursor = events[-1].cursor
         if len(events) == PAGE:  # who is that far behind wants the present, not the past
             self._cursor = await self._rt.inspect.feed_end()
-        self._tally(sum(event.to_status in TERMINAL for event in events))
         return events
 
     async def _read(self) -> None:
@@ -138,23 +131,6 @@ class Live:
         else:
             self._post(Found(resource, query, rows))
         self._read_at = time.monotonic()
-
-    async def _count(self) -> None:
-        stats = await self._rt.inspect.stats()
-        workers = await self._rt.inspect.workers()
-        _, self._skew = await self._rt.inspect.health()
-        leader = next((one.host for one in workers if one.leader), None)
-        self._counted_at = time.monotonic()
-        self._post(Counted(stats, leader, self._skew, tuple(self._ended)))
-
-    def _tally(self, ended: int) -> None:
-        """Add what ended to the span of now; spans in which nothing did count as well."""
-        while self._is_over(self._span_at, COUNTING):
-            self._ended.append(0)
-            self._span_at += COUNTING
-            if time.monotonic() - self._span_at > COUNTING * SPANS:
-                self._span_at = time.monotonic()
-        self._ended[-1] += ended
 
     @property
     def _beat(self) -> float:

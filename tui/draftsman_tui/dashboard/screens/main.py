@@ -63,7 +63,7 @@ class MainScreen(Screen[None]):
         self.live = Live(rt, self.post_message)
         self._view = view
         self._states = dict.fromkeys(VIEWS, State())
-        self._counted: tuple[messages.Counted, float] | None = None
+        self._counted_at = time.monotonic()
 
     @property
     def resource(self) -> Resource[Any]:
@@ -199,8 +199,8 @@ class MainScreen(Screen[None]):
 
     @on(messages.Counted)
     def _count(self, counted: messages.Counted) -> None:
-        self._counted = counted, time.monotonic()
-        self.query_one(Overview).show(counted)
+        self._counted_at = time.monotonic()
+        self.query_one(Overview).show(counted.vitals, self.live.now)
 
     @on(messages.Lost)
     def _lost(self, lost: messages.Lost) -> None:
@@ -268,10 +268,8 @@ class MainScreen(Screen[None]):
 
     def _tick(self) -> None:
         self.table.tick(self.live.now)
-        if self._counted is not None:
-            counted, at = self._counted
-            old = time.monotonic() - at
-            self.query_one(Overview).show(counted, stale=old if old > STALE else 0)
+        old = time.monotonic() - self._counted_at
+        self.query_one(Overview).tick(self.live.now, stale=old if old > STALE else 0)
 
 
 def _ordered(resource: Resource[Any], state: State) -> Sequence[Any]:
