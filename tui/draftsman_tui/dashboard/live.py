@@ -12,9 +12,9 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.message import Message
 
@@ -42,13 +42,46 @@ LONGEST_RETRY: Final = 10.0
 """Seconds that a lost database is waited for at most, doubled from one."""
 
 
+class Look(Protocol):
+    """What the live source looks at: whatever the desk in view shows."""
+
+    @property
+    def beat(self) -> float:
+        """Seconds after which it looks again though no event told of a change."""
+
+    async def read(self, rt: Runtime, now: datetime) -> Message:
+        """Return what there is, to be posted; `now` is by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A look at a table."""
+
+    resource: Resource[Any]
+    query: Query
+
+    @property
+    def beat(self) -> float:
+        """As often as the resource wants."""
+        return self.resource.beat
+
+    async def read(self, rt: Runtime, now: datetime) -> Found:
+        """Return the rows."""
+        query = replace(self.query, now=now)
+        return Found(self.resource, query, await self.resource.fetch(rt, query))
+
+
 class Live:
     """Looks at the database for one dashboard, and posts what it saw."""
 
     def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
         self._rt = rt
         self._post = post
-        self._wanted: tuple[Resource[Any], Query] | None = None
+        self.counted: Counted | None = None
+        """The last overview."""
+        self.lost: Lost | None = None
+        """What is wrong, while the database is away."""
+        self._wanted: Look | None = None
         self._asked = asyncio.Event()
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
@@ -62,9 +95,9 @@ class Live:
         """The time by the database's clock."""
         return datetime.now(UTC) - timedelta(seconds=self._skew)
 
-    def show(self, resource: Resource[Any], query: Query) -> None:
+    def show(self, look: Look | None) -> None:
         """Look at this from now on, at once."""
-        self._wanted = resource, query
+        self._wanted = look
         self.ask()
 
     def ask(self) -> None:
@@ -83,20 +116,20 @@ class Live:
             await asyncio.gather(hearing, return_exceptions=True)
 
     async def _look_for_ever(self) -> None:
-        delay, lost = 1.0, False
+        delay = 1.0
         while True:
             try:
                 changed = await self.look()
             except DatabaseUnreachable as error:
-                self._post(Lost(str(error), time.monotonic() + delay))
-                lost = True
+                self.lost = Lost(str(error), time.monotonic() + delay)
+                self._post(self.lost)
                 await self._wait(delay)
                 delay = min(2 * delay, LONGEST_RETRY)
                 await self._revive()
                 continue
-            if lost:
+            if self.lost is not None:
                 self._post(Back())
-            delay, lost = 1.0, False
+            delay, self.lost = 1.0, None
             await self._pause(changed)
 
     async def look(self) -> bool:
@@ -127,16 +160,13 @@ class Live:
     async def _read(self) -> None:
         if self._wanted is None:
             return
-        resource, query = self._wanted
-        query = replace(query, now=self.now)
         try:
-            rows = await resource.fetch(self._rt, query)
+            found: Message = await self._wanted.read(self._rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
-            self._post(Refused(str(error)))
-        else:
-            self._post(Found(resource, query, rows))
+            found = Refused(str(error))
+        self._post(found)
         self._read_at = time.monotonic()
 
     async def _count(self) -> None:
@@ -145,7 +175,8 @@ class Live:
         _, self._skew = await self._rt.inspect.health()
         leader = next((one.host for one in workers if one.leader), None)
         self._counted_at = time.monotonic()
-        self._post(Counted(stats, leader, self._skew, tuple(self._ended)))
+        self.counted = Counted(stats, leader, self._skew, tuple(self._ended))
+        self._post(self.counted)
 
     def _tally(self, ended: int) -> None:
         """Add what ended to the span of now; spans in which nothing did count as well."""
@@ -158,7 +189,7 @@ class Live:
 
     @property
     def _beat(self) -> float:
-        return self._wanted[0].beat if self._wanted else QUIET
+        return self._wanted.beat if self._wanted else QUIET
 
     @staticmethod
     def _is_over(since: float, seconds: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,7 @@ class Counted(Latest):
 
     def __init__(self, stats: Stats, leader: str | None, skew: float, ended: Sequence[int]) -> None:
         super().__init__()
+        self.at = time.monotonic()
         self.stats = stats
         self.leader = leader
         self.skew = skew
