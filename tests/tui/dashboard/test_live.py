@@ -11,7 +11,7 @@ from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
 from draftsman.store.db import Connection
 from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.live import Live, Page
 from draftsman_tui.dashboard.messages import Found
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
@@ -24,7 +24,7 @@ from tests.tui.dashboard.seeing import looking
 def _live(rt: Runtime) -> tuple[Live, list[Message]]:
     posted: list[Message] = []
     live = Live(rt, posted.append)
-    live.show(VIEWS["jobs"], Query(NOTHING, live.now))
+    live.show(Page(VIEWS["jobs"], Query(NOTHING, live.now)))
     return live, posted
 
 

@@ -1,4 +1,4 @@
-"""How it looks, of values that never change: `pytest --snapshot-update` takes new pictures."""
+"""How it looks, of values that never change; `pictures/` has each as it should be."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from syrupy.assertion import SnapshotAssertion
-from syrupy.extensions.image import SVGImageSnapshotExtension
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Mode, Status
@@ -22,6 +20,7 @@ from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.vitals import Crew, Vitals
+from tests.tui.dashboard.pictures import is_as_pictured
 from tests.tui.dashboard.seeing import Seen, looking
 
 NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -133,20 +132,19 @@ async def _show(seen: Seen, view: str) -> None:
 async def test_a_table(
     rt: Runtime,
     owner: Actor,
-    snapshot: SnapshotAssertion,
     view: str,
     size: tuple[int, int],
     theme: str,
 ) -> None:
     async with looking(rt, owner, view=view, size=size, theme=theme) as seen:
         await _show(seen, view)
-        assert seen.app.export_screenshot() == snapshot(extension_class=SVGImageSnapshotExtension)
+        is_as_pictured(f"{view}-{size[0]}x{size[1]}-{theme}", seen)
 
 
-async def test_an_answer(rt: Runtime, owner: Actor, snapshot: SnapshotAssertion) -> None:
+async def test_an_answer(rt: Runtime, owner: Actor) -> None:
     async with looking(rt, owner, view="inbox", theme="contrast", size=(80, 24)) as seen:
         await _show(seen, "inbox")
         await seen.app.push_screen(Answer(_question(), "anna, ben"))
         await seen.see("2  safe fixes", "own words")
         await seen.pilot.pause()
-        assert seen.app.export_screenshot() == snapshot(extension_class=SVGImageSnapshotExtension)
+        is_as_pictured("answer-80x24-contrast", seen)

@@ -16,91 +16,88 @@ from draftsman_tui.dashboard.screens.prompt import Prompt
 from draftsman_tui.dashboard.verbs import patch, why
 
 if TYPE_CHECKING:
-    from draftsman_tui.dashboard.screens.main import MainScreen
+    from draftsman_tui.dashboard.screens.desk import Desk
 
 
-async def answer(screen: MainScreen, text: str) -> None:
+async def answer(desk: Desk, text: str) -> None:
     """Answer the question, by what is given or in a dialog; a gate is decided."""
-    asked = await _question(screen)
+    asked = await _question(desk)
     if asked.kind is QuestionKind.APPROVAL:
-        await _decide(screen, asked, None, text)
+        await _decide(desk, asked, None, text)
         return
     error = ""
     while True:
-        said = text or await screen.ask(Answer(asked, await who(screen.rt, asked), error))
+        said = text or await desk.ask(Answer(asked, await who(desk.rt, asked), error))
         if said is None:
             return
         try:
-            await _hand_in(screen, asked, response("tui", text=said))
+            await _hand_in(desk, asked, response("tui", text=said))
         except UsageError as problem:  # not a choice: nothing was kept, so ask again
             text, error = "", str(problem)
         else:
             return
 
 
-async def open_row(screen: MainScreen, text: str) -> None:
+async def open_row(desk: Desk, text: str) -> None:
     """Open what the row is about: a question to be answered, else why its job is where it is."""
-    row = screen.table.row
-    if row is not None and screen.resource.question(row) is not None:
-        await answer(screen, text)
+    if desk.question is not None:
+        await answer(desk, text)
     else:
-        await why(screen, text)
+        await why(desk, text)
 
 
-async def approve(screen: MainScreen, text: str) -> None:
+async def approve(desk: Desk, text: str) -> None:
     """Approve, after a look."""
-    await _decide(screen, await _gate(screen), True, text)
+    await _decide(desk, await _gate(desk), True, text)
 
 
-async def deny(screen: MainScreen, text: str) -> None:
+async def deny(desk: Desk, text: str) -> None:
     """Deny, after a look."""
-    await _decide(screen, await _gate(screen), False, text)
+    await _decide(desk, await _gate(desk), False, text)
 
 
-async def extend(screen: MainScreen, text: str) -> None:
+async def extend(desk: Desk, text: str) -> None:
     """Give the question more time."""
-    asked = await _question(screen)
-    given = text or await screen.ask(
+    asked = await _question(desk)
+    given = text or await desk.ask(
         Prompt(f"How much more time for {asked.name}?", "30m, 2h, 1d, or never")
     )
     if not given:
         return
     seconds = None if given.strip() == "never" else duration(given)
-    until = await screen.rt.questions.extend(asked.job, asked.ordinal, seconds, screen.actor)
+    until = await desk.rt.questions.extend(asked.job, asked.ordinal, seconds, desk.actor)
     when = f"expires {left(until)}, at {clock(until)}" if until else "never expires"
-    screen.say(f"{asked.name} {when}")
+    desk.say(f"{asked.name} {when}")
 
 
-async def _decide(screen: MainScreen, asked: Question, decision: bool | None, reason: str) -> None:
-    changes = await patch(screen.rt, asked.job)
-    dialog = Decide(asked, await who(screen.rt, asked), changes, decision, reason)
-    decided = await screen.ask(dialog)
+async def _decide(desk: Desk, asked: Question, decision: bool | None, reason: str) -> None:
+    changes = await patch(desk.rt, asked.job)
+    dialog = Decide(asked, await who(desk.rt, asked), changes, decision, reason)
+    decided = await desk.ask(dialog)
     if decided is not None:
         approved, because = decided
         given = response("tui", decision=approved, reason=because or None)
-        await _hand_in(screen, asked, given)
+        await _hand_in(desk, asked, given)
 
 
-async def _hand_in(screen: MainScreen, asked: Question, given: Response) -> None:
-    verdict = await handed_in(screen.rt, asked.job, asked.ordinal, given, screen.actor)
-    screen.say(f"{verdict.name} {outcome(verdict)}")
+async def _hand_in(desk: Desk, asked: Question, given: Response) -> None:
+    verdict = await handed_in(desk.rt, asked.job, asked.ordinal, given, desk.actor)
+    desk.say(f"{verdict.name} {outcome(verdict)}")
 
 
-async def _gate(screen: MainScreen) -> Question:
-    asked = await _question(screen)
+async def _gate(desk: Desk) -> Question:
+    asked = await _question(desk)
     if asked.kind is not QuestionKind.APPROVAL:
         raise Refused(f"{asked.name} is a question, not a gate; answer it")
     return asked
 
 
-async def _question(screen: MainScreen) -> Question:
+async def _question(desk: Desk) -> Question:
     """Return the question of the row: its own, or the open one of its job."""
-    row = screen.table.row
-    named = None if row is None else screen.resource.question(row)
-    if named is not None:
-        return await screen.rt.questions.get(*named)
-    number = screen.jobs()[0]
-    found = await screen.rt.questions.open(number)
+    if desk.question is not None:
+        return await desk.rt.questions.get(*desk.question)
+    number = desk.jobs()[0]
+    found = await desk.rt.questions.open(number)
     if not found:
         raise Refused(f"D-{number} has no open question; w says what it waits for")
     return found[0]

@@ -7,9 +7,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
+from textual.message import Message
 from textual.screen import Screen
 
 from draftsman_tui.dashboard.commands import COMMANDS
+from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.main import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
 
@@ -38,14 +41,23 @@ class Dashboard(App[None]):
         for one in THEMES:
             self.register_theme(one)
         self.theme = theme
-        self.main = MainScreen(rt, actor, read_only=read_only, view=view)
+        self.live = Live(rt, self._tell)
+        self.main = MainScreen(Session(rt, actor, self.live, read_only), view)
 
     def on_mount(self) -> None:
-        """Show the screen."""
+        """Show the tables, and begin to look."""
         self.push_screen(self.main)
+        self.run_worker(self.live.run(), group="live")
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        """Offer every command in the palette, while the table is in view."""
-        if screen is self.main:
+        """Offer in the palette every command of the desk in view."""
+        if isinstance(screen, Desk):
             for command in COMMANDS:
-                yield SystemCommand(command.name, command.help, partial(self.main.do, command))
+                if command.on is None or screen.place in command.on:
+                    yield SystemCommand(command.name, command.help, partial(screen.do, command))
+
+    def _tell(self, message: Message) -> None:
+        """Hand a message of the live source to the desk in view, behind whatever dialog."""
+        desk = next((one for one in reversed(self.screen_stack) if isinstance(one, Desk)), None)
+        if desk is not None:
+            desk.post_message(message)

@@ -19,9 +19,11 @@ from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
-    from draftsman_tui.dashboard.screens.main import MainScreen
+    from draftsman_tui.dashboard.screens.desk import Desk
 
-Run = Callable[["MainScreen", str], Awaitable[None]]
+Run = Callable[[Any, str], Awaitable[None]]
+"""Takes the desk, of the kind that has the place, and what was typed behind the name."""
+TABLES: Final = frozenset(VIEWS)
 JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"})
 """Tables whose rows are about a job."""
 ASKING: Final = frozenset({"jobs", "inbox"})
@@ -30,7 +32,7 @@ ASKING: Final = frozenset({"jobs", "inbox"})
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One thing that can be done. `on` are the tables that have it; None: all."""
+    """One thing that can be done. `on` are the places that have it; None: all."""
 
     name: str
     help: str
@@ -46,8 +48,8 @@ class Command:
 
 
 def _view(nth: int, name: str) -> Command:
-    async def run(screen: MainScreen, text: str) -> None:
-        await moves.view(screen, name, text)
+    async def run(desk: Desk, text: str) -> None:
+        await moves.view(desk, name, text)
 
     return Command(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
 
@@ -73,13 +75,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("open", "Open what the row is about.", answering.open_row, "enter", on=JOBS),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
     Command("browse", "Open the page of a row in the browser.", verbs.browse, "o"),
-    Command("filter", "Show only some rows.", moves.narrow, "slash", takes="FILTER", footer=True),
-    Command("clear", "Take the filter and the marks off.", moves.clear, "escape"),
+    Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
+            takes="FILTER", footer=True),
+    Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
     Command("sort", "Sort by the next column; by one that is named.", moves.sort,
-            "s", takes="COLUMN"),
-    Command("reverse", "Sort the other way round.", moves.reverse, "S"),
-    Command("mark", "Mark a row for the next command.", moves.mark, "space"),
-    Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V"),
+            "s", on=TABLES, takes="COLUMN"),
+    Command("reverse", "Sort the other way round.", moves.reverse, "S", on=TABLES),
+    Command("mark", "Mark a row for the next command.", moves.mark, "space", on=TABLES),
+    Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V",
+            on=TABLES),
     Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
     Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
     Command("theme", "Take the next theme; one that is named.", moves.theme,
@@ -139,11 +143,11 @@ def lines() -> list[str]:
     return [command.name for command in COMMANDS]
 
 
-def helped(screen: Any) -> dict[str, list[tuple[str, str, str]]]:
+def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
     """Return for each group (keys, name and what it takes, help)."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for one in COMMANDS:
-        keys = " ".join(_shown(key) for key in screen.keys_of(one))
+        keys = " ".join(_shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group, []).append(
             (keys, f":{one.name} {one.takes}".strip(), one.help)
         )

@@ -44,7 +44,7 @@ class Counting:
         self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
         self._jobs_at = -ANYWAY
         self._pulse: Pulse | None = None
-        self._vitals = vitals.Vitals({}, [], vitals.Crew())
+        self.last: Counted | None = None
 
     @property
     def now(self) -> datetime:
@@ -76,17 +76,20 @@ class Counting:
         happened = self._changed.is_set() or time.monotonic() - self._jobs_at >= ANYWAY
         self._changed.clear()
         try:
-            self._vitals = await self._counted(happened)
+            self._say(await self._counted(happened))
         except DraftsmanError:
             self._changed.set()
             raise
-        self._post(Counted(self._vitals))
 
     async def remember(self) -> None:
         """Read what happened in the last half hour, once; from then on what comes is added."""
         self._pulse = await self._rt.inspect.pulse(self.now - _WINDOW)
-        self._vitals = replace(self._vitals, pulse=self._pulse)
-        self._post(Counted(self._vitals))
+        if self.last is not None:
+            self._say(replace(self.last.vitals, pulse=self._pulse))
+
+    def _say(self, found: vitals.Vitals) -> None:
+        self.last = Counted(found)
+        self._post(self.last)
 
     async def _counted(self, happened: bool) -> vitals.Vitals:
         inspect = self._rt.inspect

@@ -11,16 +11,16 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.message import Message
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.services.inspect import PAGE
 from draftsman_tui.dashboard.counting import Counting
-from draftsman_tui.dashboard.messages import Back, Found, Lost, Refused
+from draftsman_tui.dashboard.messages import Back, Counted, Found, Lost, Refused
 from draftsman_tui.dashboard.resource import Query, Resource
 
 if TYPE_CHECKING:
@@ -37,27 +37,63 @@ LONGEST_RETRY: Final = 10.0
 """Seconds that a lost database is waited for at most, doubled from one."""
 
 
+class Look(Protocol):
+    """What the live source looks at: whatever the desk in view shows."""
+
+    @property
+    def beat(self) -> float:
+        """Seconds after which it looks again though no event told of a change."""
+
+    async def read(self, rt: Runtime, now: datetime) -> Message:
+        """Return what there is, to be posted; `now` is by the database's clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A look at a table."""
+
+    resource: Resource[Any]
+    query: Query
+
+    @property
+    def beat(self) -> float:
+        """As often as the resource wants."""
+        return self.resource.beat
+
+    async def read(self, rt: Runtime, now: datetime) -> Found:
+        """Return the rows."""
+        query = replace(self.query, now=now)
+        return Found(self.resource, query, await self.resource.fetch(rt, query))
+
+
 class Live:
     """Looks at the database for one dashboard, and posts what it saw."""
 
     def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
         self._rt = rt
         self._post = post
-        self._wanted: tuple[Resource[Any], Query] | None = None
+        self._counting = Counting(rt, post)
+        self.lost: Lost | None = None
+        """What is wrong, while the database is away."""
+        self._wanted: Look | None = None
         self._asked = asyncio.Event()
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
         self._read_at = -QUIET
-        self.counting = Counting(rt, post)
 
     @property
     def now(self) -> datetime:
         """The time by the database's clock."""
-        return self.counting.now
+        return self._counting.now
 
-    def show(self, resource: Resource[Any], query: Query) -> None:
+    @property
+    def counted(self) -> Counted | None:
+        """The last overview."""
+        return self._counting.last
+
+    def show(self, look: Look | None) -> None:
         """Look at this from now on, at once."""
-        self._wanted = resource, query
+        self._wanted = look
         self.ask()
 
     def ask(self) -> None:
@@ -68,29 +104,29 @@ class Live:
     async def run(self) -> None:
         """Look until cancelled; a database that is away is waited for."""
         ear = self._rt.ear(lambda *_: self._woken.set())
-        beside = [asyncio.create_task(one) for one in (ear.run(), self.counting.run())]
+        hearing, counting = map(asyncio.create_task, (ear.run(), self._counting.run()))
         try:
             await self._look_for_ever()
         finally:
             ear.stop.set()
-            beside[1].cancel()
-            await asyncio.gather(*beside, return_exceptions=True)
+            counting.cancel()
+            await asyncio.gather(hearing, counting, return_exceptions=True)
 
     async def _look_for_ever(self) -> None:
-        delay, lost = 1.0, False
+        delay = 1.0
         while True:
             try:
                 changed = await self.look()
             except DatabaseUnreachable as error:
-                self._post(Lost(str(error), time.monotonic() + delay))
-                lost = True
+                self.lost = Lost(str(error), time.monotonic() + delay)
+                self._post(self.lost)
                 await self._wait(delay)
                 delay = min(2 * delay, LONGEST_RETRY)
                 await self._revive()
                 continue
-            if lost:
+            if self.lost is not None:
                 self._post(Back())
-            delay, lost = 1.0, False
+            delay, self.lost = 1.0, None
             await self._pause(changed)
 
     async def look(self) -> bool:
@@ -103,7 +139,7 @@ class Live:
         if asked or changed or self._is_over(self._read_at, self._beat):
             await self._read()
         if changed or first:
-            self.counting.changed()
+            self._counting.changed()
         return changed
 
     async def _happened(self) -> list[Event]:
@@ -120,21 +156,18 @@ class Live:
     async def _read(self) -> None:
         if self._wanted is None:
             return
-        resource, query = self._wanted
-        query = replace(query, now=self.now)
         try:
-            rows = await resource.fetch(self._rt, query)
+            found: Message = await self._wanted.read(self._rt, self.now)
         except DatabaseUnreachable:
             raise
         except DraftsmanError as error:
-            self._post(Refused(str(error)))
-        else:
-            self._post(Found(resource, query, rows))
+            found = Refused(str(error))
+        self._post(found)
         self._read_at = time.monotonic()
 
     @property
     def _beat(self) -> float:
-        return self._wanted[0].beat if self._wanted else QUIET
+        return self._wanted.beat if self._wanted else QUIET
 
     @staticmethod
     def _is_over(since: float, seconds: float) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
@@ -34,6 +35,7 @@ class Counted(Latest):
 
     def __init__(self, vitals: Vitals) -> None:
         super().__init__()
+        self.at = time.monotonic()
         self.vitals = vitals
 
 

@@ -9,10 +9,11 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.themes import NAMES
 
 if TYPE_CHECKING:
+    from draftsman_tui.dashboard.screens.desk import Desk
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
-async def view(screen: MainScreen, name: str, text: str) -> None:
+async def view(screen: Desk, name: str, text: str) -> None:
     """Show another table, filtered where something is given."""
     screen.go(name, filters.parse(text) if text else None)
 
@@ -22,7 +23,7 @@ async def narrow(screen: MainScreen, text: str) -> None:
     if text:
         screen.narrow(filters.parse(text))
     else:
-        screen.type("/", str(screen.state.filter))
+        screen.type("/", str(screen.state.filter), [f"{name}:" for name in filters.FIELDS])
 
 
 async def clear(screen: MainScreen, text: str) -> None:
@@ -62,17 +63,19 @@ async def mark_range(screen: MainScreen, text: str) -> None:
     screen.table.mark_range()
 
 
-async def refresh(screen: MainScreen, text: str) -> None:
+async def refresh(screen: Desk, text: str) -> None:
     """Look again."""
     screen.live.ask()
 
 
-async def command(screen: MainScreen, text: str) -> None:
+async def command(screen: Desk, text: str) -> None:
     """Open the `:` line."""
-    screen.type(":", text)
+    from draftsman_tui.dashboard.commands import lines
+
+    screen.type(":", text, lines())
 
 
-async def theme(screen: MainScreen, text: str) -> None:
+async def theme(screen: Desk, text: str) -> None:
     """Take a theme."""
     if text and text not in NAMES:
         raise UsageError(f"no theme is called {text!r}; choose: {', '.join(NAMES)}")
@@ -80,7 +83,7 @@ async def theme(screen: MainScreen, text: str) -> None:
     screen.app.theme = text or NAMES[(now + 1) % len(NAMES)]
 
 
-async def help(screen: MainScreen, text: str) -> None:
+async def help(screen: Desk, text: str) -> None:
     """List everything."""
     from draftsman_tui.dashboard.commands import helped
     from draftsman_tui.dashboard.screens.help import Help
@@ -88,6 +91,6 @@ async def help(screen: MainScreen, text: str) -> None:
     await screen.app.push_screen(Help(helped(screen)))
 
 
-async def leave(screen: MainScreen, text: str) -> None:
+async def leave(screen: Desk, text: str) -> None:
     """Leave."""
     screen.app.exit()

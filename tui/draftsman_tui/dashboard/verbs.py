@@ -12,93 +12,88 @@ from draftsman_tui.dashboard.screens.text import Page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.screens.main import MainScreen
+    from draftsman_tui.dashboard.screens.desk import Desk
 
 TOLD: Final = 5
 """Names that a message lists; the rest is counted."""
 
 
-async def cancel(screen: MainScreen, text: str) -> None:
+async def cancel(desk: Desk, text: str) -> None:
     """End the chosen jobs."""
-    numbers = screen.jobs()
-    if not await screen.ask(Confirm(f"Cancel {_names(numbers)}?", "What they did is kept.")):
+    numbers = desk.jobs()
+    if not await desk.ask(Confirm(f"Cancel {_names(numbers)}?", "What they did is kept.")):
         return
     done = []
     for number in numbers:
-        with screen.said():
-            done.append(await screen.rt.operate.cancel(number, screen.actor, text or None))
+        with desk.said():
+            done.append(await desk.rt.operate.cancel(number, desk.actor, text or None))
     told = [one.number for one in done if one.requested]
     ended = [one.number for one in done if not one.requested]
     if ended:
-        screen.say(f"{_names(ended)} canceled")
+        desk.say(f"{_names(ended)} canceled")
     if told:
-        screen.say(f"{_names(told)} told to stop")
+        desk.say(f"{_names(told)} told to stop")
 
 
-async def retry(screen: MainScreen, text: str) -> None:
+async def retry(desk: Desk, text: str) -> None:
     """Make new jobs of the chosen ones."""
-    numbers = screen.jobs()
-    if len(numbers) > 1 and not await screen.ask(Confirm(f"Retry {_names(numbers)}?", "")):
+    numbers = desk.jobs()
+    if len(numbers) > 1 and not await desk.ask(Confirm(f"Retry {_names(numbers)}?", "")):
         return
     made: list[str] = []
-    async for one in screen.rt.retries.retry(numbers, screen.actor):
+    async for one in desk.rt.retries.retry(numbers, desk.actor):
         if one.made is None:
-            screen.refuse(one.error or f"D-{one.retry_of} cannot be retried")
+            desk.refuse(one.error or f"D-{one.retry_of} cannot be retried")
         else:
             how = "" if one.made.how == "created" else ", made before"
             made.append(f"D-{one.retry_of} goes on as D-{one.made.number}{how}")
     if made:
-        screen.say(
-            "; ".join(made[:TOLD]) + (f" and {len(made) - TOLD} more" if made[TOLD:] else "")
-        )
+        desk.say("; ".join(made[:TOLD]) + (f" and {len(made) - TOLD} more" if made[TOLD:] else ""))
 
 
-async def why(screen: MainScreen, text: str) -> None:
+async def why(desk: Desk, text: str) -> None:
     """Say what the job waits for."""
-    number = screen.jobs()[0]
-    found = await screen.rt.inspect.why(number)
-    await screen.app.push_screen(
-        Page(f"D-{number} {found.status}", f"{found.text}\n\n{found.then}")
-    )
+    number = desk.jobs()[0]
+    found = await desk.rt.inspect.why(number)
+    await desk.app.push_screen(Page(f"D-{number} {found.status}", f"{found.text}\n\n{found.then}"))
 
 
-async def diff(screen: MainScreen, text: str) -> None:
+async def diff(desk: Desk, text: str) -> None:
     """Show the changes that the job made."""
-    number = screen.jobs()[0]
-    found = await patch(screen.rt, number)
+    number = desk.jobs()[0]
+    found = await patch(desk.rt, number)
     if found is None:
         raise Refused(f"D-{number} left no changes")
-    await screen.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
+    await desk.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
 
 
-async def redeliver(screen: MainScreen, text: str) -> None:
+async def redeliver(desk: Desk, text: str) -> None:
     """Send the chosen deliveries again."""
-    seqs = [int(screen.resource.key(row)) for row in screen.table.chosen]
-    if len(seqs) > 1 and not await screen.ask(Confirm(f"Send {len(seqs)} deliveries again?", "")):
+    seqs = desk.deliveries
+    if len(seqs) > 1 and not await desk.ask(Confirm(f"Send {len(seqs)} deliveries again?", "")):
         return
-    revived = await screen.rt.outbox.redeliver(seqs, screen.actor)
-    screen.say(f"{len(revived)} to be sent again")
+    revived = await desk.rt.outbox.redeliver(seqs, desk.actor)
+    desk.say(f"{len(revived)} to be sent again")
 
 
-async def copy(screen: MainScreen, text: str) -> None:
+async def copy(desk: Desk, text: str) -> None:
     """Copy the ids of the chosen rows, by the terminal's own clipboard (OSC 52)."""
-    keys = [screen.resource.key(row) for row in screen.table.chosen]
+    keys = desk.ids
     if not keys:
         raise Refused("there is nothing to copy")
-    screen.app.copy_to_clipboard(" ".join(keys))
-    screen.say(f"copied {', '.join(keys[:TOLD])}" + (", …" if keys[TOLD:] else ""))
+    desk.app.copy_to_clipboard(" ".join(keys))
+    desk.say(f"copied {', '.join(keys[:TOLD])}" + (", …" if keys[TOLD:] else ""))
 
 
-async def browse(screen: MainScreen, text: str) -> None:
+async def browse(desk: Desk, text: str) -> None:
     """Open the page of the row."""
-    row = screen.table.row
-    address = None if row is None else screen.resource.address(row)
-    if address is None and (numbers := screen.jobs(optional=True)):
-        address = (await screen.rt.inspect.job(numbers[0])).ticket_url
+    address = desk.address
+    if address is None and (numbers := desk.jobs(optional=True)):
+        address = (await desk.rt.inspect.job(numbers[0])).ticket_url
     if not address or not address.startswith(("https://", "http://")):
         raise Refused("this row has no page to open")
-    screen.app.open_url(address)
-    screen.say(f"opened {address}")
+    desk.app.open_url(address)
+    desk.say(f"opened {address}")
 
 
 async def patch(rt: Runtime, number: int) -> str | None:

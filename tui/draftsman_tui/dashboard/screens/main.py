@@ -1,40 +1,23 @@
-"""The screen with the table: takes messages from the live source, keys and lines from people."""
+"""The desk with the tables: one at a time, filtered, sorted, marked."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeVar
+from typing import Any
 
 from textual import on
-from textual.app import ComposeResult
-from textual.binding import BindingType
-from textual.screen import Screen
-from textual.widgets import Footer
+from textual.widget import Widget
 
-from draftsman.domain.actor import Actor
-from draftsman.errors import DraftsmanError, Refused
-from draftsman_tui.cli.output import one_line
+from draftsman.errors import Refused
 from draftsman_tui.dashboard import commands, messages
 from draftsman_tui.dashboard import filter as filters
-from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.live import Page
 from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource, Rows
-from draftsman_tui.dashboard.screens.dialog import Dialog
+from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandLine
-from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
-
-if TYPE_CHECKING:
-    from draftsman.runtime import Runtime
-
-T = TypeVar("T")
-STALE: Final = 15.0
-"""Seconds after which numbers are called old."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,20 +33,25 @@ class State:
     rows: Rows[Any] | None = None
 
 
-class MainScreen(Screen[None]):
-    """One table at a time, an overview above it, keys below."""
+class MainScreen(Desk):
+    """Every table."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [*commands.bindings()]
-
-    def __init__(self, rt: Runtime, actor: Actor, *, read_only: bool, view: str) -> None:
-        super().__init__()
-        self.rt = rt
-        self.actor = actor
-        self.read_only = read_only
-        self.live = Live(rt, self.post_message)
+    def __init__(self, session: Session, view: str) -> None:
+        super().__init__(session)
         self._view = view
         self._states = dict.fromkeys(VIEWS, State())
-        self._counted_at = time.monotonic()
+
+    @property
+    def place(self) -> str:
+        """The name of the table."""
+        return self._view
+
+    @property
+    def look(self) -> Page:
+        """The page of the table."""
+        state = self.state
+        before = state.starts[-1] if state.starts else None
+        return Page(self.resource, Query(state.filter, self.live.now, before, state.limit))
 
     @property
     def resource(self) -> Resource[Any]:
@@ -80,21 +68,52 @@ class MainScreen(Screen[None]):
         """The table."""
         return self.query_one(ResourceTable)
 
-    def compose(self) -> ComposeResult:
-        """Lay it out."""
-        yield Overview()
-        yield Title()
-        yield Banner()
+    @property
+    def question(self) -> tuple[int, int] | None:
+        """The open question that the row is about."""
+        row = self.table.row
+        return None if row is None else self.resource.question(row)
+
+    @property
+    def deliveries(self) -> list[int]:
+        """The chosen deliveries."""
+        return [int(key) for key in self.ids] if self._view == "deliveries" else []
+
+    @property
+    def ids(self) -> list[str]:
+        """The ids of the chosen rows."""
+        return [self.resource.key(row) for row in self.table.chosen]
+
+    @property
+    def address(self) -> str | None:
+        """The page that the row has."""
+        row = self.table.row
+        return None if row is None else self.resource.address(row)
+
+    @property
+    def invoker(self) -> str | None:
+        """Who asked for the job of the row."""
+        row = self.table.row
+        return None if row is None else self.resource.invoker(row)
+
+    def body(self) -> Iterable[Widget]:
+        """Return the table."""
         yield ResourceTable()
-        yield CommandLine()
-        yield Footer(show_command_palette=False)
+
+    @property
+    def home(self) -> Widget:
+        """The table."""
+        return self.table
 
     def on_mount(self) -> None:
-        """Begin to look."""
-        self.run_worker(self.live.run(), group="live")
-        self.set_interval(1.0, self._tick)
+        """Begin with the table."""
         self.table.focus()
-        self._show()
+        self._draw()
+
+    def tick(self) -> None:
+        """Draw ages anew as well."""
+        super().tick()
+        self.table.tick(self.live.now)
 
     def go(self, view: str, wanted: filters.Filter | None = None) -> None:
         """Show another table."""
@@ -113,11 +132,6 @@ class MainScreen(Screen[None]):
         """Sort by a column, or by none."""
         self._change(sort=head, down=self.state.down ^ turn)
 
-    def type(self, kind: str, text: str) -> None:
-        """Let a line be typed."""
-        known = commands.lines() if kind == ":" else [f"{name}:" for name in filters.FIELDS]
-        self.query_one(CommandLine).open(kind, text, known)
-
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the jobs of the chosen rows, each once; raises Refused where there is none."""
         found = (self.resource.job(row) for row in self.table.chosen)
@@ -126,108 +140,27 @@ class MainScreen(Screen[None]):
             raise Refused("choose a row that is about a job first")
         return numbers
 
-    async def ask(self, dialog: Dialog[T]) -> T | None:
-        """Return what a dialog returns."""
-        return await self.app.push_screen_wait(dialog)
-
-    def say(self, text: str) -> None:
-        """Tell what was done."""
-        self.notify(one_line(text), markup=False)
-
-    def refuse(self, text: str) -> None:
-        """Tell why something was not done."""
-        self.notify(one_line(text), severity="error", timeout=10, markup=False)
-
-    @contextmanager
-    def said(self) -> Iterator[None]:
-        """Tell what is refused inside, and go on."""
-        try:
-            yield
-        except DraftsmanError as error:
-            self.refuse(str(error))
-
-    def keys_of(self, command: commands.Command) -> Sequence[str]:
-        """Return the keys of a command, as they are mapped now."""
-        return [
-            key
-            for key, bindings in self._bindings.key_to_bindings.items()
-            if any(one.id == command.name for one in bindings)
-        ]
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide commands of other tables; grey what this person may not do."""
-        if action != "command":
-            return True
-        command = commands.BY_NAME[str(parameters[0])]
-        if command.on is not None and self._view not in command.on:
-            return False
-        return None if self._refusal(command) else True
-
-    def action_command(self, name: str) -> None:
-        """Do it."""
-        self.do(commands.BY_NAME[name])
-
-    def do(self, command: commands.Command, text: str = "") -> None:
-        """Run a command beside everything else; what is refused is said."""
-        self.run_worker(self._do(command, text), group="commands")
-
-    async def _do(self, command: commands.Command, text: str) -> None:
-        with self.said():
-            if command.on is not None and self._view not in command.on:
-                raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
-            if refused := self._refusal(command):
-                raise Refused(refused)
-            await command.run(self, text)
-        if command.needs is not None:
-            self.live.ask()
-
-    def _refusal(self, command: commands.Command) -> str | None:
-        row = self.table.row if self.is_mounted else None
-        invoker = None if row is None else self.resource.invoker(row)
-        return commands.refusal(
-            command, self.rt.policy, self.actor, invoker, read_only=self.read_only
-        )
-
     @on(messages.Found)
     def _found(self, found: messages.Found) -> None:
         for name, state in self._states.items():
-            same = VIEWS[name] is found.resource and state.filter == found.query.filter
-            if same and state.limit == found.query.limit:
+            query = found.query
+            before = state.starts[-1] if state.starts else None
+            asked = VIEWS[name], state.filter, before, state.limit
+            if asked == (found.resource, query.filter, query.before, query.limit):
                 self._states[name] = replace(state, rows=found.rows)
                 if name == self._view:
                     self._draw()
 
-    @on(messages.Counted)
-    def _count(self, counted: messages.Counted) -> None:
-        self._counted_at = time.monotonic()
-        self.query_one(Overview).show(counted.vitals, self.live.now)
-
-    @on(messages.Lost)
-    def _lost(self, lost: messages.Lost) -> None:
-        self.query_one(Banner).show(lost)
-
-    @on(messages.Back)
-    def _back(self) -> None:
-        self.query_one(Banner).show(None)
-        self.say("the database is there again")
-
-    @on(messages.Refused)
-    def _refused(self, refused: messages.Refused) -> None:
-        self.refuse(refused.error)
+    def refused(self) -> None:
+        """Take the filter off that cannot be."""
         self._change(filter=filters.NOTHING)
 
-    @on(CommandLine.Entered)
-    def _entered(self, entered: CommandLine.Entered) -> None:
-        with self.said():
-            if entered.kind == "/":
-                self.narrow(filters.parse(entered.text))
-            elif entered.text:
-                self.do(*commands.of(entered.text))
-            self.query_one(CommandLine).close()
-
-    @on(CommandLine.Left)
-    def _left(self) -> None:
-        self.table.focus()
+    def entered(self, kind: str, text: str) -> None:
+        """Filter, or do what was typed."""
+        if kind == "/":
+            self.narrow(filters.parse(text))
+        else:
+            super().entered(kind, text)
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
@@ -255,21 +188,13 @@ class MainScreen(Screen[None]):
 
     def _show(self) -> None:
         """Show what is known of this table, and ask for what is there now."""
-        state = self.state
-        before = state.starts[-1] if state.starts else None
-        self.live.show(self.resource, Query(state.filter, self.live.now, before, state.limit))
+        self.live.show(self.look)
         self._draw()
         self.refresh_bindings()
 
     def _draw(self) -> None:
-        rows = self.state.rows
         self.table.show(self.resource, _ordered(self.resource, self.state), self.live.now)
-        self.query_one(Title).show(self._view, self.state, rows, read_only=self.read_only)
-
-    def _tick(self) -> None:
-        self.table.tick(self.live.now)
-        old = time.monotonic() - self._counted_at
-        self.query_one(Overview).tick(self.live.now, stale=old if old > STALE else 0)
+        self.query_one(Title).show(*_titled(self._view, self.state), read_only=self.read_only)
 
 
 def _ordered(resource: Resource[Any], state: State) -> Sequence[Any]:
@@ -278,3 +203,20 @@ def _ordered(resource: Resource[Any], state: State) -> Sequence[Any]:
     if order is not None:
         return sorted(rows, key=order, reverse=state.down)
     return rows[::-1] if state.down else rows
+
+
+def _titled(view: str, state: State) -> list[str]:
+    rows = state.rows
+    many = "looking …" if rows is None else str(len(rows.items))
+    if rows is not None and rows.next is not None:
+        many += " and more"
+    parts = [view, many]
+    if state.filter:
+        parts.append(f"/{state.filter}")
+    if state.sort or state.down:
+        parts.append(f"by {(state.sort or 'place').lower()} {'↓' if state.down else '↑'}")
+    if state.starts:
+        parts.append(f"page {len(state.starts) + 1}")
+    if rows is not None and rows.looked:
+        parts.append(rows.looked)
+    return parts

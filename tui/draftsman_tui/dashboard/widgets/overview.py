@@ -44,16 +44,10 @@ class Overview(Static):
     _known: tuple[Vitals, datetime, float] | None = None
     _shown = Text()
 
-    def show(self, counted: Vitals, now: datetime) -> None:
-        """Show what was counted."""
-        self._known = counted, now, 0
+    def show(self, counted: Vitals, now: datetime, stale: float = 0) -> None:
+        """Show what was counted; `stale` is how many seconds ago, where that is long."""
+        self._known = counted, now, stale
         self._draw()
-
-    def tick(self, now: datetime, stale: float) -> None:
-        """Show the same at another time; `stale` is how many seconds ago, where that is long."""
-        if self._known is not None:
-            self._known = self._known[0], now, stale
-            self._draw()
 
     def on_resize(self, event: events.Resize) -> None:
         """Draw as much as there is room for."""

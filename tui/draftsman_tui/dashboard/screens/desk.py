@@ -1,0 +1,246 @@
+"""What every place of work shares: the strip, the banner, the `:` line, and doing commands.
+
+A desk says what its commands are about (jobs, a question, deliveries, a page in the browser); the
+commands do not know which desk they are given at.
+"""
+
+from __future__ import annotations
+
+import time
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from draftsman.errors import DraftsmanError, Refused
+from draftsman_tui.cli.output import one_line
+from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard.widgets.banner import Banner
+from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.overview import Overview
+from draftsman_tui.dashboard.widgets.title import Title
+
+if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
+    from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.filter import Filter
+    from draftsman_tui.dashboard.live import Live, Look
+    from draftsman_tui.dashboard.screens.dialog import Dialog
+
+T = TypeVar("T")
+STALE: Final = 15.0
+"""Seconds after which numbers are called old."""
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """Who looks, at what, and whether that is all they do."""
+
+    rt: Runtime
+    actor: Actor
+    live: Live
+    read_only: bool
+
+
+class Desk(Screen[None]):
+    """One place of work. A subclass says what it shows and what its commands are about."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [*commands.bindings()]
+
+    def __init__(self, session: Session) -> None:
+        super().__init__()
+        self.session = session
+        self.rt = session.rt
+        self.actor = session.actor
+        self.live = session.live
+        self.read_only = session.read_only
+
+    @property
+    @abstractmethod
+    def place(self) -> str:
+        """What `Command.on` calls it."""
+
+    @property
+    @abstractmethod
+    def look(self) -> Look | None:
+        """What the live source looks at while this is on top."""
+
+    @abstractmethod
+    def body(self) -> Iterable[Widget]:
+        """Return what is between the banner and the `:` line."""
+
+    @property
+    @abstractmethod
+    def home(self) -> Widget:
+        """What takes the keys when no line is typed."""
+
+    @abstractmethod
+    def go(self, view: str, wanted: Filter | None = None) -> None:
+        """Show a table."""
+
+    @abstractmethod
+    def jobs(self, *, optional: bool = False) -> list[int]:
+        """Return the chosen jobs, each once; raises Refused where there is none."""
+
+    @property
+    def question(self) -> tuple[int, int] | None:
+        """The question that is chosen: job and ordinal."""
+        return None
+
+    @property
+    def deliveries(self) -> list[int]:
+        """The chosen deliveries."""
+        return []
+
+    @property
+    def ids(self) -> list[str]:
+        """What is copied."""
+        return [f"D-{number}" for number in self.jobs(optional=True)]
+
+    @property
+    def address(self) -> str | None:
+        """The page in a browser of what is chosen."""
+        return None
+
+    @property
+    def invoker(self) -> str | None:
+        """Who asked for what is chosen, where that is known."""
+        return None
+
+    def compose(self) -> ComposeResult:
+        """Lay it out."""
+        yield Overview()
+        yield Title()
+        yield Banner()
+        yield from self.body()
+        yield CommandLine()
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Begin to count seconds."""
+        self.set_interval(1.0, self.tick)
+
+    def on_screen_resume(self) -> None:
+        """Look at what is shown here."""
+        self.query_one(Banner).show(self.live.lost)
+        self.tick()
+        self.live.show(self.look)
+
+    def tick(self) -> None:
+        """Draw anew what tells the time."""
+        if self.live.counted is not None:
+            old = time.monotonic() - self.live.counted.at
+            stale = old if old > STALE else 0
+            self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
+
+    def type(self, kind: str, text: str, known: Iterable[str]) -> None:
+        """Let a line be typed; `known` is what completes it."""
+        self.query_one(CommandLine).open(kind, text, known)
+
+    async def ask(self, dialog: Dialog[T]) -> T | None:
+        """Return what a dialog returns."""
+        return await self.app.push_screen_wait(dialog)
+
+    def say(self, text: str) -> None:
+        """Tell what was done."""
+        self.notify(one_line(text), markup=False)
+
+    def refuse(self, text: str) -> None:
+        """Tell why something was not done."""
+        self.notify(one_line(text), severity="error", timeout=10, markup=False)
+
+    @contextmanager
+    def said(self) -> Iterator[None]:
+        """Tell what is refused inside, and go on."""
+        try:
+            yield
+        except DraftsmanError as error:
+            self.refuse(str(error))
+
+    def keys_of(self, command: commands.Command) -> Sequence[str]:
+        """Return the keys of a command, as they are mapped now."""
+        return [
+            key
+            for key, bindings in self._bindings.key_to_bindings.items()
+            if any(one.id == command.name for one in bindings)
+        ]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Hide commands of other places; grey what this person may not do."""
+        if action != "command":
+            return True
+        command = commands.BY_NAME[str(parameters[0])]
+        if command.on is not None and self.place not in command.on:
+            return False
+        return None if self._refusal(command) else True
+
+    def action_command(self, name: str) -> None:
+        """Do it."""
+        self.do(commands.BY_NAME[name])
+
+    def do(self, command: commands.Command, text: str = "") -> None:
+        """Run a command beside everything else; what is refused is said."""
+        self.run_worker(self._do(command, text), group="commands")
+
+    async def _do(self, command: commands.Command, text: str) -> None:
+        with self.said():
+            if command.on is not None and self.place not in command.on:
+                raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
+            if refused := self._refusal(command):
+                raise Refused(refused)
+            await command.run(self, text)
+        if command.needs is not None:
+            self.live.ask()
+
+    def _refusal(self, command: commands.Command) -> str | None:
+        return commands.refusal(
+            command,
+            self.rt.policy,
+            self.actor,
+            self.invoker if self.is_mounted else None,
+            read_only=self.read_only,
+        )
+
+    @on(messages.Counted)
+    def _count(self, counted: messages.Counted) -> None:
+        self.query_one(Overview).show(counted.vitals, self.live.now)
+
+    @on(messages.Lost)
+    def _lost(self, lost: messages.Lost) -> None:
+        self.query_one(Banner).show(lost)
+
+    @on(messages.Back)
+    def _back(self) -> None:
+        self.query_one(Banner).show(None)
+        self.say("the database is there again")
+
+    @on(messages.Refused)
+    def _refused(self, refused: messages.Refused) -> None:
+        self.refuse(refused.error)
+        self.refused()
+
+    def refused(self) -> None:
+        """Go on after a look that could not be."""
+
+    @on(CommandLine.Entered)
+    def _entered(self, entered: CommandLine.Entered) -> None:
+        with self.said():
+            self.entered(entered.kind, entered.text)
+            self.query_one(CommandLine).close()
+
+    def entered(self, kind: str, text: str) -> None:
+        """Do what was typed; raises UsageError, and the line stays."""
+        if text:
+            self.do(*commands.of(text))
+
+    @on(CommandLine.Left)
+    def _left(self) -> None:
+        self.home.focus()
