@@ -10,7 +10,7 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -40,6 +40,7 @@ SAMPLING = 10.0
 """Seconds between two samples of memory."""
 FIRST = 4
 """The line of the first row."""
+VIEWS = (("inbox", "2"), ("runs", "4"), ("events", "7"), ("workers", "6"), ("jobs", "1"))
 MIB = 2**20
 
 
@@ -88,16 +89,9 @@ async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
         await asyncio.sleep(SETTLE)
         own, server = _cpu(terminal.pid), await _backends(asked, others)
         began = time.monotonic()
-        for name, keys in _kinds(terminal.screen).items():
+        for name, press in KEYS.items():
             await terminal.key("1", lambda now: _titled(now, "jobs"))
-            times = []
-            for _ in range(run.jobs):
-                # rows come faster than a person goes down
-                if name in ("down", "page"):
-                    await terminal.key("g", lambda now: _cursor(now) == FIRST)
-                await asyncio.sleep(random.uniform(*GAP))
-                pressed, look = next(keys)
-                times.append(await terminal.key(pressed, look))
+            times = [await press(terminal, nth) for nth in range(run.jobs)]
             figures |= {f"{name}_{key}": value for key, value in percentiles(times).items()}
         took = time.monotonic() - began
         figures["busy_cpu"] = (_cpu(terminal.pid) - own) / took * 100
@@ -147,33 +141,43 @@ def _wander() -> Iterator[str]:
         yield from ("/", "noop\r", "\x1b")
 
 
-def _kinds(screen: Screen) -> dict[str, Iterator[tuple[str, Callable[[Screen], bool]]]]:
-    """Return keys of each kind, and how the screen looks once each is painted."""
+async def _down(terminal: Terminal, nth: int) -> float:
+    """Go to the next row. Rows come faster than a person goes down, so from the first one."""
+    await terminal.key("g", lambda now: _cursor(now) == FIRST)
+    await _gap()
+    below = _row(terminal.screen, 1)
+    return await terminal.key("j", lambda now: _row(now) == below)
 
-    def down() -> Iterator[tuple[str, Callable[[Screen], bool]]]:
-        while True:
-            below = _row(screen, 1)
-            yield "j", lambda now, below=below: _row(now) == below
 
-    def page() -> Iterator[tuple[str, Callable[[Screen], bool]]]:
-        while True:
-            was = _row(screen)
-            yield "\x1b[6~", lambda now, was=was: _row(now) not in ("", was)
+async def _page(terminal: Terminal, nth: int) -> float:
+    """Go to the next screen."""
+    await terminal.key("g", lambda now: _cursor(now) == FIRST)
+    await _gap()
+    was = _row(terminal.screen)
+    return await terminal.key("\x1b[6~", lambda now: _row(now) not in ("", was))
 
-    def view() -> Iterator[tuple[str, Callable[[Screen], bool]]]:
-        names = ("inbox", "runs", "events", "workers", "jobs")
-        numbers = "24761"
-        for nth in count():
-            name = names[nth % 5]
-            yield numbers[nth % 5], lambda now, name=name: _titled(now, name)
 
-    def narrow() -> Iterator[tuple[str, Callable[[Screen], bool]]]:
-        while True:
-            yield "/", lambda now: "words status:" in now.lines[-2]
-            yield "noop\r", lambda now: _titled(now, "jobs") and "/noop" in _title(now)
-            yield "\x1b", lambda now: _titled(now, "jobs") and "/noop" not in _title(now)
+async def _switch(terminal: Terminal, nth: int) -> float:
+    """Go to another table."""
+    await _gap()
+    name, key = VIEWS[nth % len(VIEWS)]
+    return await terminal.key(key, lambda now: _titled(now, name))
 
-    return {"down": down(), "page": page(), "view": view(), "filter": narrow()}
+
+async def _filter(terminal: Terminal, nth: int) -> float:
+    """Type a filter, and hand it in; only what comes after that counts."""
+    await terminal.key("\x1b", lambda now: _titled(now, "jobs") and "/no" not in _title(now))
+    await terminal.key("/", lambda now: "words status:" in now.lines[-2])
+    terminal.press("noop")
+    await _gap()
+    return await terminal.key("\r", lambda now: _titled(now, "jobs") and "/no" in _title(now))
+
+
+async def _gap() -> None:
+    await asyncio.sleep(random.uniform(*GAP))
+
+
+KEYS = {"down": _down, "page": _page, "view": _switch, "filter": _filter}
 
 
 def _title(screen: Screen) -> str:

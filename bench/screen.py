@@ -154,6 +154,6 @@ class Terminal:
             os.write(self._fd, b"\x1b[?2026;2$y")
         self.screen.feed(data)
         if self._awaited is not None and self._awaited[0](self.screen):
-            look, found = self._awaited
+            found = self._awaited[1]
             if not found.done():
                 found.set_result(now)
