@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -49,6 +49,12 @@ class Look(Protocol):
     def beat(self) -> float:
         """Seconds after which it looks again though no event told of a change."""
 
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return whether these may have changed what it shows.
+
+        None at all: something was notified, and is not in the feed yet.
+        """
+
     async def read(self, rt: Runtime, now: datetime) -> Message:
         """Return what there is, to be posted; `now` is by the database's clock."""
 
@@ -64,6 +70,10 @@ class Page:
     def beat(self) -> float:
         """As often as the resource wants."""
         return self.resource.beat
+
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return True: any event may change a row."""
+        return True
 
     async def read(self, rt: Runtime, now: datetime) -> Found:
         """Return the rows."""
@@ -134,14 +144,15 @@ class Live:
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""
-        asked = self._woken.is_set()
+        asked, woken = self._asked.is_set(), self._woken.is_set()
         self._asked.clear()
         self._woken.clear()
         events = await self._happened()
         changed = bool(events)
-        if asked or changed or self._is_over(self._read_at, self._beat):
+        concerned = (changed or woken) and self._concerns(events)
+        if asked or concerned or self._is_over(self._read_at, self._beat):
             await self._read()
-        if self._is_over(self._counted_at, COUNTING if changed or asked else QUIET):
+        if self._is_over(self._counted_at, COUNTING if changed or woken else QUIET):
             await self._count()
         return changed
 
@@ -156,6 +167,11 @@ class Live:
             self._cursor = await self._rt.inspect.feed_end()
         self._tally(sum(event.to_status in TERMINAL for event in events))
         return events
+
+    def _concerns(self, events: list[Event]) -> bool:
+        if self._wanted is None:
+            return False
+        return len(events) == PAGE or self._wanted.concerns(events)  # a full page: some were missed
 
     async def _read(self) -> None:
         if self._wanted is None:
