@@ -57,6 +57,10 @@ def _progress(seen: JobSeen, now: datetime) -> Iterator[Cell]:
     job = seen.job
     if until := _until(seen, now):
         yield until
+    before = [one.name for one in seen.chain if one.number == job.retry_of]
+    after = [one.name for one in seen.chain if one.retry_of == job.number]
+    yield from (Cell(f"retry of {name}", "calm") for name in before)
+    yield from (Cell(f"retried as {name}", "calm") for name in after)
     yield Cell(f"run {job.run_count}" if job.run_count else "no run yet")
     yield Cell(f"attempts {job.attempts} of {job.max_attempts}")
     yield Cell(f"retries {job.retry_count} of {job.max_retries}")
@@ -64,10 +68,6 @@ def _progress(seen: JobSeen, now: datetime) -> Iterator[Cell]:
         yield Cell(one_line(made), "good")
     if url := addresses(job).get("pr"):
         yield Cell(one_line(url), "key")
-    before = [one.name for one in seen.chain if one.number == job.retry_of]
-    after = [one.name for one in seen.chain if one.retry_of == job.number]
-    yield from (Cell(f"retry of {name}", "calm") for name in before)
-    yield from (Cell(f"retried as {name}", "calm") for name in after)
     if job.finished_at:
         yield Cell(f"ended {times.ago(job.finished_at, now)}")
 

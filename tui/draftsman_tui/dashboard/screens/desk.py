@@ -195,7 +195,7 @@ class Desk(Screen[None]):
         for key, bindings in self._bindings.key_to_bindings.items():
             names = [one.id for one in bindings if one.id in commands.BY_NAME]
             taken = [name for name in names if name and self.is_here(commands.BY_NAME[name])]
-            if command.name in names and taken[:1] in ([], [command.name]):
+            if command.name in names and (not self.is_here(command) or taken[0] == command.name):
                 keys.append(key)
         return keys
 
