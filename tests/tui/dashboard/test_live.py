@@ -56,6 +56,20 @@ async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Run
     assert not await live.look()
 
 
+async def test_a_look_is_spared_what_does_not_concern_it(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, posted = _live(rt)
+    await live.look()
+    monkeypatch.setattr(Page, "concerns", lambda look, events: events[0].job == 2)
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted] == [Found]
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted[1:]] == [Found]
+
+
 async def test_a_lost_database_is_said_and_comes_back(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
