@@ -128,9 +128,9 @@ async def _named(repo: str, rt: Runtime) -> Place:
     try:
         return await rt.repos.place(repo)
     except NotFound as error:
-        said = str(error).partition("; ")[2]
-        text = f"no such directory here, nor a repository of that name; {said}"
-        raise _repo(repo, text) from None
+        what = "no such directory here, nor a repository of that name"
+        then = str(error).partition("; ")[2]
+        raise Wrong("repo", what, f"--repo {repo}: {what}; {then}") from None
 
 
 def _repo(repo: str, said: str) -> Wrong:

@@ -9,7 +9,7 @@ from uuid import uuid4
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import Refused
+from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.answers import handed_in, outcome, response
 from draftsman_tui.cli.questions import who
 from draftsman_tui.cli.times import clock, duration, left
@@ -34,10 +34,24 @@ async def answer(desk: Desk, text: str) -> None:
         await _decide(desk, asked, None, text)
         return
     hand_in = _handing_in(desk, asked, lambda said: {"text": said})
+    error = ""
     if text:
-        desk.say(await hand_in(text))
-        return
-    dialog = Answer(asked, await who(desk.rt, asked), hand_in, clock=lambda: desk.live.now)
+        try:
+            desk.say(await hand_in(text))
+        except Refused:
+            raise
+        except DraftsmanError as problem:  # nothing was kept: what was typed is not lost
+            error = str(problem)
+        else:
+            return
+    dialog = Answer(
+        asked,
+        await who(desk.rt, asked),
+        hand_in,
+        clock=lambda: desk.live.now,
+        error=error,
+        text=text,
+    )
     if said := await watched(desk, dialog):
         desk.say(said)
 

@@ -123,7 +123,7 @@ FIELDS: Final = (
     Field("max_attempts", "Attempts", "lost runs and failures of machines it survives",
           _number("max_attempts")),
     Field("on_lost", "On lost", "when its worker dies", _plain("on_lost"),
-          either=("as configured", *(str(one) for one in OnLost))),
+          either=("default", *(str(one) for one in OnLost))),
     Field("skills", "Skills", "skills it asks for", _words("skills"), several=True),
     Field("subject_key", "Subject", "what it is about; a live job of it is joined",
           _plain("subject_key")),

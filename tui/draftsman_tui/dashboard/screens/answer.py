@@ -36,23 +36,27 @@ class Answer(Asking[Any]):
     def compose(self) -> ComposeResult:
         """Show the question, its context, and what can be said."""
         asked = self.question
-        with Vertical(classes="box"):
+        many = len(asked.choices) > AT_ONCE
+        with Vertical(classes="box tall" if many else "box"):
             yield Static(classes="heading")
             with VerticalScroll(classes="body"):
                 yield Static(safe(asked.text))
                 if asked.context_snippet:
                     yield Static(safe(f"\n{asked.context_snippet}", "dim"))
             if asked.choices:
-                yield OptionList(*(self._choice(place) for place in range(len(asked.choices))))
+                yield OptionList(
+                    *(self._choice(place) for place in range(len(asked.choices))), classes="grow"
+                )
             if asked.freeform_allowed or not asked.choices:
                 yield Words(self._text, placeholder="your own words")
-            yield Static(safe(self._error), classes="error")
+            yield Static(classes="error")
             yield Static(self._hint(), classes="hint")
 
     def on_mount(self) -> None:
         """Begin with the choices, or with the words where there are none."""
-        choosing = self.question.choices and not self._text
-        self.query_one(OptionList if choosing else Words).focus()
+        self.remark(self._error)
+        writing = self.query(Words) if self._text or not self.question.choices else None
+        (writing.first() if writing else self.query_one(OptionList)).focus()
 
     def on_key(self, event: events.Key) -> None:
         """Take a number for the choice it stands before, unless somebody is writing."""
@@ -112,4 +116,4 @@ class Answer(Asking[Any]):
         if asked.freeform_allowed or not asked.choices:
             parts.append("enter: hand in   ctrl+j: new line")
             parts += ["tab: your own words"] if asked.choices else []
-        return "   ".join([*parts, "esc: back, nothing is said"])
+        return "   ".join([*parts, "esc: back"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,6 +13,9 @@ from textual.widgets import Input, OptionList, Static
 from draftsman_tui.dashboard.screens.asking import Asking
 from draftsman_tui.dashboard.screens.dialog import safe
 from draftsman_tui.dashboard.widgets.patch import Patch
+
+LINE: Final = 70
+"""Characters of an action that are shown on one line."""
 
 
 class Decide(Asking[Any]):
@@ -34,7 +37,7 @@ class Decide(Asking[Any]):
         **how: Any,
     ) -> None:
         super().__init__(*asked, **how)
-        self._patch = Patch(diff) if diff else None
+        self._patch = Patch(diff, classes="grow") if diff else None
         self._decision = decision
         self._reason = reason
 
@@ -46,18 +49,20 @@ class Decide(Asking[Any]):
     def compose(self) -> ComposeResult:
         """Show all of it."""
         asked = self.question
-        with Vertical(classes="box"):
+        with Vertical(classes="box tall" if self._patch else "box"):
             yield Static(classes="heading")
             with VerticalScroll(classes="body", can_focus=not self._patch):
                 yield Static(safe(asked.text))
                 if asked.context_snippet:
                     yield Static(safe(f"\n{asked.context_snippet}", "dim"))
                 if asked.action:
-                    yield Static(safe(f"\nallows\n{_shown(asked.action)}"))
+                    yield Static(safe(f"\nallows {_shown(asked.action)}"))
             if self._patch is None:
                 yield Static(safe("the job has left no changes so far", "dim"), classes="hint")
             else:
-                yield OptionList(*(safe(name) for _, name in self._patch.files), classes="files")
+                if len(self._patch.files) > 1:
+                    names = (safe(name) for _, name in self._patch.files)
+                    yield OptionList(*names, classes="files")
                 yield self._patch
             yield Input(self._reason, placeholder="reason, kept with the decision")
             yield Static(classes="error")
@@ -99,4 +104,8 @@ class Decide(Asking[Any]):
 
 
 def _shown(action: dict[str, Any]) -> str:
-    return json.dumps(action, ensure_ascii=False, indent=2, sort_keys=True)
+    """Return the action as JSON: on one line where it is short."""
+    line = json.dumps(action, ensure_ascii=False, sort_keys=True)
+    if len(line) <= LINE:
+        return line
+    return "\n" + json.dumps(action, ensure_ascii=False, indent=2, sort_keys=True)

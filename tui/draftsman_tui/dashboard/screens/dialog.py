@@ -53,7 +53,9 @@ class Trying(Dialog[T]):
 
     def remark(self, text: str) -> None:
         """Say something above the keys."""
-        self.query_one(".error", Static).update(safe(one_line(text)))
+        line = self.query_one(".error", Static)
+        line.update(safe(one_line(text)))
+        line.set_class(bool(text), "told")
 
     async def _attempt(self, given: object) -> None:
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
@@ -47,9 +48,9 @@ class NewJob(Trying[Any]):
     def compose(self) -> ComposeResult:
         """Show the fields; the rest is open where something stands in it."""
         hidden = not any(BY_NAME[name].more for name in self._given)
-        with Vertical(classes="box form"):
+        with Vertical(classes="box form" if hidden else "box form tall"):
             yield Static(safe(self._title), classes="heading")
-            with VerticalScroll(can_focus=False):
+            with VerticalScroll(can_focus=False, classes="grow"):
                 yield from self._rows(more=False)
                 with Collapsible(title="more  (ctrl+o)", collapsed=hidden):
                     yield from self._rows(more=True)
@@ -87,6 +88,11 @@ class NewJob(Trying[Any]):
         more.collapsed = not more.collapsed
         rows = [row for row in self.query(FieldRow) if row.field.more != more.collapsed]
         rows[0].go_here()
+
+    @on(Collapsible.Toggled)
+    def _toggled(self, event: Collapsible.Toggled) -> None:
+        """Take more room for more fields."""
+        self.query_one(".form").set_class(not event.collapsible.collapsed, "tall")
 
     def action_leave(self) -> None:
         """Leave, after a question where something was typed."""

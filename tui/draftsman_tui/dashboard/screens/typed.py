@@ -32,4 +32,6 @@ class Typed(Dialog[bool]):
         if event.value.strip().casefold() == self._word.casefold():
             self.dismiss(True)
         else:
-            self.query_one(".error", Static).update(safe(f"that is not {self._word}"))
+            line = self.query_one(".error", Static)
+            line.update(safe(f"that is not {self._word}"))
+            line.add_class("told")

@@ -51,7 +51,7 @@ class Either(Static, can_focus=True):
         """Take the word under the mouse."""
         end = 0
         for place, word in enumerate(self._words):
-            end += len(word) + 5
+            end += len(word) + 4
             if event.x < end:
                 self._place = place
                 self._draw()
@@ -61,5 +61,5 @@ class Either(Static, can_focus=True):
         line = Text(no_wrap=True)
         for place, word in enumerate(self._words):
             here = place == self._place
-            line.append(f"{'●' if here else '○'} {word}   ", "bold" if here else "dim")
+            line.append(f"{'●' if here else '○'} {word}  ", "bold" if here else "dim")
         self.update(line)

@@ -32,8 +32,8 @@ class Patch(ScrollView, can_focus=True):
         Binding("left_square_bracket", "file(-1)", "Previous file", show=False),
     ]
 
-    def __init__(self, text: str) -> None:
-        super().__init__()
+    def __init__(self, text: str, *, classes: str = "") -> None:
+        super().__init__(classes=classes)
         self._lines = [line.expandtabs(4) for line in plain(text).split("\n")]
         while self._lines and not self._lines[-1]:
             self._lines.pop()
