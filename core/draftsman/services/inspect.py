@@ -113,6 +113,14 @@ class Inspect:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
         return found
 
+    async def stand(self, number: int) -> tuple[Status, int]:
+        """Return a job's status and version, which grows with each step; raises NotFound."""
+        async with self._db.connection() as conn:
+            found = await store.stand(conn, number)
+        if found is None:
+            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+        return found
+
     async def jobs(self, **filters: Any) -> list[store.Line]:
         """Return the jobs of a page."""
         return (await self.page(**filters)).jobs
@@ -161,6 +169,11 @@ class Inspect:
         """Return one job's events after an event id."""
         async with self._db.connection() as conn:
             return await store.trail(conn, number, after, limit)
+
+    async def trail_end(self, number: int, after: int = 0, limit: int = PAGE) -> list[Event]:
+        """Return one job's newest events after an event id, in their order."""
+        async with self._db.connection() as conn:
+            return (await store.trail_end(conn, number, after, limit))[::-1]
 
     async def feed(
         self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE

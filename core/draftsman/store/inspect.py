@@ -142,6 +142,12 @@ async def trail(conn: Connection, job: int, after: int, limit: int) -> list[Even
     return await fetch_all(conn, _Q["trail"], params, Event)
 
 
+async def trail_end(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
+    """Return one job's newest events after an id, newest first."""
+    params = {"job": job, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["trail_end"], params, Event)
+
+
 async def feed(conn: Connection, cursor: Cursor, limit: int) -> list[Event]:
     """Return everybody's events after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}

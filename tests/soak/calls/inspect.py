@@ -64,6 +64,7 @@ CALLS: Final[dict[str, Call]] = {
     **_each("stand", inspect.stand),
     **_each("chain", inspect.chain),
     **_each("runs", inspect.runs),
+    **_each("trail_end", lambda conn, number: inspect.trail_end(conn, number, 0, 200)),
     **_each("trail", lambda conn, number: inspect.trail(conn, number, 0, 200)),
     "inspect.find: whole": _find(36),
     "inspect.find: a prefix": _find(15),

@@ -56,6 +56,20 @@ async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Run
     assert not await live.look()
 
 
+async def test_a_look_is_spared_what_does_not_concern_it(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, posted = _live(rt)
+    await live.look()
+    monkeypatch.setattr(Page, "concerns", lambda look, events: events[0].job == 2)
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted] == [Found]
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted[1:]] == [Found]
+
+
 async def test_a_lost_database_is_said_and_comes_back(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
@@ -63,7 +77,7 @@ async def test_a_lost_database_is_said_and_comes_back(
     async with open_runtime(settings) as rt, looking(rt, owner) as seen:
         await seen.rows("D-1")
         admin = await rt.db.dedicated(server.url("postgres"))
-        await _cut(admin, database)
+        await cut(admin, database)
         await seen.see("what is shown is old; trying again", "D-1")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
@@ -72,7 +86,7 @@ async def test_a_lost_database_is_said_and_comes_back(
     assert (await make.rt.inspect.job(1)).status is Status.QUEUED
 
 
-async def _cut(admin: Connection, database: str) -> None:
+async def cut(admin: Connection, database: str) -> None:
     await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
     await admin.execute(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -44,6 +44,12 @@ class Look(Protocol):
     def beat(self) -> float:
         """Seconds after which it looks again though no event told of a change."""
 
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return whether these may have changed what it shows.
+
+        None at all: something was notified, and is not in the feed yet.
+        """
+
     async def read(self, rt: Runtime, now: datetime) -> Message:
         """Return what there is, to be posted; `now` is by the database's clock."""
 
@@ -59,6 +65,10 @@ class Page:
     def beat(self) -> float:
         """As often as the resource wants."""
         return self.resource.beat
+
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return True: any event may change a row."""
+        return True
 
     async def read(self, rt: Runtime, now: datetime) -> Found:
         """Return the rows."""
@@ -131,12 +141,14 @@ class Live:
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""
-        asked, first = self._woken.is_set(), self._cursor is None
+        asked, woken = self._asked.is_set(), self._woken.is_set()
+        first = self._cursor is None
         self._asked.clear()
         self._woken.clear()
         events = await self._happened()
         changed = bool(events)
-        if asked or changed or self._is_over(self._read_at, self._beat):
+        concerned = (changed or woken) and self._concerns(events)
+        if asked or concerned or self._is_over(self._read_at, self._beat):
             await self._read()
         if changed or first:
             self._counting.changed()
@@ -152,6 +164,11 @@ class Live:
         if len(events) == PAGE:  # who is that far behind wants the present, not the past
             self._cursor = await self._rt.inspect.feed_end()
         return events
+
+    def _concerns(self, events: list[Event]) -> bool:
+        if self._wanted is None:
+            return False
+        return len(events) == PAGE or self._wanted.concerns(events)  # a full page: some were missed
 
     async def _read(self) -> None:
         if self._wanted is None:

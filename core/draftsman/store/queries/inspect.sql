@@ -97,6 +97,15 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
  ORDER BY id
  LIMIT %(limit)s
 
+-- The end of one job's trail: its newest events after an id.
+-- name: trail_end
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       txid::text::bigint AS txid
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND id > %(after)s
+ ORDER BY id DESC
+ LIMIT %(limit)s
+
 -- Everybody's trail, safe to follow: never past a transaction that may still commit. Ordered by the
 -- column: a bare `txid` would be the output's number, which no index has.
 -- name: feed

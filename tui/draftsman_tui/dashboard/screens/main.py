@@ -15,6 +15,7 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.live import Page
 from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource, Rows
 from draftsman_tui.dashboard.screens.desk import Desk, Session
+from draftsman_tui.dashboard.screens.job import JobScreen
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
@@ -40,6 +41,7 @@ class MainScreen(Desk):
         super().__init__(session)
         self._view = view
         self._states = dict.fromkeys(VIEWS, State())
+        self._sought: str | None = None
 
     @property
     def place(self) -> str:
@@ -124,6 +126,32 @@ class MainScreen(Desk):
         else:
             self.narrow(wanted)
 
+    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
+        """Show a job over the table."""
+        self.app.push_screen(JobScreen(self.session, self, number, part, key))
+
+    async def open_row(self) -> None:
+        """Open the job of the row."""
+        row = self.table.row
+        number = None if row is None else self.resource.job(row)
+        if number is None:
+            raise Refused("choose a row that is about a job first")
+        self.open_job(number, *self.resource.item(row))
+
+    def step(self, by: int, number: int) -> int | None:
+        """Put the cursor on the next row (-1: the one before) about another job than this.
+
+        Return that job, None where there is none.
+        """
+        table = self.table
+        end = len(table.rows) if by > 0 else -1
+        for place in range(table.place + by, end, by):
+            found = self.resource.job(table.rows[place])
+            if found not in (None, number):
+                table.go_to(table.keys[place])
+                return found
+        return None
+
     def narrow(self, wanted: filters.Filter) -> None:
         """Show only some rows."""
         self._change(filter=wanted, limit=PAGE, starts=(), rows=None)
@@ -139,6 +167,19 @@ class MainScreen(Desk):
         if not numbers and not optional:
             raise Refused("choose a row that is about a job first")
         return numbers
+
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Leave marked only the rows of these jobs, of those that were."""
+        table, wanted = self.table, set(numbers)
+        table.marked &= {
+            self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted
+        }
+        table.refresh()
+
+    def seek(self, number: int) -> None:
+        """Let the cursor go to a job as soon as it is there."""
+        self._sought = f"D-{number}"
+        self._draw()
 
     @on(messages.Found)
     def _found(self, found: messages.Found) -> None:
@@ -194,6 +235,9 @@ class MainScreen(Desk):
 
     def _draw(self) -> None:
         self.table.show(self.resource, _ordered(self.resource, self.state), self.live.now)
+        if self._sought in self.table.keys:
+            self.table.go_to(str(self._sought))
+            self._sought = None
         self.query_one(Title).show(*_titled(self._view, self.state), read_only=self.read_only)
 
 

@@ -52,6 +52,10 @@ class Deliveries(Resource[Delivery]):
         """Return the job that it tells of."""
         return row.job
 
+    def item(self, row: Delivery) -> tuple[str, str | None]:
+        """Lead to the delivery."""
+        return "deliveries", self.key(row)
+
     def cells(self, row: Delivery, now: datetime) -> Sequence[Cell]:
         """Return what was said to whom, and how that went."""
         return (

@@ -50,6 +50,10 @@ class Inbox(Resource[Question]):
         """Return the question itself."""
         return row.job, row.ordinal
 
+    def item(self, row: Question) -> tuple[str, str | None]:
+        """Lead to the question."""
+        return "questions", row.name
+
     def cells(self, row: Question, now: datetime) -> Sequence[Cell]:
         """Return what is asked and how long there is."""
         gate = row.kind is QuestionKind.APPROVAL
