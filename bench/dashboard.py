@@ -44,17 +44,13 @@ VIEWS = (("inbox", "2"), ("runs", "4"), ("events", "7"), ("workers", "6"), ("job
 MIB = 2**20
 
 
-async def small(run: Run) -> Figures:
-    """Measure over a thousand jobs; the database is empty before."""
-    async with session(run.url) as into:
-        await seed_draftsman(into.conn, SMALL)
-        await into.conn.execute("RESET session_replication_role")
-        await into.conn.execute("VACUUM (FREEZE, ANALYZE)")
-    return await measured(run, IDLE, 0)
-
-
-async def measured(run: Run, idle: float, minutes: float) -> Figures:
-    """Measure over what is there: start, keys, an idle time, and so many minutes of memory."""
+async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
+    """Measure start, keys, an idle time and, over a long past, so many minutes of memory."""
+    if not run.past:
+        async with session(run.url) as into:
+            await seed_draftsman(into.conn, SMALL)
+            await into.conn.execute("RESET session_replication_role")
+            await into.conn.execute("VACUUM (FREEZE, ANALYZE)")
     with tempfile.TemporaryDirectory() as folder:
         config = Path(folder, "draftsman.toml")
         config.touch()
@@ -63,7 +59,7 @@ async def measured(run: Run, idle: float, minutes: float) -> Figures:
         figures = await _idle(run, where, idle)
         async with _changes(run):
             figures |= await _starts(where)
-            figures |= await _keys(run, where, minutes)
+            figures |= await _keys(run, where, minutes if run.past else 0)
     return figures
 
 
@@ -233,7 +229,7 @@ def _slope(samples: list[tuple[float, float]]) -> float:
     """Return by how much the second value grows with the first, by least squares."""
     x, y = (sum(values) / len(samples) for values in zip(*samples, strict=True))
     over = sum((one - x) * (other - y) for one, other in samples)
-    return over / max(1e-9, sum((one - x) ** 2 for one, _ in samples))
+    return float(over / max(1e-9, sum((one - x) ** 2 for one, _ in samples)))
 
 
 @asynccontextmanager
