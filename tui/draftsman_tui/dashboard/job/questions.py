@@ -70,13 +70,15 @@ def _said(asked: Question, seen: JobSeen, now: datetime) -> Iterator[Row]:
 
 def _answer(one: Answer, now: datetime) -> Row:
     name = one.responder_display_name or one.voter
-    who = name if one.voter == name else f"{name} as {one.voter}"
+    person = one.voter.rpartition(":")[2]
+    who = name if person.casefold() in name.casefold() else f"{name}, as {person}"
     gave = one.payload.get("decision") or one.payload.get("value") or one.payload.get("text")
-    said = {"approve": "approves", "deny": "denies"}.get(str(gave), f"says {one_line(str(gave))}")
-    because = f": {one_line(str(one.payload['reason']))}" if one.payload.get("reason") else ""
-    where = f"({one.source}), {times.ago(one.created_at, now)}"
-    text = Cell(one_line(f"{who} {where} ") + " ")
+    said = {"approve": "approves", "deny": "denies"}.get(str(gave), f"says {gave}")
+    because = f": {one.payload['reason']}" if one.payload.get("reason") else ""
+    text = Cell(f"{one_line(f'{who} ({one.source})')} ")
+    spoke = one_line(f"{said}{because}")
+    when = Cell(f", {times.ago(one.created_at, now)}", "dim")
     if one.accepted:
-        return (Cell("  → ", "good"), text, Cell(f"{said}{because}", "good"))
-    refused = f"   refused: {one_line(one.reason or 'it does not count')}"
-    return (Cell("  ✗ ", "bad"), text, Cell(f"{said}{because}", "dim"), Cell(refused, "warns"))
+        return (Cell("  → ", "good"), text, Cell(spoke, "good"), when)
+    refused = one_line(f"refused: {one.reason or 'it does not count'}")
+    return (Cell("  ✗ ", "bad"), text, Cell(spoke, "dim"), when, Cell(f"; {refused}", "warns"))

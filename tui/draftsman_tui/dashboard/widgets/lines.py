@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -23,8 +24,18 @@ from draftsman_tui.dashboard.widgets import rows
 GUTTER = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How a part was left: the item that stays where it is, and whether the end was followed."""
+
+    key: str | None = None
+    below: int | None = None
+    """Rows of the screen above it; None: wherever it fits."""
+    following: bool = False
+
+
 class Lines(ScrollView, can_focus=True):
-    """Items of rows. `picks`: a cursor chooses one; `follows`: the end is kept in view."""
+    """Items of rows, of one part after the other."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*rows.CLASSES, "lines--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,18 +53,19 @@ class Lines(ScrollView, can_focus=True):
     class Moved(Message):
         """Another item is chosen, or the end is followed or not any more."""
 
-    def __init__(self, *, picks: bool, follows: bool, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.picks = picks
-        self.following = follows
+    def __init__(self) -> None:
+        super().__init__()
+        self.picks = False
+        """Whether a cursor chooses an item."""
+        self.following = False
         """Whether the end is kept in view."""
-        self._follows = follows
+        self._follows = False
         self._draw: Callable[[int], Sequence[Item]] | None = None
         self._items: Sequence[Item] = ()
         self._rows: list[Row] = []
         self._starts: list[int] = []
         self._cursor = 0
-        self._wanted: str | None = None
+        self._wanted: Place | None = None
 
     @property
     def chosen(self) -> Item | None:
@@ -73,12 +85,18 @@ class Lines(ScrollView, can_focus=True):
         self._draw = draw
         self._redraw()
 
-    def reset(self, key: str | None = None) -> None:
-        """Begin anew: at the beginning or the end, or, once it is there, at an item."""
-        self.following = self._follows and key is None
-        self._cursor, self._wanted = 0, key
-        self._items = ()
-        self.scroll_to(y=0, animate=False, immediate=True)
+    def take(self, place: Place | None, *, picks: bool, follows: bool) -> None:
+        """Begin with another part, where it was left; by itself at its end if that counts."""
+        self.picks, self._follows = picks, follows
+        self.following = follows if place is None else place.following
+        self._items, self._cursor, self._wanted = (), 0, place
+
+    def leave(self) -> Place:
+        """Return how this part is left."""
+        if self._wanted is not None:
+            return self._wanted
+        key, below = self._anchor()
+        return Place(key, below, self.following)
 
     def follow(self) -> None:
         """Keep the end in view from now on."""
@@ -154,14 +172,14 @@ class Lines(ScrollView, can_focus=True):
     def _redraw(self) -> None:
         if self._draw is None or not self.size.width:
             return
-        key, inside = self._anchor()
+        place = self.leave()
         self._items = self._draw(max(1, self.size.width - GUTTER))
         self._rows, self._starts = [], []
         for item in self._items:
             self._starts.append(len(self._rows))
             self._rows += item.rows
         self.virtual_size = Size(self.size.width, len(self._rows))
-        self._settle(key, inside)
+        self._settle(place)
         self.refresh()
 
     def _anchor(self) -> tuple[str | None, int]:
@@ -172,19 +190,19 @@ class Lines(ScrollView, can_focus=True):
         at = self._cursor if self.picks else max(0, bisect_right(self._starts, top) - 1)
         return self._items[at].key, self._starts[at] - top
 
-    def _settle(self, key: str | None, inside: int) -> None:
-        wanted, at = self._wanted, self._place(self._wanted)
-        if wanted is not None and at is not None:
-            self._wanted = None
-            self._choose(at)
-        elif self.following:
+    def _settle(self, place: Place) -> None:
+        at = self._place(place.key)
+        if self.following:
             self._to_end()
-        elif (at := self._place(key)) is not None:
-            if self.picks:
-                self._cursor = at
-            self.scroll_to(y=max(0, self._starts[at] - inside), animate=False, immediate=True)
-        elif self.picks:
-            self._choose(self._cursor)
+        elif at is None:
+            self._choose(self._cursor, moves=False)
+            return  # what is wanted may come yet
+        elif place.below is None:
+            self._choose(at)
+        else:
+            self._cursor = at
+            self.scroll_to(y=max(0, self._starts[at] - place.below), animate=False, immediate=True)
+        self._wanted = None
 
     def _place(self, key: str | None) -> int | None:
         if key is None:
@@ -198,12 +216,14 @@ class Lines(ScrollView, can_focus=True):
         start = self._starts[nth]
         return start, start + len(self._items[nth].rows)
 
-    def _choose(self, nth: int, *, keep: bool = True) -> None:
+    def _choose(self, nth: int, *, keep: bool = True, moves: bool = True) -> None:
         self._cursor = max(0, min(nth, len(self._items) - 1))
         if keep:
             self._keep_in_view()
-        self._set_following()
-        self.post_message(self.Moved())
+        if moves:
+            self._wanted = None
+            self._set_following()
+            self.post_message(self.Moved())
         self.refresh()
 
     def _keep_in_view(self) -> None:
