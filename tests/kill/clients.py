@@ -169,6 +169,8 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await inspect.feed_end()
     await inspect.latest()
     await inspect.latest_runs()
+    await inspect.pulse(job.created_at)
+    await inspect.counts()
     await inspect.why(asked)
     await inspect.chain(asked)
     await inspect.stats()

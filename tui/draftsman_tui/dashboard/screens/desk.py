@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
@@ -23,6 +23,7 @@ from textual.widgets import Footer
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.widgets.banner import Banner
@@ -33,7 +34,6 @@ from draftsman_tui.dashboard.widgets.title import Title
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.filter import Filter
     from draftsman_tui.dashboard.live import Live, Look
     from draftsman_tui.dashboard.screens.dialog import Dialog
 
@@ -100,6 +100,19 @@ class Desk(Screen[None]):
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the chosen jobs, each once; raises Refused where there is none."""
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Leave marked only what is about these jobs."""
+
+    def find(self, number: int) -> None:
+        """Show a job in the table of jobs, with the cursor on it as soon as it is there."""
+        self.go("jobs", NOTHING)
+        for one in self.app.screen_stack:
+            if isinstance(one, Desk):
+                one.seek(number)
+
+    def seek(self, number: int) -> None:
+        """Let the cursor go to a job as soon as it is there."""
+
     @property
     def question(self) -> tuple[int, int] | None:
         """The question that is chosen: job and ordinal."""
@@ -119,11 +132,6 @@ class Desk(Screen[None]):
     def address(self) -> str | None:
         """The page in a browser of what is chosen."""
         return None
-
-    @property
-    def addresses(self) -> Mapping[str, str]:
-        """The pages in a browser of what is chosen, by what they are."""
-        return {}
 
     @property
     def invoker(self) -> str | None:
@@ -163,7 +171,8 @@ class Desk(Screen[None]):
         """Draw anew what tells the time."""
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
-            self.query_one(Overview).show(self.live.counted, stale=old if old > STALE else 0)
+            stale = old if old > STALE else 0
+            self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
 
     def type(self, kind: str, text: str, known: Iterable[str]) -> None:
         """Let a line be typed; `known` is what completes it."""
@@ -245,7 +254,7 @@ class Desk(Screen[None]):
 
     @on(messages.Counted)
     def _count(self, counted: messages.Counted) -> None:
-        self.query_one(Overview).show(counted)
+        self.query_one(Overview).show(counted.vitals, self.live.now)
 
     @on(messages.Lost)
     def _lost(self, lost: messages.Lost) -> None:

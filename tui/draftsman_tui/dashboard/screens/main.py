@@ -41,6 +41,7 @@ class MainScreen(Desk):
         super().__init__(session)
         self._view = view
         self._states = dict.fromkeys(VIEWS, State())
+        self._sought: str | None = None
 
     @property
     def place(self) -> str:
@@ -167,6 +168,19 @@ class MainScreen(Desk):
             raise Refused("choose a row that is about a job first")
         return numbers
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Leave marked only the rows of these jobs, of those that were."""
+        table, wanted = self.table, set(numbers)
+        table.marked &= {
+            self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted
+        }
+        table.refresh()
+
+    def seek(self, number: int) -> None:
+        """Let the cursor go to a job as soon as it is there."""
+        self._sought = f"D-{number}"
+        self._draw()
+
     @on(messages.Found)
     def _found(self, found: messages.Found) -> None:
         for name, state in self._states.items():
@@ -221,6 +235,9 @@ class MainScreen(Desk):
 
     def _draw(self) -> None:
         self.table.show(self.resource, _ordered(self.resource, self.state), self.live.now)
+        if self._sought in self.table.keys:
+            self.table.go_to(str(self._sought))
+            self._sought = None
         self.query_one(Title).show(*_titled(self._view, self.state), read_only=self.read_only)
 
 
