@@ -104,7 +104,7 @@ async def test_every_part_shows_what_there_is(
         for key, words in shown.items():
             await seen.press(key)
             await seen.read(*words)
-        await seen.press("up", "enter")
+        await seen.press("down", "enter")
         await seen.see("# Notes \\x1b[2J")
         await seen.press("escape", "9", "down", "enter")
         await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
@@ -185,6 +185,21 @@ async def test_a_log_follows_its_end_until_somebody_scrolls_up(
         await seen.read("line 8")
         await seen.command("log 1")
         await seen.see("log of run .1")
+
+
+async def test_a_log_of_what_is_over_is_opened_at_its_end(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    text = "".join(f"line {n} {'is long ' * 30}END\n" for n in range(100))
+    await rt.checkpoints.log(work.lease, 0, text)
+    await rt.settle.outcome(work, Done({}))
+    async with looking(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(work.name)
+        await seen.press("l")
+        await seen.see("log · following", "line 99")
+        told = "".join("".join(seen.lines).split())
+        assert f"line99{'islong' * 30}END" in told
 
 
 async def test_what_happens_is_shown_at_once_and_the_cursor_stays(

@@ -36,9 +36,8 @@ def _rows(asked: Question, seen: JobSeen, width: int, now: datetime) -> Iterator
         yield from wrapped(row_of(text), width, _HANG)
     yield from (row for one in _said(asked, seen, now) for row in wrapped(one, width, _HANG))
     if open_:
-        gate = asked.kind is QuestionKind.APPROVAL
-        can = "y: approve   n: deny   e: extend" if gate else "a: answer   e: extend"
-        yield (Cell(f"  {can}", "key"),)
+        verb = "decide" if asked.kind is QuestionKind.APPROVAL else "answer"
+        yield (Cell(f"  a: {verb}   e: extend", "key"),)
     yield ()
 
 

@@ -133,7 +133,7 @@ class Lines(ScrollView, can_focus=True):
         elif last:
             self._to_end()
         else:
-            self.scroll_to(y=0, animate=False, immediate=True)
+            self._go_to(0)
         self._set_following()
 
     def on_click(self, event: events.Click) -> None:
@@ -158,7 +158,7 @@ class Lines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw a row in view."""
-        place, width, base = y + round(self.scroll_y), self.size.width, self.rich_style
+        place, width, base = y + round(self.scroll_y), self._width, self.rich_style
         if place >= len(self._rows):
             return Strip.blank(width, base)
         lead = "  "
@@ -169,16 +169,25 @@ class Lines(ScrollView, can_focus=True):
         body = rows.strip(self, self._rows[place], base, width - GUTTER, cut=True)
         return Strip([Segment(lead, base), *body])
 
+    @property
+    def _width(self) -> int:
+        """Cells beside the scrollbar."""
+        return self.scrollable_content_region.width
+
+    def _go_to(self, y: int) -> None:
+        """Scroll, though the scrollbar may not know yet of rows that just came."""
+        self.scroll_to(y=max(0, y), animate=False, immediate=True, force=True)
+
     def _redraw(self) -> None:
-        if self._draw is None or not self.size.width:
+        if self._draw is None or not self._width:
             return
         place = self.leave()
-        self._items = self._draw(max(1, self.size.width - GUTTER))
+        self._items = self._draw(max(1, self._width - GUTTER))
         self._rows, self._starts = [], []
         for item in self._items:
             self._starts.append(len(self._rows))
             self._rows += item.rows
-        self.virtual_size = Size(self.size.width, len(self._rows))
+        self.virtual_size = Size(self._width, len(self._rows))
         self._settle(place)
         self.refresh()
 
@@ -201,7 +210,7 @@ class Lines(ScrollView, can_focus=True):
             self._choose(at)
         else:
             self._cursor = at
-            self.scroll_to(y=max(0, self._starts[at] - place.below), animate=False, immediate=True)
+            self._go_to(self._starts[at] - place.below)
         self._wanted = None
 
     def _place(self, key: str | None) -> int | None:
@@ -230,17 +239,17 @@ class Lines(ScrollView, can_focus=True):
         top, high = round(self.scroll_y), max(1, self.size.height)
         start, end = self._span(self._cursor)
         if start < top:
-            self.scroll_to(y=start, animate=False, immediate=True)
+            self._go_to(start)
         elif end > top + high:
-            self.scroll_to(y=min(start, end - high), animate=False, immediate=True)
+            self._go_to(min(start, end - high))
 
     def _scroll(self, by: int) -> None:
-        self.scroll_to(y=max(0, round(self.scroll_y) + by), animate=False, immediate=True)
+        self._go_to(round(self.scroll_y) + by)
         self._set_following()
 
     def _to_end(self) -> None:
         self._cursor = max(0, len(self._items) - 1)
-        self.scroll_to(y=max(0, len(self._rows) - self.size.height), animate=False, immediate=True)
+        self._go_to(len(self._rows) - self.size.height)
 
     def _set_following(self) -> None:
         """Follow where the end is in view, and only there."""
