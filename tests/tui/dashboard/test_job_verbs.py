@@ -28,7 +28,7 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
         await seen.see("▸ D-1/2  question for", "1  more")
         await seen.press("up", "enter")
         await seen.dialog("Page")
-        await seen.see('"status": "answered"')
+        await seen.see("D-1/1 was answered by root: red", "it came without more")
         await seen.press("escape", "down")
         await seen.command("extend 2d")
         await seen.hear("D-1/2 expires in 3 d")

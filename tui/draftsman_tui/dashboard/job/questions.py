@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from draftsman.domain.answer import Answer
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -15,7 +16,10 @@ from draftsman_tui.dashboard.job.rows import Item, Row, lines, note, row_of, wra
 from draftsman_tui.dashboard.job.seen import JobSeen
 from draftsman_tui.dashboard.resource import Cell
 
-_HANG = 6
+CONTEXT: Final = 12
+BRIEF: Final = 4
+"""Lines of the context of an open question, and of one that is over."""
+_HANG: Final = 6
 
 
 def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
@@ -29,12 +33,13 @@ def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
 
 def _rows(asked: Question, seen: JobSeen, width: int, now: datetime) -> Iterator[Row]:
     open_ = asked.status is QuestionStatus.OPEN
-    head = _open(asked, seen, now) if open_ else _closed(asked, now)
-    yield from wrapped(head, width, _HANG)
+    yield from wrapped(_open(asked, seen, now) if open_ else _closed(asked, now), width, _HANG)
     yield from lines(asked.text, width, "  ")
-    for text in (*details(asked), *choices(asked)):
-        yield from wrapped(row_of(text), width, _HANG)
-    yield from (row for one in _said(asked, seen, now) for row in wrapped(one, width, _HANG))
+    about = [row_of(text) for text in details(asked, CONTEXT if open_ else BRIEF, "enter")]
+    can = [row_of(text) for text in choices(asked)]
+    said = list(_said(asked, seen, now))
+    for row in [*about, *can, *said] if open_ else [*can, *said, *about]:
+        yield from wrapped(row, width, _HANG)
     if open_:
         verb = "decide" if asked.kind is QuestionKind.APPROVAL else "answer"
         yield (Cell(f"  a: {verb}   e: extend", "key"),)

@@ -164,8 +164,9 @@ class Lines(ScrollView, can_focus=True):
         lead = "  "
         start, end = self._span(self._cursor)
         if self.chosen is not None and start <= place < end:
-            base += self.get_component_rich_style("lines--cursor", partial=True)
-            lead = "▸ " if place == start else "  "
+            lead = "▸ " if place == start else "│ "
+            if place == start:
+                base += self.get_component_rich_style("lines--cursor", partial=True)
         body = rows.strip(self, self._rows[place], base, width - GUTTER, cut=True)
         return Strip([Segment(lead, base), *body])
 
