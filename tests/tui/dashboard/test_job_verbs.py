@@ -40,18 +40,25 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
     assert (await rt.inspect.job(number)).status is Status.RESUMED
 
 
-async def test_a_gate_is_denied_and_the_job_goes_on_as_another(
-    make: Factory, rt: Runtime, people: People, owner: Actor
+async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
+    make: Factory, rt: Runtime, people: People
 ) -> None:
     number = (await make.asked(GATE)).number
     async with looking(rt, people.on(Source.TUI, "carol")) as seen:
         await seen.job(f"D-{number}", "5")
-        await seen.press("y")
-        await seen.dialog("Decide")
-        await seen.press("escape", "x")
+        await seen.press("c")
+        await seen.command("cancel")
+        await seen.hear("Carol may not cancel (needs the role operator)")
+        await seen.press("x")
         await seen.dialog("Decide")
         await seen.press("n")
         await seen.see("error  D-1/1 was denied by carol", "Carol (tui) denies")
+
+
+async def test_after_a_retry_one_may_go_to_the_new_job(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    number = await make.failed()
     async with looking(rt, owner) as seen:
         await seen.job(f"D-{number}")
         await seen.press("r")
@@ -109,14 +116,3 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         await seen.press("2")
         await seen.hear("opened https://board.example/c/1")
     assert opened == ["https://board.example/c/1"]
-
-
-async def test_who_may_nothing_is_told_on_this_screen_too(
-    make: Factory, rt: Runtime, people: People
-) -> None:
-    number = await make.queued()
-    async with looking(rt, people.on(Source.TUI, "ben"), read_only=False) as seen:
-        await seen.job(f"D-{number}", "c")
-        await seen.command("cancel")
-        await seen.hear("Ben may not cancel (needs the role operator)")
-    assert (await rt.inspect.job(number)).status is Status.QUEUED
