@@ -89,7 +89,7 @@ async def job(screen: Desk, text: str) -> None:
 
 async def refresh(screen: Desk, text: str) -> None:
     """Look again."""
-    screen.live.ask()
+    screen.again()
 
 
 async def command(screen: Desk, text: str) -> None:

@@ -259,7 +259,11 @@ class Desk(Screen[None]):
                 raise Refused(refused)
             await command.run(self, text)
         if command.needs is not None:
-            self.live.ask()
+            self.again()
+
+    def again(self) -> None:
+        """Look again, now: something was done, or somebody wants to know."""
+        self.live.ask()
 
     def _refusal(self, command: commands.Command) -> str | None:
         return commands.refusal(
