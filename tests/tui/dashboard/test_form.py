@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from draftsman.domain.address import parse
@@ -87,7 +89,7 @@ def test_a_line_is_mode_repository_and_the_rest() -> None:
 
 
 async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
-    fields = {
+    fields: dict[str, Any] = {
         "type": "run_agent",
         "agent": "tidy",
         "repo": "https://git.example/acme/pay",
