@@ -56,7 +56,8 @@ async def test_what_is_refused_stays_marked_and_says_why(
         await seen.hear(f"D-{done} is completed already; nothing to cancel")
         assert seen.app.main.table.marked == {f"D-{ended}", f"D-{done}"}
         assert (await rt.inspect.job(running.number)).cancel_requested_at is not None
-        await seen.press("escape", "g", "C")
+        await seen.press("escape", "g")
+        await seen.command("cancel-force")
         await seen.dialog("Typed")
         await seen.see(f"End D-{running.number} without waiting", "running; it is told to stop")
         await seen.press("y", "enter")

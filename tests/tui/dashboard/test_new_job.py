@@ -78,7 +78,7 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
 async def test_a_lost_database_keeps_the_form(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
-    quick = settings.database.model_copy(update={"connect_timeout": 0.5})
+    quick = settings.database.model_copy(update={"connect_timeout": 2})
     settings = settings.model_copy(update={"database": quick})
     async with open_runtime(settings) as rt, looking(rt, owner) as seen:
         await seen.press("n")
@@ -91,7 +91,6 @@ async def test_a_lost_database_keeps_the_form(
         await seen.dialog("NewJob")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
-        await seen.hear("the database is there again")
         await seen.press("enter")
         await seen.hear("D-1 created")
     assert [job.ticket_title for job in await make.rt.inspect.jobs()] == ["Tidy"]

@@ -12,13 +12,14 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.job import Mode, Status
 from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 from draftsman.runtime import Runtime
-from draftsman.services.inspect import Line, Stats
+from draftsman.services.inspect import SPAN, Line, Pulse, Span
 from draftsman_tui.dashboard.filter import NOTHING
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.messages import Counted, Found
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.vitals import Crew, Vitals
 from tests.tui.dashboard.pictures import is_as_pictured
 from tests.tui.dashboard.seeing import Seen, looking
 
@@ -95,6 +96,15 @@ ROWS: dict[str, list[Any]] = {
 }
 
 
+def _pulse() -> Pulse:
+    """Jobs that ended more and more often, and an answer every few minutes."""
+    now = int(NOW.timestamp()) // SPAN
+    ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
+    took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
+    spans = {at: Span(at, count, took.get(at, [])) for at, count in ended.items()}
+    return Pulse(spans, (1, 1, 1), now - 180)
+
+
 @pytest.fixture(autouse=True)
 def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be looked at, and the clock stand."""
@@ -108,10 +118,10 @@ def _still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _show(seen: Seen, view: str) -> None:
     jobs = dict.fromkeys(map(str, Status), 3)
-    stats = Stats(jobs, ["completed"], 6, 1, NOW, 2, 8, 3, 12, 95.0)
     found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
     seen.app.main.post_message(found)
-    seen.app.main.post_message(Counted(stats, "build-1", 4.0, [0, 1, 3, 8, 2]))
+    crew = Crew({"alive": 2, "silent": 1}, 3, 8, "build-1", 2.0)
+    seen.app.main.post_message(Counted(Vitals(jobs, ["completed"], crew, 4.0, _pulse())))
     await seen.see("this clock is +4 s off", VIEWS[view].key(ROWS[view][0]))
     await seen.pilot.pause()
 

@@ -19,7 +19,7 @@ from draftsman.domain.repo import Repo
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
-from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS, refusal
+from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS, helped, refusal
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE, People
 from tests.tui.dashboard.seeing import looking
@@ -102,8 +102,13 @@ async def test_greyed_commands_are_refused_and_their_keys_do_nothing(
         await seen.hear("Ben may not sweep (needs the role operator)")
         await seen.hear("Ben may not retry")
         await seen.hear("Ben may not unlink")
-        await seen.press("1", "question_mark")
-        await seen.see("cancel-force")
+        await seen.press("question_mark")
+        await seen.dialog("Help")
+        told = {name: help for lines in helped(seen.app.main).values() for _, name, help in lines}
+        assert told[":sweep NAME"].endswith("(not for you)")
+        assert not told[":answer"].endswith("(not for you)")
+        await seen.press("end")
+        await seen.see("(not for you)")
     assert len(await rt.inspect.jobs()) == 1
 
 

@@ -72,24 +72,27 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Return a question as people read it: who may answer, until when, what can be said."""
     return [
-        *_head(question, await who(rt, question)),
+        heading(question, await who(rt, question)),
         *(words(f"  {one}") for one in question.text.splitlines()),
-        *_details(question),
-        *_answers(question),
+        *details(question),
+        *choices(question),
+        _how(question),
     ]
 
 
-def _head(question: Question, who: str) -> Iterator[Text]:
+def heading(question: Question, who: str, now: datetime | None = None) -> Text:
+    """Return its name, who may answer, since when and until when, and what then."""
     gate = question.kind is QuestionKind.APPROVAL
-    yield line(
+    return line(
         words(question.name, "bold yellow"),
         f"  {'approval' if gate else 'question'} for {who}"
-        f" · asked {times.ago(question.asked_at)} · ",
-        words(until(question), "yellow"),
+        f" · asked {times.ago(question.asked_at, now)} · ",
+        words(until(question, now), "yellow"),
     )
 
 
-def _details(question: Question) -> Iterator[Text]:
+def details(question: Question) -> Iterator[Text]:
+    """Yield where it went when nobody answered, the beginning of its context, what it allows."""
     if question.escalated_at:
         yield words(f"  {escalated(question)}", "yellow")
     context = (question.context_snippet or "").strip("\n").splitlines()
@@ -125,7 +128,8 @@ def escalated(question: Question) -> str:
     return f"escalated to {question.escalate_to} {times.ago(question.escalated_at)}"
 
 
-def _answers(question: Question) -> Iterator[Text]:
+def choices(question: Question) -> Iterator[Text]:
+    """Yield what may be chosen, by number."""
     width = max((len(choice["label"]) for choice in question.choices), default=0)
     for place, choice in enumerate(question.choices, 1):
         note = choice.get("description") or ""
@@ -133,15 +137,17 @@ def _answers(question: Question) -> Iterator[Text]:
         yield line(
             words(f"  {place:>3}  ", "bold"), f"{label:<{width}}  ", words(one_line(note), "dim")
         )
+
+
+def _how(question: Question) -> Text:
     if question.kind is QuestionKind.APPROVAL:
-        yield words(
+        return words(
             f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"
         )
-    elif not question.choices:
-        yield words(f"  draftsman answer {question.name} 'your answer'", "cyan")
-    else:
-        own = ", or your own words" if question.freeform_allowed else ""
-        yield words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
+    if not question.choices:
+        return words(f"  draftsman answer {question.name} 'your answer'", "cyan")
+    own = ", or your own words" if question.freeform_allowed else ""
+    return words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
 
 
 async def who(rt: Runtime, question: Question) -> str:

@@ -17,7 +17,7 @@ from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.decide import Decide
 from draftsman_tui.dashboard.screens.prompt import Prompt
-from draftsman_tui.dashboard.verbs import patch, why
+from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.watching import votes, watched
 
 if TYPE_CHECKING:
@@ -54,14 +54,6 @@ async def answer(desk: Desk, text: str) -> None:
     )
     if said := await watched(desk, dialog):
         desk.say(said)
-
-
-async def open_row(desk: Desk, text: str) -> None:
-    """Open what the row is about: a question to be answered, else why its job is where it is."""
-    if desk.question is not None:
-        await answer(desk, text)
-    else:
-        await why(desk, text)
 
 
 async def approve(desk: Desk, text: str) -> None:

@@ -53,7 +53,7 @@ class Dashboard(App[None]):
         """Offer in the palette every command of the desk in view."""
         if isinstance(screen, Desk):
             for command in COMMANDS:
-                if command.on is None or screen.place in command.on:
+                if screen.is_here(command):
                     yield SystemCommand(command.name, command.help, partial(screen.do, command))
 
     def _tell(self, message: Message) -> None:

@@ -24,20 +24,25 @@ from draftsman_tui.dashboard import (
     upkeep,
     verbs,
 )
+from draftsman_tui.dashboard.job import acts
+from draftsman_tui.dashboard.job.parts import PARTS
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman_tui.dashboard.screens.desk import Desk
+    from draftsman_tui.dashboard.screens.job import JobScreen
 
 Run = Callable[[Any, str], Awaitable[None]]
 """Takes the desk, of the kind that has the place, and what was typed behind the name."""
 TABLES: Final = frozenset(VIEWS)
-JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"})
-"""Tables whose rows are about a job."""
+JOB: Final = frozenset({"job"})
+"""The screen of one job."""
+JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"}) | JOB
+"""Tables whose rows are about a job, and the job itself."""
+ASKING: Final = frozenset({"jobs", "inbox"}) | JOB
+"""Where what is chosen may be about an open question."""
 REPOS: Final = frozenset({"repos"})
-ASKING: Final = frozenset({"jobs", "inbox"})
-"""Tables whose rows may be about an open question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +71,15 @@ def _view(nth: int, name: str) -> Command:
     return Command(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
 
 
+def _part(nth: int, name: str) -> Command:
+    async def run(screen: JobScreen, text: str) -> None:
+        screen.show_part(name)
+
+    return Command(f"job-{name}", PARTS[name].help, run, str(nth % 10), "A job", JOB)
+
+
 COMMANDS: Final[tuple[Command, ...]] = (
+    *(_part(nth, name) for nth, name in enumerate(PARTS, 1)),
     *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
     Command("answer", "Answer a question; decide a gate, with the diff in view.", answering.answer,
             "a", "Questions", ASKING, Verb.ANSWER, footer=True),
@@ -79,7 +92,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("cancel", "End jobs; asks first.", verbs.cancel,
             "c", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON", footer=True),
     Command("cancel-force", "End jobs without waiting for their worker; type which.",
-            verbs.cancel_force, "C", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
+            verbs.cancel_force, "", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
     Command("retry", "Run finished jobs anew, from their last checkpoint.", retrying.retry,
             "r", "Jobs", JOBS, Verb.RETRY, takes="fresh again with-answer", footer=True),
     Command("retry-all", "Run all anew that ended so: what the filter says, or what follows.",
@@ -92,14 +105,30 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("why", "Say what a job waits for.", verbs.why, "w", "Jobs", JOBS, footer=True),
     Command("diff", "Show the changes that a job made.", verbs.diff, "d", "Jobs", JOBS),
     Command("redeliver", "Send dead deliveries again.", sending.redeliver,
-            "R", "Deliveries", frozenset({"deliveries"}), Verb.REDELIVER, footer=True),
+            "R", "Deliveries", frozenset({"deliveries"}) | JOB, Verb.REDELIVER, footer=True),
     Command("redeliver-job", "Send all dead deliveries of the job again.", sending.redeliver_job,
-            "R", "Deliveries", JOBS - {"deliveries"}, Verb.REDELIVER),
+            "R", "Deliveries", JOBS - JOB - {"deliveries"}, Verb.REDELIVER),
     Command("redeliver-dead", "Send all dead deliveries again.", sending.redeliver_dead,
             "", "Deliveries", None, Verb.REDELIVER),
-    Command("open", "Open what the row is about.", answering.open_row, "enter", on=JOBS),
+    Command("open", "Open the job of a row, or what the cursor is on; a job by its number.",
+            moves.open_row, "enter", on=JOBS, takes="D-142"),
+    Command("job", "Open a job, from anywhere.", moves.job, group="Jobs", takes="D-142"),
+    Command("log", "Follow the log of a job; of one run.", acts.log,
+            "l", "A job", JOBS, takes="RUN|all"),
+    Command("previous-part", "Go to the part to the left.", acts.previous_part,
+            "left,h", "A job", JOB),
+    Command("next-part", "Go to the part to the right.", acts.next_part, "right", "A job", JOB),
+    Command("follow", "Keep the end of the log or the timeline in view.", acts.follow,
+            "f", "A job", JOB),
+    Command("find", "Show only what says this.", acts.find, "slash", "A job", JOB, takes="WORDS"),
+    Command("previous-job", "Go to the job before in the table.", acts.previous_job,
+            "left_square_bracket,K", "A job", JOB),
+    Command("next-job", "Go to the next job of the table.", acts.next_job,
+            "right_square_bracket,J", "A job", JOB),
+    Command("back", "Go back to the table.", acts.back, "escape", "A job", JOB, footer=True),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
-    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o"),
+    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o",
+            takes="ticket|pr|thread"),
     Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
             takes="FILTER", footer=True),
     Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
@@ -188,16 +217,31 @@ def lines() -> list[str]:
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
-    """Return for each group (keys, name and what it takes, help)."""
+    """Return for each group (keys, name and what it takes, help); those of other places last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
-    for one in COMMANDS:
+    here = {one.group for one in COMMANDS if desk.is_here(one)}
+    for one in sorted(COMMANDS, key=lambda one: one.group not in here):
         keys = " ".join(_shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group, []).append(
-            (keys, f":{one.name} {one.takes}".strip(), one.help)
+            (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
         )
     return groups
 
 
+def _barred(desk: Desk, command: Command) -> str:
+    """Say of a command that this person may not give it."""
+    who = desk.rt.policy, desk.actor, desk.invoker
+    refused = refusal(command, *who, read_only=desk.read_only)
+    return " (not for you)" if refused else ""
+
+
 def _shown(key: str) -> str:
-    names = {"slash": "/", "colon": ":", "question_mark": "?", "ctrl+@": "ctrl+space"}
+    names = {
+        "slash": "/",
+        "left_square_bracket": "[",
+        "right_square_bracket": "]",
+        "colon": ":",
+        "question_mark": "?",
+        "ctrl+@": "ctrl+space",
+    }
     return names.get(key, key)

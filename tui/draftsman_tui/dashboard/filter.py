@@ -2,14 +2,18 @@
 
 Everything given must hold. Words are looked for in what a row says, whatever their case; one that
 begins with `-` must not be there. Pure: read, matched and written without a database.
+
+Regular expressions are those of RE2: no row and no expression makes one take longer than its length
+times that of the row.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from draftsman.errors import UsageError
@@ -51,7 +55,7 @@ class Filter:
     tag: str | None = None
     older: float | None = None
     newer: float | None = None
-    regex: re.Pattern[str] | None = field(default=None)
+    regex: str | None = None
 
     def __bool__(self) -> bool:
         return self != NOTHING
@@ -68,7 +72,7 @@ class Filter:
             if age is not None:
                 parts.append(f"age{sign}{_seconds(age)}")
         if self.regex is not None:
-            parts.append(f"/{self.regex.pattern}/")
+            parts.append(f"/{self.regex}/")
         return " ".join(parts)
 
     def matches(self, row: Facts, now: datetime) -> bool:
@@ -83,7 +87,7 @@ class Filter:
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
             and self._has_age(row.at, now)
-            and (self.regex is None or self.regex.search(row.text[:SEARCHED]) is not None)
+            and (self.regex is None or _is_found(self.regex, row.text))
         )
 
     def _has_age(self, at: datetime | None, now: datetime) -> bool:
@@ -107,7 +111,7 @@ def parse(text: str) -> Filter:
     for pattern in _REGEX.findall(text):
         if found.regex is not None:
             raise UsageError("one regular expression is enough; join two with |")
-        found = replace(found, regex=_compiled(pattern))
+        found = replace(found, regex=_checked(pattern))
     try:
         tokens = shlex.split(_REGEX.sub(" ", text), posix=True)
     except ValueError:
@@ -141,11 +145,27 @@ def _statuses(value: str) -> list[str]:
     return [one for name in names for one in _ALIASES.get(name, (name,))]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _checked(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> Any:
+    import re2  # only who types an expression pays for it
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
     try:
-        return re.compile(pattern, re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"/{pattern}/ is no regular expression: {error}") from None
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        said = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise UsageError(f"/{pattern}/ is no regular expression of RE2: {said}") from None
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text[:SEARCHED].encode("utf-8", "replace")) is not None
 
 
 def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:

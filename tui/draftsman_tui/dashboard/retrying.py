@@ -144,6 +144,7 @@ async def _retry(desk: Desk, numbers: Sequence[int], options: dict[str, bool]) -
         desk.refuse(f"stopped; {tally.left:,} of {len(numbers):,} left; again takes up the rest")
     tally.refused = {number: _here(error) for number, error in tally.refused.items()}
     refuse(desk, tally)
+    await desk.retried([new.number for new in made.values()])
 
 
 async def _completed(desk: Desk, number: int) -> bool:

@@ -46,11 +46,7 @@ async def why(desk: Desk, text: str) -> None:
 
 async def diff(desk: Desk, text: str) -> None:
     """Show the changes that the job made."""
-    number = desk.jobs()[0]
-    found = await patch(desk.rt, number)
-    if found is None:
-        raise Refused(f"D-{number} left no changes")
-    await desk.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
+    await desk.changes(desk.jobs()[0])
 
 
 async def copy(desk: Desk, text: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
@@ -24,6 +24,8 @@ from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands, messages
 from draftsman_tui.dashboard.filter import NOTHING, Filter
+from draftsman_tui.dashboard.screens.text import Page
+from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.widgets.banner import Banner
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
 from draftsman_tui.dashboard.widgets.overview import Overview
@@ -87,13 +89,21 @@ class Desk(Screen[None]):
         """Show a table."""
 
     @abstractmethod
+    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
+        """Show a job: a part of it, with the cursor on an item."""
+
+    @abstractmethod
+    async def open_row(self) -> None:
+        """Open what the cursor is on."""
+
+    @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the chosen jobs, each once; raises Refused where there is none."""
 
     def keep(self, numbers: Sequence[int]) -> None:
         """Leave marked only what is about these jobs."""
 
-    def find(self, number: int) -> None:
+    def point_at(self, number: int) -> None:
         """Show a job in the table of jobs, with the cursor on it as soon as it is there."""
         self.go("jobs", NOTHING)
         for one in self.app.screen_stack:
@@ -124,9 +134,24 @@ class Desk(Screen[None]):
         return None
 
     @property
+    def addresses(self) -> Mapping[str, str]:
+        """The pages in a browser of what is chosen, by what they are."""
+        return {}
+
+    @property
     def invoker(self) -> str | None:
         """Who asked for what is chosen, where that is known."""
         return None
+
+    async def changes(self, number: int) -> None:
+        """Show what a job changed; raises Refused where it changed nothing."""
+        found = await patch(self.rt, number)
+        if found is None:
+            raise Refused(f"D-{number} left no changes")
+        await self.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
+
+    async def retried(self, numbers: list[int]) -> None:
+        """Go on after jobs were retried; these are the new ones."""
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
@@ -151,7 +176,8 @@ class Desk(Screen[None]):
         """Draw anew what tells the time."""
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
-            self.query_one(Overview).show(self.live.counted, stale=old if old > STALE else 0)
+            stale = old if old > STALE else 0
+            self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
 
     def type(self, kind: str, text: str, known: Iterable[str]) -> None:
         """Let a line be typed; `known` is what completes it."""
@@ -178,19 +204,25 @@ class Desk(Screen[None]):
             self.refuse(str(error))
 
     def keys_of(self, command: commands.Command) -> Sequence[str]:
-        """Return the keys of a command, as they are mapped now."""
-        return [
-            key
-            for key, bindings in self._bindings.key_to_bindings.items()
-            if any(one.id == command.name for one in bindings)
-        ]
+        """Return the keys of a command, as they are mapped now, without those taken here."""
+        keys = []
+        for key, bindings in self._bindings.key_to_bindings.items():
+            names = [one.id for one in bindings if one.id in commands.BY_NAME]
+            taken = [name for name in names if name and self.is_here(commands.BY_NAME[name])]
+            if command.name in names and (not self.is_here(command) or taken[0] == command.name):
+                keys.append(key)
+        return keys
+
+    def is_here(self, command: commands.Command) -> bool:
+        """Return whether this place has a command."""
+        return command.on is None or self.place in command.on
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide commands of other places; grey what this person may not do."""
         if action != "command":
             return True
         command = commands.BY_NAME[str(parameters[0])]
-        if command.on is not None and self.place not in command.on:
+        if not self.is_here(command):
             return False
         return None if self._refusal(command) else True
 
@@ -204,7 +236,7 @@ class Desk(Screen[None]):
 
     async def _do(self, command: commands.Command, text: str) -> None:
         with self.said():
-            if command.on is not None and self.place not in command.on:
+            if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
             if refused := self._refusal(command):
                 raise Refused(refused)
@@ -223,7 +255,7 @@ class Desk(Screen[None]):
 
     @on(messages.Counted)
     def _count(self, counted: messages.Counted) -> None:
-        self.query_one(Overview).show(counted)
+        self.query_one(Overview).show(counted.vitals, self.live.now)
 
     @on(messages.Lost)
     def _lost(self, lost: messages.Lost) -> None:

@@ -67,6 +67,11 @@ class ResourceTable(ScrollView, can_focus=True):
         return self._rows[self.place] if self.place < len(self._rows) else None
 
     @property
+    def rows(self) -> Sequence[Any]:
+        """All rows, in the order shown."""
+        return self._rows
+
+    @property
     def keys(self) -> Sequence[str]:
         """The keys of all rows, in the order shown."""
         return self._keys
