@@ -91,7 +91,7 @@ async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> 
         return
     why = {"joined": "joined: a live job has the same subject", "deduplicated": "was made before"}
     desk.say(f"{made.name} {why.get(made.how, made.how)}")
-    desk.point_at(made.number)
+    desk.find(made.number)
 
 
 def _key() -> str:

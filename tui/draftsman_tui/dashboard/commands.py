@@ -92,7 +92,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("cancel", "End jobs; asks first.", verbs.cancel,
             "c", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON", footer=True),
     Command("cancel-force", "End jobs without waiting for their worker; type which.",
-            verbs.cancel_force, "", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
+            verbs.cancel_force, "ctrl+k", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
     Command("retry", "Run finished jobs anew, from their last checkpoint.", retrying.retry,
             "r", "Jobs", JOBS, Verb.RETRY, takes="fresh again with-answer", footer=True),
     Command("retry-all", "Run all anew that ended so: what the filter says, or what follows.",
@@ -217,12 +217,11 @@ def lines() -> list[str]:
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
-    """Return for each group (keys, name and what it takes, help); those of other places last."""
+    """Return for each group (keys, name and what it takes, help), those of other places last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
-    here = {one.group for one in COMMANDS if desk.is_here(one)}
-    for one in sorted(COMMANDS, key=lambda one: one.group not in here):
+    for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
         keys = " ".join(_shown(key) for key in desk.keys_of(one))
-        groups.setdefault(one.group, []).append(
+        groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
             (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
         )
     return groups

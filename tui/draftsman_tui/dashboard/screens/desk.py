@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
@@ -103,7 +103,7 @@ class Desk(Screen[None]):
     def keep(self, numbers: Sequence[int]) -> None:
         """Leave marked only what is about these jobs."""
 
-    def point_at(self, number: int) -> None:
+    def find(self, number: int) -> None:
         """Show a job in the table of jobs, with the cursor on it as soon as it is there."""
         self.go("jobs", NOTHING)
         for one in self.app.screen_stack:
@@ -132,11 +132,6 @@ class Desk(Screen[None]):
     def address(self) -> str | None:
         """The page in a browser of what is chosen."""
         return None
-
-    @property
-    def addresses(self) -> Mapping[str, str]:
-        """The pages in a browser of what is chosen, by what they are."""
-        return {}
 
     @property
     def invoker(self) -> str | None:
