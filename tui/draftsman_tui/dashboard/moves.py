@@ -33,7 +33,7 @@ async def clear(screen: MainScreen, text: str) -> None:
     """Take marks off; with none, the filter."""
     if screen.table.marked:
         screen.table.unmark()
-    else:
+    elif screen.state.filter:
         screen.narrow(filters.NOTHING)
 
 
