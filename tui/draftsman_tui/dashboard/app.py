@@ -6,23 +6,31 @@ from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from textual import events
 from textual.app import App, SystemCommand
 from textual.message import Message
 from textual.screen import Screen
+from textual.theme import Theme
 
-from draftsman_tui.dashboard.commands import COMMANDS
+from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.screens.desk import Desk, Session
+from draftsman_tui.dashboard.screens.leave import Leave
 from draftsman_tui.dashboard.screens.main import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman.runtime import Runtime
+    from draftsman_tui.dashboard.started import Started
 
 
-class Dashboard(App[None]):
-    """Lives as long as somebody looks."""
+class Dashboard(App[str]):
+    """Lives as long as somebody looks.
+
+    The dashboard of `up` knows what was `started`, and returns what is to become of it: `stop`,
+    `leave`, or None where nobody said.
+    """
 
     TITLE = "draftsman"
     CSS_PATH = "dashboard.tcss"
@@ -36,18 +44,41 @@ class Dashboard(App[None]):
         read_only: bool = False,
         view: str = "jobs",
         theme: str = "dark",
+        started: Started | None = None,
     ) -> None:
         super().__init__()
         for one in THEMES:
-            self.register_theme(one)
+            self.register_theme(Theme(**one))
         self.theme = theme
         self.live = Live(rt, self._tell)
-        self.main = MainScreen(Session(rt, actor, self.live, read_only), view)
+        self.main = MainScreen(Session(rt, actor, self.live, read_only, started), view)
 
     def on_mount(self) -> None:
         """Show the tables, and begin to look."""
         self.push_screen(self.main)
         self.run_worker(self.live.run(), group="live")
+
+    async def on_event(self, event: events.Event) -> None:
+        """Open a line before the next key is dealt out: a slow network brings several at once."""
+        if isinstance(event, events.Key) and not event.is_forwarded:
+            desk = self.screen
+            if isinstance(desk, Desk) and (command := desk.opener(event.key)):
+                await desk.do_now(command)
+                return
+        await super().on_event(event)
+
+    def leave(self) -> None:
+        """Leave, as the command does: what was started may have to be asked about."""
+        if not isinstance(self.screen, Leave):
+            self.main.do(BY_NAME["quit"])
+
+    async def action_quit(self) -> None:
+        """Leave, wherever Ctrl-Q is pressed."""
+        self.leave()
+
+    def action_help_quit(self) -> None:
+        """Leave, wherever Ctrl-C is pressed and nothing is there to be copied."""
+        self.leave()
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer in the palette every command of the desk in view."""

@@ -163,6 +163,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "t", "Everywhere", takes="dark|light|contrast"),
     Command("help", "List everything that can be done.", moves.help,
             "question_mark", "Everywhere", footer=True),
+    Command("processes", "Show what the processes log that `draftsman up` started.",
+            moves.processes, "L", "Everywhere"),
+    Command("suspend", "Go back to the shell for a while; fg comes back.", moves.suspend,
+            "ctrl+z", "Everywhere"),
     Command("quit", "Leave.", moves.leave, "q,ctrl+q", "Everywhere", footer=True),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}

@@ -1,13 +1,33 @@
-"""Three themes of ours; without colours (NO_COLOR, --no-color) every meaning is a word as well."""
+"""Three themes of ours; without colours (NO_COLOR, --no-color) every meaning is a word as well.
+
+No Textual here: the command line reads the names.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypedDict
 
-from textual.theme import Theme
+
+class Palette(TypedDict):
+    """What Textual makes a theme of."""
+
+    name: str
+    primary: str
+    secondary: str
+    accent: str
+    warning: str
+    error: str
+    success: str
+    foreground: str
+    background: str
+    surface: str
+    panel: str
+    dark: bool
+    variables: dict[str, str]
+
 
 THEMES: Final = (
-    Theme(
+    Palette(
         name="dark",
         primary="#5fafff",
         secondary="#87afd7",
@@ -22,7 +42,7 @@ THEMES: Final = (
         dark=True,
         variables={"quiet": "#949494"},
     ),
-    Theme(
+    Palette(
         name="light",
         primary="#005faf",
         secondary="#3a5f7f",
@@ -37,7 +57,7 @@ THEMES: Final = (
         dark=False,
         variables={"quiet": "#5a5a5a"},
     ),
-    Theme(
+    Palette(
         name="contrast",
         primary="#00ffff",
         secondary="#ffffff",
@@ -53,4 +73,4 @@ THEMES: Final = (
         variables={"quiet": "#e0e0e0"},
     ),
 )
-NAMES: Final = tuple(theme.name for theme in THEMES)
+NAMES: Final = tuple(theme["name"] for theme in THEMES)

@@ -28,6 +28,7 @@ from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.widgets.banner import Banner
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -36,8 +37,11 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.live import Live, Look
     from draftsman_tui.dashboard.screens.dialog import Dialog
+    from draftsman_tui.dashboard.started import Started
 
 T = TypeVar("T")
+OPENERS: Final = ("command", "filter", "find")
+"""Commands that let a line be typed."""
 STALE: Final = 15.0
 """Seconds after which numbers are called old."""
 
@@ -50,6 +54,8 @@ class Session:
     actor: Actor
     live: Live
     read_only: bool
+    started: Started | None = None
+    """What `up` started, where this is its dashboard."""
 
 
 class Desk(Screen[None]):
@@ -153,6 +159,7 @@ class Desk(Screen[None]):
         yield Overview()
         yield Title()
         yield Banner()
+        yield Notice()
         yield from self.body()
         yield CommandLine()
         yield Footer(show_command_palette=False)
@@ -169,6 +176,8 @@ class Desk(Screen[None]):
 
     def tick(self) -> None:
         """Draw anew what tells the time."""
+        if self.session.started is not None:
+            self.query_one(Notice).show(self.session.started)
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
             stale = old if old > STALE else 0
@@ -229,6 +238,19 @@ class Desk(Screen[None]):
         """Run a command beside everything else; what is refused is said."""
         self.run_worker(self._do(command, text), group="commands")
 
+    def opener(self, key: str) -> commands.Command | None:
+        """Return the command of a key that opens a line, unless one is being typed."""
+        if isinstance(self.focused, CommandLine):
+            return None
+        openers = (commands.BY_NAME[name] for name in OPENERS)
+        return next(
+            (one for one in openers if self.is_here(one) and key in self.keys_of(one)), None
+        )
+
+    async def do_now(self, command: commands.Command) -> None:
+        """Run a command that waits for nothing before anything else happens."""
+        await self._do(command, "")
+
     async def _do(self, command: commands.Command, text: str) -> None:
         with self.said():
             if command.on is not None and not self.is_here(command):
@@ -237,7 +259,11 @@ class Desk(Screen[None]):
                 raise Refused(refused)
             await command.run(self, text)
         if command.needs is not None:
-            self.live.ask()
+            self.again()
+
+    def again(self) -> None:
+        """Look again, now: something was done, or somebody wants to know."""
+        self.live.ask()
 
     def _refusal(self, command: commands.Command) -> str | None:
         return commands.refusal(

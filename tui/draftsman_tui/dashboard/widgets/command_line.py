@@ -40,7 +40,7 @@ class CommandLine(Input):
         self.value = text
         self.cursor_position = len(text)
         self.add_class("open")
-        self.focus()
+        self.screen.set_focus(self)  # now, and not once other keys have gone elsewhere
 
     def close(self) -> None:
         """Hide again."""
