@@ -224,7 +224,7 @@ def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
     """Return for each group (keys, name and what it takes, help), those of other places last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
-        keys = " ".join(_shown(key) for key in desk.keys_of(one))
+        keys = " ".join(shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
             (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
         )
@@ -238,7 +238,8 @@ def _barred(desk: Desk, command: Command) -> str:
     return " (not for you)" if refused else ""
 
 
-def _shown(key: str) -> str:
+def shown(key: str) -> str:
+    """Return what is written on a key."""
     names = {
         "slash": "/",
         "left_square_bracket": "[",

@@ -18,7 +18,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from draftsman.errors import DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
@@ -28,6 +27,7 @@ from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.widgets.banner import Banner
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.keys import Keys
 from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
@@ -162,11 +162,13 @@ class Desk(Screen[None]):
         yield Notice()
         yield from self.body()
         yield CommandLine()
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Begin to count seconds."""
         self.set_interval(1.0, self.tick)
+        self.bindings_updated_signal.subscribe(self, self._show_keys)
+        self._show_keys()
 
     def on_screen_resume(self) -> None:
         """Look at what is shown here."""
@@ -206,6 +208,14 @@ class Desk(Screen[None]):
             yield
         except DraftsmanError as error:
             self.refuse(str(error))
+
+    def _show_keys(self, _: object = None) -> None:
+        items = [
+            (commands.shown(keys[0]), one.name, self._refusal(one) is None)
+            for one in commands.COMMANDS
+            if one.footer and self.is_here(one) and (keys := self.keys_of(one))
+        ]
+        self.query_one(Keys).show(items)
 
     def keys_of(self, command: commands.Command) -> Sequence[str]:
         """Return the keys of a command, as they are mapped now, without those taken here."""
