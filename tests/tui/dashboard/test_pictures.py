@@ -2,97 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID
-
 import pytest
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.job import Mode, Status
-from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
-from draftsman.runtime import Runtime
-from draftsman.services.inspect import Line, Stats
-from draftsman_tui.dashboard.filter import NOTHING
 from draftsman_tui.dashboard.live import Live
-from draftsman_tui.dashboard.messages import Counted, Found
-from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.screens.answer import Answer
+from draftsman_tui.dashboard.screens.confirm import Confirm
+from draftsman_tui.dashboard.screens.decide import Decide
 from draftsman_tui.dashboard.views import VIEWS
-from tests.tui.dashboard.pictures import is_as_pictured
-from tests.tui.dashboard.seeing import Seen, looking
-
-NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-TITLES = ("Tidy the inventory service", "Fix the flaky test", "Münze ⚙ zählen", "Ship it")
-
-
-def _job(number: int, status: Status) -> Line:
-    at = NOW - timedelta(minutes=7 * (20 - number))
-    error = "the disk of the build host is full" if status in ("failed", "dead_letter") else None
-    return Line(
-        number=number,
-        id=UUID(int=number),
-        type="run_agent",
-        queue="default",
-        status=status,
-        mode=Mode.FIX,
-        source="cli",
-        agent="tidy",
-        repo_owner="acme",
-        repo_name="pay",
-        ticket_title=TITLES[number % 4],
-        invoker_id="anna",
-        tags=[],
-        attempts=0,
-        max_attempts=3,
-        retry_count=0,
-        max_retries=3,
-        run_count=1,
-        next_retry_at=None,
-        run_at=None,
-        last_error=error,
-        error_class=None,
-        created_at=at,
-        started_at=at,
-        finished_at=None,
-        due_in=90.0 if status in ("retrying", "scheduled") else None,
-    )
-
-
-def _question() -> Question:
-    choices: list[dict[str, Any]] = [
-        {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
-        {"value": "safe", "label": "safe fixes", "description": None},
-    ]
-    return Question(
-        job=7,
-        ordinal=1,
-        run=1,
-        key="what",
-        kind=QuestionKind.INPUT,
-        status=QuestionStatus.OPEN,
-        text="Which fixes should be applied?",
-        choices=choices,
-        freeform_allowed=True,
-        context_snippet="inventory/stock.py:12: unused import",
-        approvers=[],
-        quorum=1,
-        on_expire=OnExpire.EXPIRE,
-        default_value=None,
-        on_deny=OnDeny.FAIL,
-        digest="",
-        action=None,
-        resolution=None,
-        asked_at=NOW - timedelta(minutes=3),
-        expires_at=None,
-        answered_at=None,
-    )
-
-
-ROWS: dict[str, list[Any]] = {
-    "jobs": [_job(number, status) for number, status in zip(range(13, 0, -1), Status, strict=True)],
-    "inbox": [_question()],
-}
+from tests.tui.dashboard.pictures import KEPT, is_as_pictured, shown
+from tests.tui.dashboard.still import GATE, NOW, PATCH, question
 
 
 @pytest.fixture(autouse=True)
@@ -106,35 +24,52 @@ def _still(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Live, "now", NOW)
 
 
-async def _show(seen: Seen, view: str) -> None:
-    jobs = dict.fromkeys(map(str, Status), 3)
-    stats = Stats(jobs, ["completed"], 6, 1, NOW, 2, 8, 3, 12, 95.0)
-    found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
-    seen.app.main.post_message(found)
-    seen.app.main.post_message(Counted(stats, "build-1", 4.0, [0, 1, 3, 8, 2]))
-    await seen.see("this clock is +4 s off", VIEWS[view].key(ROWS[view][0]))
-    await seen.pilot.pause()
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_table(view: str) -> None:
+    async with shown(view) as seen:
+        await is_as_pictured(view, seen)
 
 
-@pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("size", [(80, 24), (120, 30)], ids=["80x24", "120x30"])
-@pytest.mark.parametrize("view", ROWS)
-async def test_a_table(
-    rt: Runtime,
-    owner: Actor,
-    view: str,
-    size: tuple[int, int],
-    theme: str,
-) -> None:
-    async with looking(rt, owner, view=view, size=size, theme=theme) as seen:
-        await _show(seen, view)
-        is_as_pictured(f"{view}-{size[0]}x{size[1]}-{theme}", seen)
-
-
-async def test_an_answer(rt: Runtime, owner: Actor) -> None:
-    async with looking(rt, owner, view="inbox", theme="contrast", size=(80, 24)) as seen:
-        await _show(seen, "inbox")
-        await seen.app.push_screen(Answer(_question(), "anna, ben"))
+async def test_an_answer() -> None:
+    async with shown("inbox") as seen:
+        await seen.app.push_screen(Answer(question(), "anna, ben"))
         await seen.see("2  safe fixes", "own words")
-        await seen.pilot.pause()
-        is_as_pictured("answer-80x24-contrast", seen)
+        await is_as_pictured("answer", seen)
+
+
+async def test_a_decision() -> None:
+    async with shown("inbox") as seen:
+        await seen.app.push_screen(Decide(GATE, "anna", PATCH))
+        await seen.see("-import os")
+        await is_as_pictured("decide", seen)
+
+
+async def test_a_confirmation() -> None:
+    async with shown() as seen:
+        await seen.app.push_screen(Confirm("Cancel D-143?", "What they did is kept."))
+        await seen.see("y: yes")
+        await is_as_pictured("confirm", seen)
+
+
+async def test_help() -> None:
+    async with shown() as seen:
+        await seen.press("question_mark")
+        await seen.see("What can be done here")
+        await is_as_pictured("help", seen)
+
+
+async def test_the_palette() -> None:
+    async with shown() as seen:
+        await seen.press("ctrl+p")
+        await seen.dialog("CommandPalette")
+        await seen.type("inbox")
+        await seen.see("Open questions")
+        await is_as_pictured("palette", seen)
+
+
+def test_a_picture_fetches_nothing() -> None:
+    for path in KEPT.glob("*.svg"):
+        text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "@font-face" not in text, path
+        assert "cdnjs" not in text, path
+        assert "url(" not in text, path

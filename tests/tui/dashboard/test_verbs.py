@@ -197,7 +197,7 @@ async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor)
         await seen.press("t")
         assert seen.app.theme == "light"
         await seen.command("nonsense")
-        await seen.hear("no command 'nonsense'")
+        await seen.see("there is no command and no view 'nonsense'", ":nonsense")
         await seen.press("escape")
         await seen.press("question_mark")
         await seen.see("What can be done here", ":inbox")

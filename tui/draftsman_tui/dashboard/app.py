@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual.app import App, SystemCommand
+from textual.filter import LineFilter, NoColor
 from textual.message import Message
 from textual.screen import Screen
 
+from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.commands import COMMANDS
 from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.saved import View
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.main import MainScreen
 from draftsman_tui.dashboard.themes import THEMES
@@ -34,20 +37,30 @@ class Dashboard(App[None]):
         actor: Actor,
         *,
         read_only: bool = False,
-        view: str = "jobs",
+        view: str | tuple[str, View] = "jobs",
         theme: str = "dark",
+        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
         for one in THEMES:
             self.register_theme(one)
         self.theme = theme
+        self.set_keymap(dict(keys or {}))
         self.live = Live(rt, self._tell)
-        self.main = MainScreen(Session(rt, actor, self.live, read_only), view)
+        self.session = Session(rt, actor, self.live, read_only)
+        self.main = MainScreen(self.session, view)
 
     def on_mount(self) -> None:
         """Show the tables, and begin to look."""
         self.push_screen(self.main)
         self.run_worker(self.live.run(), group="live")
+        for problem in self.session.kept.problems():
+            self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Leave no colour over where none is wanted."""
+        found = super().get_line_filters()
+        return [*found, NoColor()] if self.theme == "none" else found
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer in the palette every command of the desk in view."""

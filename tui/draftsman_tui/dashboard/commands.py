@@ -6,7 +6,7 @@ the palette and the help are all made from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +14,8 @@ from textual.binding import Binding
 
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import NotPermitted, UsageError
-from draftsman_tui.dashboard import answering, moves, verbs
+from draftsman_tui.dashboard import answering, looks, moves, verbs
+from draftsman_tui.dashboard.keys import shown
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
@@ -84,10 +85,18 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("mark", "Mark a row for the next command.", moves.mark, "space", on=TABLES),
     Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V",
             on=TABLES),
+    Command("columns", "Choose the columns and their order; all, or those that are named.",
+            looks.columns, "C", on=TABLES, takes="COLUMNS"),
+    Command("views", "List the saved views; go to one.", looks.views, "v", "Saved views",
+            takes="VIEW"),
+    Command("save", "Save this table as it is shown, under a name.", looks.save,
+            group="Saved views", on=TABLES, takes="NAME"),
+    Command("unsave", "Forget a saved view; asks first.", looks.unsave,
+            group="Saved views", takes="VIEW"),
     Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
     Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
     Command("theme", "Take the next theme; one that is named.", moves.theme,
-            "t", "Everywhere", takes="dark|light|contrast"),
+            "t", "Everywhere", takes="dark|light|contrast|none"),
     Command("help", "List everything that can be done.", moves.help,
             "question_mark", "Everywhere", footer=True),
     Command("quit", "Leave.", moves.leave, "q,ctrl+q", "Everywhere", footer=True),
@@ -122,38 +131,36 @@ def refusal(
     return None
 
 
-def of(text: str) -> tuple[Command, str]:
-    """Return the command that a `:` line means, and what follows it; raises UsageError."""
+def of(text: str, views: Iterable[str] = ()) -> tuple[Command, str]:
+    """Return the command that a `:` line means, and what follows it; raises UsageError.
+
+    The name of a saved view means to go there.
+    """
     name, _, rest = text.strip().partition(" ")
-    found = [BY_NAME[name]] if name in BY_NAME else list(_beginning(name))
+    known = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
+    found = [name] if name in known else [one for one in known if name and one.startswith(name)]
     if len(found) == 1:
-        return found[0], rest.strip()
+        return (
+            (BY_NAME[found[0]], rest.strip())
+            if found[0] in BY_NAME
+            else (BY_NAME["views"], found[0])
+        )
     if found:
-        names = ", ".join(command.name for command in found)
-        raise UsageError(f"{name!r} may be several: {names}")
-    raise UsageError(f"there is no command {name!r}; ? lists them all")
+        raise UsageError(f"{name!r} may be several: {', '.join(found)}")
+    raise UsageError(f"there is no command and no view {name!r}; ? lists them all")
 
 
-def _beginning(name: str) -> Iterator[Command]:
-    return (command for command in COMMANDS if name and command.name.startswith(name))
-
-
-def lines() -> list[str]:
-    """Return what completes a `:` line."""
-    return [command.name for command in COMMANDS]
+def default_keys() -> dict[str, list[str]]:
+    """Return the keys of every command as it comes."""
+    return {command.name: command.keys.split(",") for command in COMMANDS}
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
     """Return for each group (keys, name and what it takes, help)."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for one in COMMANDS:
-        keys = " ".join(_shown(key) for key in desk.keys_of(one))
+        keys = " ".join(shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group, []).append(
             (keys, f":{one.name} {one.takes}".strip(), one.help)
         )
     return groups
-
-
-def _shown(key: str) -> str:
-    names = {"slash": "/", "colon": ":", "question_mark": "?", "ctrl+@": "ctrl+space"}
-    return names.get(key, key)

@@ -1,11 +1,24 @@
-"""Three themes of ours; without colours (NO_COLOR, --no-color) every meaning is a word as well."""
+"""Four themes of ours; each meaning is a word as well, so the last has no colour at all.
+
+A test computes the contrast of every role by WCAG: 4.5 at least, 7 in `contrast`.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from textual.theme import Theme
 
+_PARTS: Final = (
+    *("primary", "secondary", "accent", "warning", "error", "success"),
+    *("foreground", "background", "surface", "panel", "boost"),
+)
+_NO_COLOURS: Final[dict[str, Any]] = dict.fromkeys(_PARTS, "ansi_default")
+_MORE: Final = (
+    *("quiet", "border", "border-blurred", "block-cursor-foreground", "block-cursor-background"),
+    *("input-cursor-foreground", "input-cursor-background", "input-selection-background"),
+    *("footer-foreground", "footer-background", "footer-key-foreground"),
+)
 THEMES: Final = (
     Theme(
         name="dark",
@@ -52,5 +65,21 @@ THEMES: Final = (
         dark=True,
         variables={"quiet": "#e0e0e0"},
     ),
+    Theme(
+        name="none",
+        ansi=True,
+        **_NO_COLOURS,
+        variables={
+            **dict.fromkeys(_MORE, "ansi_default"),
+            "block-cursor-text-style": "bold reverse",
+            "input-cursor-text-style": "reverse",
+            "button-focus-text-style": "bold reverse",
+        },
+    ),
 )
 NAMES: Final = tuple(theme.name for theme in THEMES)
+
+
+def next_to(name: str) -> str:
+    """Return the theme after this one."""
+    return NAMES[(NAMES.index(name) + 1) % len(NAMES)] if name in NAMES else NAMES[0]

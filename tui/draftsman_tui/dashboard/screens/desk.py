@@ -10,7 +10,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
@@ -20,11 +20,16 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
 
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.errors import ConfigError, DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard import commands, completion, messages
+from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.completion import Values
+from draftsman_tui.dashboard.kept import Kept
+from draftsman_tui.dashboard.saved import READY, View
+from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -48,6 +53,16 @@ class Session:
     actor: Actor
     live: Live
     read_only: bool
+    kept: Kept = field(default_factory=Kept)
+    history: dict[str, list[str]] = field(default_factory=dict)
+    """What was typed, by `:` and `/`."""
+
+    def views(self) -> dict[str, View]:
+        """Return every saved view; those that come along where the file cannot be read."""
+        try:
+            return self.kept.views()
+        except ConfigError:
+            return dict(READY)
 
 
 class Desk(Screen[None]):
@@ -86,6 +101,10 @@ class Desk(Screen[None]):
     def go(self, view: str, wanted: Filter | None = None) -> None:
         """Show a table."""
 
+    def show_view(self, view: View, name: str) -> None:
+        """Show a saved view."""
+        self.go(view.table, filters.parse(view.filter))
+
     @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the chosen jobs, each once; raises Refused where there is none."""
@@ -121,7 +140,7 @@ class Desk(Screen[None]):
         yield Title()
         yield Banner()
         yield from self.body()
-        yield CommandLine()
+        yield CommandLine(self.session.history)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
@@ -140,9 +159,25 @@ class Desk(Screen[None]):
             old = time.monotonic() - self.live.counted.at
             self.query_one(Overview).show(self.live.counted, stale=old if old > STALE else 0)
 
-    def type(self, kind: str, text: str, known: Iterable[str]) -> None:
+    def type(self, kind: str, text: str, known: Known) -> None:
         """Let a line be typed; `known` is what completes it."""
         self.query_one(CommandLine).open(kind, text, known)
+        self.add_class("typing")
+
+    @property
+    def values(self) -> Values:
+        """What completes what a command takes, by what it is."""
+        return {"TABLE": list(VIEWS), "VIEW": list(self.session.views())}
+
+    def lines_known(self, text: str) -> list[str]:
+        """Return what a `:` line may become."""
+        views = self.session.views()
+        takes = {command.name: command.takes for command in commands.COMMANDS}
+        return completion.commands(text, [*takes, *views], takes, self.values)
+
+    def filters_known(self, text: str) -> list[str]:
+        """Return what a filter may become."""
+        return completion.filters(text, self.values)
 
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return what a dialog returns."""
@@ -231,15 +266,20 @@ class Desk(Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, entered: CommandLine.Entered) -> None:
-        with self.said():
+        line = self.query_one(CommandLine)
+        try:
             self.entered(entered.kind, entered.text)
-            self.query_one(CommandLine).close()
+        except DraftsmanError as error:
+            line.refuse(str(error))
+        else:
+            line.close()
 
     def entered(self, kind: str, text: str) -> None:
         """Do what was typed; raises UsageError, and the line stays."""
         if text:
-            self.do(*commands.of(text))
+            self.do(*commands.of(text, self.session.views()))
 
     @on(CommandLine.Left)
     def _left(self) -> None:
+        self.remove_class("typing")
         self.home.focus()

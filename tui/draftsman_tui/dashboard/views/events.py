@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
+from draftsman.domain.job import Status
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
@@ -23,6 +24,7 @@ class Events(Resource[Event]):
     name = "events"
     help = "The trail of everything, live."
     empty = "Nothing happened yet."
+    statuses = tuple(map(str, Status))
     follows = True
     columns = (
         Column[Event]("AT", 19, order=lambda event: event.created_at),
