@@ -12,18 +12,7 @@ from draftsman.domain.job import Source
 from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.cli.app import App, command
 
-VIEWS: Final = (
-    "jobs",
-    "inbox",
-    "dead",
-    "runs",
-    "deliveries",
-    "workers",
-    "events",
-    "repos",
-    "boards",
-)
-THEMES: Final = ("dark", "light", "contrast")
+THEMES: Final = ("dark", "light", "contrast", "none")
 
 
 @command(
@@ -34,9 +23,9 @@ THEMES: Final = ("dark", "light", "contrast")
     ),
 )
 @click.option("--read-only", is_flag=True, help="Change nothing; the database sees to it.")
-@click.option("--view", type=click.Choice(VIEWS), default="jobs", help="Which table comes first.")
-@click.option("--theme", type=click.Choice(THEMES), default="dark", help="Its colours.")
-async def dashboard(app: App, read_only: bool, view: str, theme: str) -> None:
+@click.option("--view", metavar="NAME", help="The table or the saved view that comes first.")
+@click.option("--theme", type=click.Choice(THEMES), help="Its colours.")
+async def dashboard(app: App, read_only: bool, view: str | None, theme: str | None) -> None:
     """Look at everything live, and do it from there.
 
     The keys are in the last line; ? lists all of them, : takes a command by its name, / filters.
@@ -48,10 +37,15 @@ async def dashboard(app: App, read_only: bool, view: str, theme: str) -> None:
         raise ConfigError("Textual is not installed; run: pip install 'draftsman[tui]'")
     if not app.out.interactive or not app.out.on_screen:
         raise UsageError("the dashboard needs a terminal; see: draftsman jobs, draftsman questions")
-    if app.out.colour is False:
-        os.environ["NO_COLOR"] = "1"  # as Textual reads it
+    if os.environ.get("TERM", "dumb") == "dumb":
+        raise UsageError("the dashboard needs a terminal that can move its cursor; TERM is dumb")
+    if app.out.colour is False or os.environ.pop("NO_COLOR", None):
+        theme = "none"  # Textual would make greys of all colours
+    from draftsman_tui.dashboard.start import begin
+
+    start = begin(app.settings.dashboard, view, theme)
     async with app.runtime(read_only=read_only) as rt:
         from draftsman_tui.dashboard.app import Dashboard
 
         actor = await rt.actor(Source.TUI)
-        await Dashboard(rt, actor, read_only=read_only, view=view, theme=theme).run_async()
+        await Dashboard(rt, actor, start, read_only=read_only).run_async()

@@ -108,6 +108,7 @@ class Commands(Group):
 def _on_terminal() -> bool:
     """Whether somebody looks who can be shown the dashboard, and it is installed."""
     both = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout)
+    both = both and os.environ.get("TERM", "dumb") != "dumb"
     return both and find_spec("textual") is not None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +14,9 @@ from textual.screen import Screen
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.commands import COMMANDS
 from draftsman_tui.dashboard.live import Live
-from draftsman_tui.dashboard.saved import View
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.start import Start
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
@@ -35,20 +35,19 @@ class Dashboard(App[None]):
         self,
         rt: Runtime,
         actor: Actor,
+        start: Start | None = None,
         *,
         read_only: bool = False,
-        view: str | tuple[str, View] = "jobs",
-        theme: str = "dark",
-        keys: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__()
+        start = start or Start()
         for one in THEMES:
             self.register_theme(one)
-        self.theme = theme
-        self.set_keymap(dict(keys or {}))
+        self.theme = start.theme
+        self.set_keymap(dict(start.keys))
         self.live = Live(rt, self._tell)
         self.session = Session(rt, actor, self.live, read_only)
-        self.main = MainScreen(self.session, view)
+        self.main = MainScreen(self.session, start.view)
 
     def on_mount(self) -> None:
         """Show the tables, and begin to look."""
