@@ -16,5 +16,5 @@ class DashboardSettings(Section):
     """Its colours; None: those chosen last, at first dark."""
     view: str | None = Field(None, min_length=1, max_length=40)
     """The table, or the saved view, that comes first; None: jobs."""
-    keys: dict[str, str] = {}
+    keys: dict[str, str] = Field(default_factory=dict)
     """Keys by the names of commands; the dashboard checks them, which knows both."""

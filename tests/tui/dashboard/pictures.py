@@ -32,9 +32,9 @@ RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 
 
 @asynccontextmanager
-async def shown(view: str = "jobs", **how: Any) -> AsyncIterator[Seen]:
+async def shown(view: str = "jobs", **start: Any) -> AsyncIterator[Seen]:
     """Open a dashboard with a table of values that never change."""
-    async with looking(RUNTIME, ANNA, view=view, size=SIZES[0], **how) as seen:
+    async with looking(RUNTIME, ANNA, view=view, size=SIZES[0], **start) as seen:
         found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
         seen.app.main.post_message(Counted(STATS, "build-1", 4.0, ENDED))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import datetime, tzinfo
+
 import pytest
 
+from draftsman_tui.cli import times
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.screens.confirm import Confirm
@@ -11,6 +14,14 @@ from draftsman_tui.dashboard.screens.decide import Decide
 from draftsman_tui.dashboard.views import VIEWS
 from tests.tui.dashboard.pictures import KEPT, is_as_pictured, shown
 from tests.tui.dashboard.still import GATE, NOW, PATCH, question
+
+
+class Still(datetime):
+    """A clock that stands."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return NOW.astimezone(tz)
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +33,7 @@ def _still(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Live, "run", nothing)
     monkeypatch.setattr(Live, "now", NOW)
+    monkeypatch.setattr(times, "datetime", Still)
 
 
 @pytest.mark.parametrize("view", VIEWS)

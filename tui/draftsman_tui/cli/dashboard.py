@@ -39,8 +39,9 @@ async def dashboard(app: App, read_only: bool, view: str | None, theme: str | No
         raise UsageError("the dashboard needs a terminal; see: draftsman jobs, draftsman questions")
     if os.environ.get("TERM", "dumb") == "dumb":
         raise UsageError("the dashboard needs a terminal that can move its cursor; TERM is dumb")
-    if app.out.colour is False or os.environ.pop("NO_COLOR", None):
-        theme = "none"  # Textual would make greys of all colours
+    unwanted = os.environ.pop("NO_COLOR", "")  # Textual would make greys of all colours
+    if unwanted or app.out.colour is False:
+        theme = "none"
     from draftsman_tui.dashboard.start import begin
 
     start = begin(app.settings.dashboard, view, theme)
