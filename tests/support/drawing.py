@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any, Final
@@ -17,6 +18,8 @@ WIDE: Final = 8.4
 """Units that a cell is wide; text is stretched to it, whatever font a reader has."""
 HIGH: Final = 18
 """Units that a line is high."""
+WORDS: Final = re.compile(r"\S+(?: \S+)*")
+"""What is one piece of text: wide characters that a font lacks move nothing behind them."""
 FONT: Final = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
 Look = tuple[str, str, str]
 """Colour, background and what else a piece of text has, as CSS."""
@@ -62,15 +65,12 @@ def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) 
         if background != ground:
             size = f'width="{cells * WIDE:g}" height="{HIGH}"'
             yield f'<rect x="{x * WIDE:g}" y="{y}" {size} fill="{background}"/>'
-        bare = text.strip()
-        if bare:
-            look = colour, "", more
-            name = names.setdefault(look, f"s{len(names)}")
-            at = x + cell_len(text[: len(text) - len(text.lstrip())])
-            long = cell_len(bare)
+        for found in WORDS.finditer(text):
+            name = names.setdefault((colour, "", more), f"s{len(names)}")
+            at, long = x + cell_len(text[: found.start()]), cell_len(found[0])
             texts.append(
                 f'<text class="{name}" x="{at * WIDE:g}" y="{y + 13}"'
-                f' textLength="{long * WIDE:g}">{escape(bare, quote=False)}</text>'
+                f' textLength="{long * WIDE:g}">{escape(found[0], quote=False)}</text>'
             )
         x += cells
     yield from texts

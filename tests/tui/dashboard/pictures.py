@@ -32,9 +32,10 @@ RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 
 
 @asynccontextmanager
-async def shown(view: str = "jobs", **start: Any) -> AsyncIterator[Seen]:
+async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator[Seen]:
     """Open a dashboard with a table of values that never change."""
-    async with looking(RUNTIME, ANNA, view=view, size=SIZES[0], **start) as seen:
+    how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
+    async with looking(RUNTIME, ANNA, **how) as seen:
         found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
         seen.app.main.post_message(Counted(STATS, "build-1", 4.0, ENDED))

@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, tzinfo
+from types import SimpleNamespace
+from typing import Final
 
 import pytest
+from rich.color import Color
 
 from draftsman_tui.cli import times
+from draftsman_tui.dashboard.filter import parse
 from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.messages import Found, Lost
+from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.decide import Decide
 from draftsman_tui.dashboard.views import VIEWS
-from tests.tui.dashboard.pictures import KEPT, is_as_pictured, shown
+from draftsman_tui.dashboard.widgets import banner
+from tests.support.drawing import lines_of
+from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
 from tests.tui.dashboard.still import GATE, NOW, PATCH, question
+
+DEFAULT: Final = (Color.default(), Color.default())
+NAMES: Final = (
+    *VIEWS,
+    *("answer", "decide", "confirm", "help", "palette", "filter-error", "completion"),
+    *("filter-empty", "views", "columns", "lost", "read-only"),
+)
 
 
 class Still(datetime):
@@ -85,3 +100,76 @@ def test_a_picture_fetches_nothing() -> None:
         assert "@font-face" not in text, path
         assert "cdnjs" not in text, path
         assert "url(" not in text, path
+
+
+async def test_a_line_with_an_error() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.type("age>soon")
+        await seen.press("enter")
+        await seen.see("is not a duration")
+        await is_as_pictured("filter-error", seen)
+
+
+async def test_a_line_that_is_completed() -> None:
+    async with shown() as seen:
+        await seen.press("colon")
+        await seen.type("jobs status:w")
+        await seen.see("status:waiting_for_input")
+        await is_as_pictured("completion", seen)
+
+
+async def test_a_filter_that_wants_nothing() -> None:
+    async with shown() as seen:
+        seen.app.main.narrow(parse("by:me age<1h"))
+        seen.app.main.post_message(Found(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
+        await seen.see("esc takes it off")
+        await is_as_pictured("filter-empty", seen)
+
+
+async def test_saved_views() -> None:
+    async with shown() as seen:
+        await seen.press("v")
+        await seen.dialog("Pick")
+        await is_as_pictured("views", seen)
+
+
+async def test_columns() -> None:
+    async with shown() as seen:
+        await seen.press("C")
+        await seen.dialog("Columns")
+        await is_as_pictured("columns", seen)
+
+
+async def test_a_lost_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown() as seen:
+        monkeypatch.setattr(banner, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        seen.app.main.post_message(Lost("db.internal:5432 cannot be reached", 104.0))
+        await seen.see("trying again in 4 s")
+        await is_as_pictured("lost", seen)
+
+
+async def test_read_only() -> None:
+    async with shown("inbox", read_only=True) as seen:
+        await seen.see("read-only")
+        await is_as_pictured("read-only", seen)
+
+
+async def test_without_colours_nothing_is_lost() -> None:
+    async with shown() as seen:
+        words = seen.text
+        seen.app.theme = "none"
+        await seen.pilot.pause()
+        assert seen.text == words
+        styles = {style for line in lines_of(seen.app) for _, style, _ in line if style}
+        assert {(style.color, style.bgcolor) for style in styles} <= {(None, None), DEFAULT}
+        assert any(style.reverse for style in styles)
+
+
+def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
+    assert {path.name for path in KEPT.iterdir()} == {
+        f"{name}-{width}x{height}-{theme}.svg"
+        for name in NAMES
+        for width, height in SIZES
+        for theme in THEMES
+    }

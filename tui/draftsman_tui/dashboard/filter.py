@@ -189,4 +189,7 @@ def _quoted(token: str) -> str:
 
 
 def _seconds(age: float) -> str:
+    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if age % long == 0:
+            return f"{age / long:.0f}{unit}"
     return f"{age:.3f}".rstrip("0").rstrip(".") + "s"

@@ -77,7 +77,7 @@ class Kept:
     def save(self, name: str, view: View) -> bool:
         """Keep a view; return whether there was another of that name. Raises as `keep_theme`."""
         before = self._saved().get(name)
-        self._change(lambda data: data.setdefault("views", {}).update({name: saved.written(view)}))
+        self._change(lambda data: self._views_of(data).update({name: saved.written(view)}))
         return before is not None
 
     def has(self, name: str) -> bool:
@@ -88,13 +88,16 @@ class Kept:
         """Forget a view; raises NotFound, and as `keep_theme`."""
 
         def change(data: dict[str, Any]) -> None:
-            if data.get("views", {}).pop(name, None) is None:
+            if self._views_of(data).pop(name, None) is None:
                 raise NotFound(f"no view {name!r} was saved; :views lists them")
 
         self._change(change)
 
     def _saved(self) -> dict[str, Any]:
-        views = self._read().get("views", {})
+        return self._views_of(self._read())
+
+    def _views_of(self, data: dict[str, Any]) -> dict[str, Any]:
+        views = data.setdefault("views", {})
         if not isinstance(views, dict):
             raise self._broken("its views are no object")
         return views

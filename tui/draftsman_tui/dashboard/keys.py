@@ -54,7 +54,8 @@ def _parts(text: str) -> list[str]:
 
 def _key(name: str, text: str) -> str:
     """Return Textual's name of a key."""
-    text = _WRITTEN.get(text, text)
+    if text in _WRITTEN:
+        return _WRITTEN[text]
     before, plus, base = text.rpartition("+") if len(text) > 1 else ("", "", text)
     given = before.split("+") if plus else []
     if len(base) == 1 and base.isprintable() and not base.isspace():

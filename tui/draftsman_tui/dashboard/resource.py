@@ -38,13 +38,15 @@ class Cell:
 class Column(Generic[T]):
     """A column. `width` in cells; 0 is the one that takes what is left.
 
-    One with `from_width` is shown from a terminal of so many cells on.
+    One with `from_width` is shown from a terminal of so many cells on; one with `most` grows to
+    that where there is room to spare.
     """
 
     head: str
     width: int
     right: bool = False
     from_width: int = 0
+    most: int = 0
     order: Callable[[T], Any] | None = None
     """What rows are sorted by; None: they are not."""
 

@@ -58,10 +58,11 @@ def read(data: Any) -> View:
     if not isinstance(data, dict):
         raise UsageError("it is no object")
     table, sort, columns = data.get("table"), data.get("sort"), data.get("columns") or []
-    if table not in VIEWS:
+    if not isinstance(table, str) or table not in VIEWS:
         raise UsageError(f"there is no table {table!r}")
     if not isinstance(columns, list) or not isinstance(data.get("filter") or "", str):
         raise UsageError("its filter is no text, or its columns are no list")
+    columns = [str(one) for one in columns]
     heads = {column.head for column in VIEWS[table].columns}
     if strange := [one for one in (sort, *columns) if one is not None and one not in heads]:
         raise UsageError(f"{table} has no column {strange[0]!r}")

@@ -15,7 +15,15 @@ _PARTS: Final = (
 )
 _NO_COLOURS: Final[dict[str, Any]] = dict.fromkeys(_PARTS, "ansi_default")
 _MORE: Final = (
-    *("quiet", "border", "border-blurred", "block-cursor-foreground", "block-cursor-background"),
+    *(
+        "ansi-background",
+        "ansi-foreground",
+        "quiet",
+        "border",
+        "border-blurred",
+        "block-cursor-foreground",
+        "block-cursor-background",
+    ),
     *("input-cursor-foreground", "input-cursor-background", "input-selection-background"),
     *("footer-foreground", "footer-background", "footer-key-foreground"),
 )
@@ -33,7 +41,7 @@ THEMES: Final = (
         surface="#1c1c1c",
         panel="#303030",
         dark=True,
-        variables={"quiet": "#949494"},
+        variables={"quiet": "#9e9e9e"},
     ),
     Theme(
         name="light",
@@ -61,7 +69,7 @@ THEMES: Final = (
         foreground="#ffffff",
         background="#000000",
         surface="#000000",
-        panel="#404040",
+        panel="#262626",
         dark=True,
         variables={"quiet": "#e0e0e0"},
     ),

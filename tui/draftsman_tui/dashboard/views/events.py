@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
 from draftsman.domain.job import Status
-from draftsman_tui.cli import times
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
@@ -27,7 +26,7 @@ class Events(Resource[Event]):
     statuses = tuple(map(str, Status))
     follows = True
     columns = (
-        Column[Event]("AT", 19, order=lambda event: event.created_at),
+        Column[Event]("AT", 11, order=lambda event: event.created_at),
         Column[Event]("JOB", 9, order=lambda event: event.job),
         Column[Event]("EVENT", 20, order=lambda event: event.kind),
         Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
@@ -51,7 +50,7 @@ class Events(Resource[Event]):
     def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
         """Return what happened, to what, through whom."""
         return (
-            Cell(times.clock(row.created_at, now), "dim"),
+            cells.clock(row.created_at, now),
             Cell(f"D-{row.job}", "key"),
             cells.text(row.kind.replace("_", " ")),
             cells.status(row.to_status or ""),

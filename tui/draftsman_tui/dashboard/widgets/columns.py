@@ -14,6 +14,10 @@ LEAST: Final = 10
 """Cells of the column that takes what is left."""
 READABLE: Final = 24
 """The same, once somebody went to the right to read it."""
+AMPLE: Final = 70
+"""The same, from which on it shares with others."""
+WIDE: Final = 100
+"""Cells of a line from which on columns stand further apart."""
 LEAD: Final = 2
 """Cells before the first column, for the cursor and the mark."""
 
@@ -67,6 +71,11 @@ def most(columns: Sequence[Column[Any]], width: int, chosen: Sequence[str] = ())
     return max(0, len(wanted) - 2)
 
 
+def gap(width: int) -> int:
+    """Return the cells between two columns."""
+    return 1 if width < WIDE else 2
+
+
 def fit(text: str, size: int, right: bool = False) -> str:
     """Return a text that is exactly so many cells wide, whatever it is written in."""
     long = cell_len(text)
@@ -80,7 +89,7 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
     room = width - LEAD - 1
     shown: list[Any] = []
     for nth, column in columns:
-        room -= (column.width or READABLE) + 1
+        room -= (column.width or READABLE) + gap(width)
         if room < 0 and shown:
             break
         shown.append((nth, column))
@@ -88,13 +97,19 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
 
 
 def _placed(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Placed]:
-    """Give what is left to the column that takes it, or to the last one."""
-    taker = next((at for at, (_, one) in enumerate(columns) if not one.width), len(columns) - 1)
-    others = sum(one.width + 1 for at, (_, one) in enumerate(columns) if at != taker)
-    rest = max(LEAST, width - LEAD - 2 - others)
+    """Give what is left to the column that takes it, or to the last one, and share what is much."""
+    between = gap(width)
+    sizes = [column.width for _, column in columns]
+    taker = sizes.index(0) if 0 in sizes else len(sizes) - 1
+    sizes[taker] = 0
+    rest = max(LEAST, width - LEAD - 1 - between * len(sizes) - sum(sizes))
+    for at in reversed(range(len(sizes))):
+        grown = max(0, min(columns[at][1].most - sizes[at], rest - AMPLE)) if at != taker else 0
+        sizes[at] += grown
+        rest -= grown
+    sizes[taker] = rest
     found, x = [], LEAD
-    for at, (nth, column) in enumerate(columns):
-        size = rest if at == taker else column.width
+    for (nth, column), size in zip(columns, sizes, strict=True):
         found.append(Placed(nth, column, x, size))
-        x += size + 1
+        x += size + between
     return found

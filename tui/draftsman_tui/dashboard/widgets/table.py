@@ -16,7 +16,7 @@ from textual.strip import Strip
 
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.resource import Resource
-from draftsman_tui.dashboard.widgets.columns import Layout, Placed, fit, layout, most
+from draftsman_tui.dashboard.widgets.columns import Layout, Placed, fit, gap, layout, most
 from draftsman_tui.dashboard.widgets.mouse import Pointed
 
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
@@ -220,14 +220,15 @@ class ResourceTable(Pointed, can_focus=True):
             cell = cells[one.nth]
             style = base + self._partial(cell.role) if cell.role else base
             segments += [Segment(fit(cell.text, one.size, one.column.right), style)]
-            segments += [Segment(" ", base)]
+            segments += [Segment(" " * gap(width), base)]
         return Strip(segments).adjust_cell_length(width, base)
 
     def _head(self) -> Strip:
         style, found = self.rich_style + self._partial("head"), self.arranged
         text = "« " if found.left else "  "
         for one in found.placed:
-            text += fit(one.column.head, one.size, one.column.right) + self._arrow(one)
+            text += fit(one.column.head, one.size, one.column.right)
+            text += self._arrow(one).ljust(gap(self.size.width))
         strip = Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
         if found.right:
             strip = Strip([*strip.crop(0, self.size.width - 1), Segment("»", style)])
