@@ -117,5 +117,5 @@ def test_what_comes_along_can_be_used(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "-a", "a b", "x" * 41, "ü", "jobs"])
 def test_a_name_that_cannot_be_typed_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="called|command"):
+    with pytest.raises(UsageError, match=r"called|command"):
         saved.checked(name, frozenset({"jobs"}))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime, tzinfo
 from types import SimpleNamespace
 from typing import Final
 
 import pytest
 from rich.color import Color
 
-from draftsman_tui.cli import times
 from draftsman_tui.dashboard.filter import parse
-from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.messages import Found, Lost
 from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.screens.answer import Answer
@@ -21,7 +18,7 @@ from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.drawing import lines_of
 from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
-from tests.tui.dashboard.still import GATE, NOW, PATCH, question
+from tests.tui.dashboard.still import GATE, PATCH, question
 
 DEFAULT: Final = (Color.default(), Color.default())
 NAMES: Final = (
@@ -31,24 +28,7 @@ NAMES: Final = (
 )
 
 
-class Still(datetime):
-    """A clock that stands."""
-
-    @classmethod
-    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
-        return NOW.astimezone(tz)
-
-
-@pytest.fixture(autouse=True)
-def _still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be looked at, and the clock stand."""
-
-    async def nothing(live: Live) -> None:
-        """Never look."""
-
-    monkeypatch.setattr(Live, "run", nothing)
-    monkeypatch.setattr(Live, "now", NOW)
-    monkeypatch.setattr(times, "datetime", Still)
+pytestmark = pytest.mark.usefixtures("stands")
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -28,7 +28,7 @@ class Deliveries(Resource[Delivery]):
         Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),
         Column[Delivery]("JOB", 9, order=lambda one: one.job),
         Column[Delivery]("KIND", 9, order=lambda one: one.kind),
-        Column[Delivery]("TO", 20, order=where),
+        Column[Delivery]("TO", 18, most=40, order=where),
         Column[Delivery]("STATUS", 10, order=lambda one: one.status),
         Column[Delivery]("TRIES", 5, right=True, from_width=90, order=lambda one: one.attempts),
         Column[Delivery]("AGE", 6, right=True, order=lambda one: one.created_at),

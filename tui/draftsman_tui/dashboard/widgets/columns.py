@@ -85,12 +85,12 @@ def fit(text: str, size: int, right: bool = False) -> str:
 
 
 def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any]:
-    """Return as many of the columns as there is room for, one at least."""
+    """Return as many of the columns as there is room for, two at least."""
     room = width - LEAD - 1
     shown: list[Any] = []
     for nth, column in columns:
         room -= (column.width or READABLE) + gap(width)
-        if room < 0 and shown:
+        if room < 0 and len(shown) > 1:
             break
         shown.append((nth, column))
     return shown

@@ -26,6 +26,8 @@ OFFERED: Final = 40
 class CommandLine(Vertical):
     """Hidden until it is opened. `history` holds what was typed, by `:` and `/`."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Leave", show=False)]
+
     class Entered(Message):
         """Something was typed, for `:` or for `/`."""
 
@@ -87,7 +89,7 @@ class CommandLine(Vertical):
         event.stop()
         self.post_message(self.Entered(self.kind, event.value.strip()))
 
-    def key_escape(self) -> None:
+    def action_leave(self) -> None:
         """Close, and do nothing."""
         self._leave()
 

@@ -227,8 +227,10 @@ class ResourceTable(Pointed, can_focus=True):
         style, found = self.rich_style + self._partial("head"), self.arranged
         text = "« " if found.left else "  "
         for one in found.placed:
-            text += fit(one.column.head, one.size, one.column.right)
-            text += self._arrow(one).ljust(gap(self.size.width))
+            head, arrow = one.column.head, self._arrow(one)
+            if len(head) + len(arrow) <= one.size:
+                head, arrow = head + arrow, ""
+            text += fit(head, one.size, one.column.right) + arrow.ljust(gap(self.size.width))
         strip = Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
         if found.right:
             strip = Strip([*strip.crop(0, self.size.width - 1), Segment("»", style)])
@@ -236,7 +238,7 @@ class ResourceTable(Pointed, can_focus=True):
 
     def _arrow(self, one: Placed) -> str:
         if one.column.head != self._shape.sort:
-            return " "
+            return ""
         return "↓" if self._shape.down else "↑"
 
     def _why_empty(self) -> str:
