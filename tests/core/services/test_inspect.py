@@ -180,6 +180,26 @@ async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None
     assert [run.job for run in rest] == [numbers[0]]
 
 
+async def test_the_end_of_a_trail_is_its_newest_events_in_their_order(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.completed()
+    await make.completed()
+    trail = await rt.inspect.trail(number)
+    assert await rt.inspect.trail_end(number, limit=2) == trail[-2:]
+    assert await rt.inspect.trail_end(number, trail[0].id) == trail[1:]
+    assert await rt.inspect.trail_end(number, trail[-1].id) == []
+
+
+async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    assert await rt.inspect.stand(number) == (Status.QUEUED, 1)
+    await make.running(number)
+    assert await rt.inspect.stand(number) == (Status.RUNNING, 3)
+    with pytest.raises(NotFound, match="there is no job D-99"):
+        await rt.inspect.stand(99)
+
+
 async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
     await make.completed()
     forwards = await rt.inspect.feed()

@@ -26,7 +26,7 @@ OTHER_NAMES = {
     "progress.chunk": "artifact",
     "progress.chunks": "content",
     "workers.list": "all_workers",
-    "inspect.feed_order": "feed",
+    "inspect.in_order": "feed",
     "schema.record": "apply",
     "schema.enums": "Database",
     "schema.lock_timeout": "apply",

@@ -20,7 +20,7 @@ from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
 from tests.support.drawing import drawn
 from tests.tui.dashboard.seeing import Seen, looking
-from tests.tui.dashboard.still import ANNA, ENDED, NOW, ROWS, STATS
+from tests.tui.dashboard.still import ANNA, NOW, ROWS, VITALS
 
 KEPT: Final = Path(__file__).parent / "pictures"
 TAKEN: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
@@ -38,7 +38,7 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
     async with looking(RUNTIME, ANNA, **how) as seen:
         found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
-        seen.app.main.post_message(Counted(STATS, "build-1", 4.0, ENDED))
+        seen.app.main.post_message(Counted(VITALS))
         await seen.see("this clock is +4 s off")
         yield seen
 

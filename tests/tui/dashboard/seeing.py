@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,6 +11,7 @@ from textual.pilot import Pilot
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
+from draftsman_tui.dashboard.screens.job import JobScreen
 from draftsman_tui.dashboard.start import Start
 from tests.support.waits import until
 
@@ -48,6 +49,13 @@ class Seen:
         table = self.app.main.table
         return table.keys[table.place] if table.keys else None
 
+    @property
+    def part(self) -> str:
+        """All that the part of the job in view has, whether it fits the screen or not."""
+        screen = self.app.screen
+        assert isinstance(screen, JobScreen)
+        return screen.lines.text
+
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
 
@@ -61,6 +69,18 @@ class Seen:
         await self.press("colon")
         await self.type(line)
         await self.press("enter")
+
+    async def job(self, named: str, key: str = "") -> None:
+        """Open a job by its name, and a part by its key; wait until it was looked at."""
+        await self.command(f"job {named}")
+        await self.dialog("JobScreen")
+        await self._until(lambda: getattr(self.app.screen, "seen", None), named)
+        if key:
+            await self.press(key)
+
+    async def read(self, *words: str) -> None:
+        """Wait until all of it is in the part of the job in view."""
+        await self._until(lambda: all(word in self.part for word in words), words)
 
     async def see(self, *words: str) -> None:
         """Wait until all of it is on the screen."""
@@ -79,6 +99,10 @@ class Seen:
         """Wait until a dialog is open, `MainScreen` for none."""
         await self._until(lambda: type(self.app.screen).__name__ == name, name)
         await self.pilot.pause()
+
+    async def until(self, look: Callable[[], bool]) -> None:
+        """Wait for something else."""
+        await self._until(look, "what was waited for")
 
     async def _until(self, look: Any, what: object) -> None:
         async def looked() -> bool:

@@ -16,8 +16,9 @@ from draftsman.domain.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 from draftsman.domain.repo import Repo
 from draftsman.domain.run import Run, RunStatus
-from draftsman.services.inspect import Line, Stats
+from draftsman.services.inspect import SPAN, Line, Pulse, Span
 from draftsman_tui.dashboard.views.workers import Seen as Worker
+from draftsman_tui.dashboard.vitals import Crew, Vitals
 
 NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
 ANNA: Final = Actor(Source.TUI, "anna", "Anna", "anna", ROLES, owner=True)
@@ -210,8 +211,18 @@ ROWS: Final[dict[str, list[Any]]] = {
     ],
 }
 """Of each table."""
-STATS: Final = Stats(
-    dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}, ["completed"], 6, 1, NOW, 2, 20, 7,
-    12, 95.0,
-)  # fmt: skip
-ENDED: Final = [0, 1, 3, 8, 2, 4, 4, 6, 1, 0, 0, 2]
+
+
+def pulse() -> Pulse:
+    """Jobs that ended more and more often, and an answer every few minutes."""
+    now = int(NOW.timestamp()) // SPAN
+    ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
+    took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
+    spans = {at: Span(at, count, took.get(at, [])) for at, count in ended.items()}
+    return Pulse(spans, (1, 1, 1), now - 180)
+
+
+JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
+CREW: Final = Crew({"alive": 2, "silent": 1}, 7, 20, "build-1", 2.0)
+VITALS: Final = Vitals(JOBS, ["completed"], CREW, 4.0, pulse())
+"""Of the strip."""

@@ -83,6 +83,8 @@ def test_a_row_without_a_time_has_no_age() -> None:
         ("status:,", "status:failed"),
         ("age>soon", "90s, 10m"),
         ("/(/", "no regular expression"),
+        ("/(?=a)/", "no regular expression"),
+        ("/((a{100}){100}){100}/", "no regular expression"),
         ("/a/ /b/", "one regular expression"),
         ("'open", "quotation mark"),
         ("x" * 501, "at most 500"),
@@ -92,6 +94,15 @@ def test_what_cannot_be_meant_is_refused_in_one_line(text: str, said: str) -> No
     with pytest.raises(UsageError, match=re.escape(said)) as caught:
         parse(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bomb", ["(a+)+$", "^(a|a)*$", "(.*a){20}$", "^a*a*a*a*a*a*$", "(?:a?){99}a{99}$"]
+)
+def test_no_expression_explodes(bomb: str) -> None:
+    row = Facts("a" * 998 + "!")
+    assert not parse(f"/{bomb}/").matches(row, NOW)
+    assert parse(f"/{bomb}/").matches(Facts("A" * 999), NOW)
 
 
 def test_an_url_is_a_word() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.settings import DashboardSettings
-from draftsman_tui.dashboard.commands import COMMANDS, default_keys
+from draftsman_tui.dashboard.commands import COMMANDS, own_keys
 from draftsman_tui.dashboard.start import begin, keymap
 
 
@@ -30,15 +30,15 @@ def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"nonsense": "x"}, "nonsense: there is no such command; choose: jobs, inbox"),
+        ({"nonsense": "x"}, "nonsense: there is no such command; choose: job-timeline, "),
         ({"inbox": "hyper+x"}, "inbox: there is no key 'hyper+x'"),
         ({"inbox": "shift+x"}, "there is no key 'shift+x'; give one like x, X"),
         ({"inbox": ""}, "there is no key ''"),
         ({"inbox": "tab"}, "needed elsewhere"),
-        ({"inbox": "a"}, "inbox: 'a' is the key of answer; give answer another as well"),
-        ({"inbox": "/"}, "'/' is the key of filter"),
+        ({"inbox": "a"}, "inbox: 'a' is the key of answer; give answer another too"),
+        ({"sort": "/"}, "'/' is the key of filter"),
         ({"inbox": "j"}, "'j' is the key of down"),
-        ({"inbox": "x", "dead": "x"}, "dead: 'x' is the key of inbox as well"),
+        ({"inbox": "x", "dead": "x"}, "inbox: 'x' is the key of dead; give one of them another"),
     ],
 )
 def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> None:
@@ -58,8 +58,8 @@ def test_no_key_is_given_twice_as_it_comes() -> None:
         keys = [
             key
             for one in COMMANDS
-            if one.on is None or place in one.on
-            for key in default_keys()[one.name]
+            if place in (one.on or ()) or (one.on is None and place != "job")
+            for key in own_keys()[one.name].keys
             if key
         ]
         assert len(keys) == len(set(keys)), place

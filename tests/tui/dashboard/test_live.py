@@ -12,10 +12,9 @@ from draftsman.settings import Settings
 from draftsman.store.db import Connection
 from draftsman_tui.dashboard.filter import NOTHING
 from draftsman_tui.dashboard.live import Live, Page
-from draftsman_tui.dashboard.messages import Counted, Found
+from draftsman_tui.dashboard.messages import Found
 from draftsman_tui.dashboard.resource import Query
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.widgets.overview import sparkline
 from tests.factories import Factory
 from tests.support.server import Server
 from tests.support.waits import until
@@ -34,15 +33,15 @@ async def test_a_page_is_read_when_somebody_asks_or_something_happened(
 ) -> None:
     live, posted = _live(rt)
     assert not await live.look()
-    assert [type(one) for one in posted] == [Found, Counted]
+    assert [type(one) for one in posted] == [Found]
     assert not await live.look()
-    assert len(posted) == 2
+    assert len(posted) == 1
     live.ask()
     assert not await live.look()
-    assert [type(one) for one in posted[2:]] == [Found]
+    assert [type(one) for one in posted[1:]] == [Found]
     await make.queued()
     await until(live.look, "the event")
-    assert [type(one) for one in posted[3:]] == [Found]
+    assert [type(one) for one in posted[2:]] == [Found]
     assert not await live.look()
 
 
@@ -57,27 +56,18 @@ async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Run
     assert not await live.look()
 
 
-async def test_what_ended_is_counted(make: Factory, rt: Runtime) -> None:
+async def test_a_look_is_spared_what_does_not_concern_it(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     live, posted = _live(rt)
     await live.look()
-    await make.completed()
-    await make.failed()
-
-    async def counted_both() -> bool:
-        await live.look()
-        return sum(live._ended) == 2
-
-    await until(counted_both, "what ended")
-    await live._count()
-    assert isinstance(counted := posted[-1], Counted)
-    assert sum(counted.ended) == 2
-    assert counted.stats.jobs["completed"] == 1
-
-
-def test_a_sparkline_has_a_bar_for_each_value() -> None:
-    assert sparkline([0, 1, 8]) == "▁▁█"
-    assert sparkline([0, 0]) == "▁▁"
-    assert sparkline([]) == ""
+    monkeypatch.setattr(Page, "concerns", lambda look, events: events[0].job == 2)
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted] == [Found]
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted[1:]] == [Found]
 
 
 async def test_a_lost_database_is_said_and_comes_back(

@@ -13,7 +13,7 @@ from draftsman_tui.cli.times import clock, duration, left
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.screens.decide import Decide
 from draftsman_tui.dashboard.screens.prompt import Prompt
-from draftsman_tui.dashboard.verbs import patch, why
+from draftsman_tui.dashboard.verbs import patch
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.desk import Desk
@@ -36,14 +36,6 @@ async def answer(desk: Desk, text: str) -> None:
             text, error = "", str(problem)
         else:
             return
-
-
-async def open_row(desk: Desk, text: str) -> None:
-    """Open what the row is about: a question to be answered, else why its job is where it is."""
-    if desk.question is not None:
-        await answer(desk, text)
-    else:
-        await why(desk, text)
 
 
 async def approve(desk: Desk, text: str) -> None:

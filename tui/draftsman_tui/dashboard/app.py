@@ -12,7 +12,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard.commands import COMMANDS
+from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.main import MainScreen
@@ -44,9 +44,9 @@ class Dashboard(App[None]):
         for one in THEMES:
             self.register_theme(one)
         self.theme = start.theme
-        self.set_keymap(dict(start.keys))
+        self.set_keymap({name: keys for name, keys in start.keys.items() if name not in BY_NAME})
         self.live = Live(rt, self._tell)
-        self.session = Session(rt, actor, self.live, read_only)
+        self.session = Session(rt, actor, self.live, read_only, start.keys)
         self.main = MainScreen(self.session, start.view)
 
     def on_mount(self) -> None:
@@ -65,7 +65,7 @@ class Dashboard(App[None]):
         """Offer in the palette every command of the desk in view."""
         if isinstance(screen, Desk):
             for command in COMMANDS:
-                if command.on is None or screen.place in command.on:
+                if screen.is_here(command):
                     yield SystemCommand(command.name, command.help, partial(screen.do, command))
 
     def _tell(self, message: Message) -> None:

@@ -6,7 +6,7 @@ the palette and the help are all made from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,20 +15,25 @@ from textual.binding import Binding
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_tui.dashboard import answering, looks, moves, verbs
-from draftsman_tui.dashboard.keys import shown
+from draftsman_tui.dashboard.job import acts
+from draftsman_tui.dashboard.job.parts import PARTS
+from draftsman_tui.dashboard.keys import Own, shown
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman_tui.dashboard.screens.desk import Desk
+    from draftsman_tui.dashboard.screens.job import JobScreen
 
 Run = Callable[[Any, str], Awaitable[None]]
 """Takes the desk, of the kind that has the place, and what was typed behind the name."""
 TABLES: Final = frozenset(VIEWS)
-JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"})
-"""Tables whose rows are about a job."""
-ASKING: Final = frozenset({"jobs", "inbox"})
-"""Tables whose rows may be about an open question."""
+JOB: Final = frozenset({"job"})
+"""The screen of one job."""
+JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"}) | JOB
+"""Tables whose rows are about a job, and the job itself."""
+ASKING: Final = frozenset({"jobs", "inbox"}) | JOB
+"""Where what is chosen may be about an open question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,15 @@ def _view(nth: int, name: str) -> Command:
     return Command(name, VIEWS[name].help, run, str(nth), "Tables", takes="FILTER")
 
 
+def _part(nth: int, name: str) -> Command:
+    async def run(screen: JobScreen, text: str) -> None:
+        screen.show_part(name)
+
+    return Command(f"job-{name}", PARTS[name].help, run, str(nth % 10), "A job", JOB)
+
+
 COMMANDS: Final[tuple[Command, ...]] = (
+    *(_part(nth, name) for nth, name in enumerate(PARTS, 1)),
     *(_view(nth, name) for nth, name in enumerate(VIEWS, 1)),
     Command("answer", "Answer a question; decide a gate, with the diff in view.", answering.answer,
             "a", "Questions", ASKING, Verb.ANSWER, footer=True),
@@ -72,10 +85,26 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("why", "Say what a job waits for.", verbs.why, "w", "Jobs", JOBS, footer=True),
     Command("diff", "Show the changes that a job made.", verbs.diff, "d", "Jobs", JOBS),
     Command("redeliver", "Send dead deliveries again.", verbs.redeliver,
-            "R", "Deliveries", frozenset({"deliveries"}), Verb.REDELIVER, footer=True),
-    Command("open", "Open what the row is about.", answering.open_row, "enter", on=JOBS),
+            "R", "Deliveries", frozenset({"deliveries"}) | JOB, Verb.REDELIVER, footer=True),
+    Command("open", "Open the job of a row, or what the cursor is on; a job by its number.",
+            moves.open_row, "enter", on=JOBS, takes="D-142"),
+    Command("job", "Open a job, from anywhere.", moves.job, group="Jobs", takes="D-142"),
+    Command("log", "Follow the log of a job; of one run.", acts.log,
+            "l", "A job", JOBS, takes="RUN|all"),
+    Command("previous-part", "Go to the part to the left.", acts.previous_part,
+            "left,h", "A job", JOB),
+    Command("next-part", "Go to the part to the right.", acts.next_part, "right", "A job", JOB),
+    Command("follow", "Keep the end of the log or the timeline in view.", acts.follow,
+            "f", "A job", JOB),
+    Command("find", "Show only what says this.", acts.find, "slash", "A job", JOB, takes="WORDS"),
+    Command("previous-job", "Go to the job before in the table.", acts.previous_job,
+            "left_square_bracket,K", "A job", JOB),
+    Command("next-job", "Go to the next job of the table.", acts.next_job,
+            "right_square_bracket,J", "A job", JOB),
+    Command("back", "Go back to the table.", acts.back, "escape", "A job", JOB, footer=True),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
-    Command("browse", "Open the page of a row in the browser.", verbs.browse, "o"),
+    Command("browse", "Open the page of a row in the browser.", verbs.browse, "o",
+            takes="ticket|pr"),
     Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
             takes="FILTER", footer=True),
     Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
@@ -104,15 +133,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
-def bindings() -> Sequence[Binding]:
-    """Return the key bindings; each has the name of its command as id."""
+def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
+    """Return the key bindings, `keys` in place of a command's own; each has its name as id."""
+    mapped = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
     return [
         Binding(
-            command.keys, f"command('{command.name}')", command.name, command.footer,
+            mapped[command.name], f"command('{command.name}')", command.name, command.footer,
             tooltip=command.help, id=command.name,
         )
         for command in COMMANDS
-        if command.keys
+        if mapped[command.name]
     ]  # fmt: skip
 
 
@@ -150,17 +180,16 @@ def of(text: str, views: Iterable[str] = ()) -> tuple[Command, str]:
     raise UsageError(f"there is no command and no view {name!r}; ? lists them all")
 
 
-def default_keys() -> dict[str, list[str]]:
+def own_keys() -> dict[str, Own]:
     """Return the keys of every command as it comes."""
-    return {command.name: command.keys.split(",") for command in COMMANDS}
+    return {command.name: Own(command.keys.split(","), command.on) for command in COMMANDS}
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
-    """Return for each group (keys, name and what it takes, help)."""
+    """Return for each group (keys, name and what it takes, help); what is not here comes last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
-    for one in COMMANDS:
+    for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
         keys = " ".join(shown(key) for key in desk.keys_of(one))
-        groups.setdefault(one.group, []).append(
-            (keys, f":{one.name} {one.takes}".strip(), one.help)
-        )
+        group = one.group if desk.is_here(one) else f"{one.group}, not here"
+        groups.setdefault(group, []).append((keys, f":{one.name} {one.takes}".strip(), one.help))
     return groups

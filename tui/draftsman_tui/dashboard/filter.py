@@ -2,6 +2,9 @@
 
 Everything given must hold. Words are looked for in what a row says, whatever their case; one that
 begins with `-` must not be there. Pure: read, matched and written without a database.
+
+Regular expressions are those of RE2: no row and no expression makes one take longer than its length
+times that of the row.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Final
 
 from draftsman.errors import UsageError
@@ -65,7 +69,7 @@ class Filter:
     """Any of them."""
     older: float | None = None
     newer: float | None = None
-    regex: re.Pattern[str] | None = field(default=None)
+    regex: str | None = None
 
     def __bool__(self) -> bool:
         return self != NOTHING
@@ -84,7 +88,7 @@ class Filter:
             if age is not None:
                 parts.append(f"age{sign}{_seconds(age)}")
         if self.regex is not None:
-            parts.append(f"/{self.regex.pattern}/")
+            parts.append(f"/{self.regex}/")
         return " ".join(parts)
 
     def matches(self, row: Facts, now: datetime) -> bool:
@@ -101,7 +105,7 @@ class Filter:
             and _is_in(self.source, (row.source,))
             and (not self.asked or any(_is_in(one, row.asked) for one in self.asked))
             and self._has_age(row.at, now)
-            and (self.regex is None or self.regex.search(row.text[:SEARCHED]) is not None)
+            and (self.regex is None or _is_found(self.regex, row.text))
         )
 
     def of(self, me: str, asked: Iterable[str] | None) -> Filter:
@@ -136,7 +140,7 @@ def parse(text: str) -> Filter:
     for pattern in _REGEX.findall(text):
         if found.regex is not None:
             raise UsageError("one regular expression is enough; join two with |")
-        found = replace(found, regex=_compiled(pattern))
+        found = replace(found, regex=_checked(pattern))
     try:
         tokens = shlex.split(_REGEX.sub(" ", text), posix=True)
     except ValueError:
@@ -173,11 +177,27 @@ def _statuses(value: str) -> list[str]:
     return [one for name in names for one in _ALIASES.get(name, (name,))]
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _checked(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> Any:
+    import re2  # only who types an expression pays for it
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
     try:
-        return re.compile(pattern, re.IGNORECASE)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise UsageError(f"/{pattern}/ is no regular expression: {error}") from None
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        said = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise UsageError(f"/{pattern}/ is no regular expression of RE2: {said}") from None
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text[:SEARCHED].encode("utf-8", "replace")) is not None
 
 
 def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:

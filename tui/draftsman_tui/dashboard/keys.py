@@ -5,6 +5,7 @@ from __future__ import annotations
 import string
 import unicodedata
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from textual.keys import KEY_NAME_REPLACEMENTS, Keys
@@ -17,28 +18,35 @@ KEPT: Final = frozenset({"ctrl+c", "tab", "shift+tab"})
 _WRITTEN: Final = {"ctrl+space": "ctrl+@", "esc": "escape", "return": "enter"}
 
 
-def checked(keys: Mapping[str, str], defaults: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the keymap for Textual; raises ConfigError in one line.
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The keys of a command as it comes, and the places that have it; None: all."""
 
-    `defaults` are the keys of every command as it comes. Refused are commands that there are not,
-    keys that no terminal sends, and a key that two commands would have.
+    keys: Sequence[str]
+    on: frozenset[str] | None = None
+
+    def meets(self, other: Own) -> bool:
+        """Return whether there is a place that has both."""
+        return self.on is None or other.on is None or bool(self.on & other.on)
+
+
+def checked(keys: Mapping[str, str], own: Mapping[str, Own]) -> dict[str, str]:
+    """Return the keys by command as Textual names them; raises ConfigError in one line.
+
+    `own` are all commands as they come. Refused are commands that there are not, keys that no
+    terminal sends, and a key that two commands of one place would have.
     """
     found: dict[str, str] = {}
     for name, text in keys.items():
-        if name not in defaults:
-            raise _wrong(name, f"there is no such command; choose: {', '.join(defaults)}")
+        if name not in own:
+            raise _wrong(name, f"there is no such command; choose: {', '.join(own)}")
         found[name] = ",".join(_key(name, one) for one in _parts(text))
-    owners: dict[str, str] = {}
-    for name in found:
-        for key in found[name].split(","):
-            if (other := owners.setdefault(key, name)) != name:
-                raise _wrong(name, f"{shown(key)!r} is the key of {other} as well; give another")
-    for name, default in defaults.items():
-        for key in () if name in found else default:
-            if key in owners:
-                raise _wrong(
-                    owners[key], f"{shown(key)!r} is the key of {name}; give {name} another as well"
-                )
+    for name, text in found.items():
+        for other in (one for one in own if one != name and own[name].meets(own[one])):
+            theirs = found[other].split(",") if other in found else own[other].keys
+            if both := [key for key in text.split(",") if key in theirs]:
+                what = "give one of them another" if other in found else f"give {other} another too"
+                raise _wrong(name, f"{shown(both[0])!r} is the key of {other}; {what}")
     return found
 
 

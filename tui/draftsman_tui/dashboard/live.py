@@ -10,17 +10,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from textual.message import Message
 
-from draftsman.domain.job import TERMINAL
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
 from draftsman.services.inspect import PAGE
+from draftsman_tui.dashboard.counting import Counting
 from draftsman_tui.dashboard.messages import Back, Counted, Found, Lost, Refused
 from draftsman_tui.dashboard.resource import Query, Resource
 
@@ -32,12 +31,8 @@ GAP: Final = 0.25
 """Seconds between two looks while things change."""
 IDLE: Final = 1.0
 """Seconds between two looks at the feed when nothing wakes us."""
-COUNTING: Final = 2.0
-"""Seconds between two overviews while things change."""
 QUIET: Final = 10.0
-"""Seconds between two overviews when nothing does."""
-SPANS: Final = 30
-"""Spans of COUNTING that the throughput is kept for: a minute."""
+"""Seconds between two reads of nothing in view."""
 LONGEST_RETRY: Final = 10.0
 """Seconds that a lost database is waited for at most, doubled from one."""
 
@@ -48,6 +43,12 @@ class Look(Protocol):
     @property
     def beat(self) -> float:
         """Seconds after which it looks again though no event told of a change."""
+
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return whether these may have changed what it shows.
+
+        None at all: something was notified, and is not in the feed yet.
+        """
 
     async def read(self, rt: Runtime, now: datetime) -> Message:
         """Return what there is, to be posted; `now` is by the database's clock."""
@@ -65,6 +66,10 @@ class Page:
         """As often as the resource wants."""
         return self.resource.beat
 
+    def concerns(self, events: Sequence[Event]) -> bool:
+        """Return True: any event may change a row."""
+        return True
+
     async def read(self, rt: Runtime, now: datetime) -> Found:
         """Return the rows."""
         query = replace(self.query, now=now)
@@ -77,23 +82,24 @@ class Live:
     def __init__(self, rt: Runtime, post: Callable[[Message], object]) -> None:
         self._rt = rt
         self._post = post
-        self.counted: Counted | None = None
-        """The last overview."""
+        self._counting = Counting(rt, post)
         self.lost: Lost | None = None
         """What is wrong, while the database is away."""
         self._wanted: Look | None = None
         self._asked = asyncio.Event()
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
-        self._read_at = self._counted_at = -QUIET
-        self._skew = 0.0
-        self._ended: deque[int] = deque([0], maxlen=SPANS)
-        self._span_at = time.monotonic()
+        self._read_at = -QUIET
 
     @property
     def now(self) -> datetime:
         """The time by the database's clock."""
-        return datetime.now(UTC) - timedelta(seconds=self._skew)
+        return self._counting.now
+
+    @property
+    def counted(self) -> Counted | None:
+        """The last overview."""
+        return self._counting.last
 
     def show(self, look: Look | None) -> None:
         """Look at this from now on, at once."""
@@ -108,12 +114,13 @@ class Live:
     async def run(self) -> None:
         """Look until cancelled; a database that is away is waited for."""
         ear = self._rt.ear(lambda *_: self._woken.set())
-        hearing = asyncio.create_task(ear.run())
+        hearing, counting = map(asyncio.create_task, (ear.run(), self._counting.run()))
         try:
             await self._look_for_ever()
         finally:
             ear.stop.set()
-            await asyncio.gather(hearing, return_exceptions=True)
+            counting.cancel()
+            await asyncio.gather(hearing, counting, return_exceptions=True)
 
     async def _look_for_ever(self) -> None:
         delay = 1.0
@@ -134,15 +141,17 @@ class Live:
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""
-        asked = self._woken.is_set()
+        asked, woken = self._asked.is_set(), self._woken.is_set()
+        first = self._cursor is None
         self._asked.clear()
         self._woken.clear()
         events = await self._happened()
         changed = bool(events)
-        if asked or changed or self._is_over(self._read_at, self._beat):
+        concerned = (changed or woken) and self._concerns(events)
+        if asked or concerned or self._is_over(self._read_at, self._beat):
             await self._read()
-        if self._is_over(self._counted_at, COUNTING if changed or asked else QUIET):
-            await self._count()
+        if changed or first:
+            self._counting.changed()
         return changed
 
     async def _happened(self) -> list[Event]:
@@ -154,8 +163,12 @@ class Live:
             self._cursor = events[-1].cursor
         if len(events) == PAGE:  # who is that far behind wants the present, not the past
             self._cursor = await self._rt.inspect.feed_end()
-        self._tally(sum(event.to_status in TERMINAL for event in events))
         return events
+
+    def _concerns(self, events: list[Event]) -> bool:
+        if self._wanted is None:
+            return False
+        return len(events) == PAGE or self._wanted.concerns(events)  # a full page: some were missed
 
     async def _read(self) -> None:
         if self._wanted is None:
@@ -168,24 +181,6 @@ class Live:
             found = Refused(str(error))
         self._post(found)
         self._read_at = time.monotonic()
-
-    async def _count(self) -> None:
-        stats = await self._rt.inspect.stats()
-        workers = await self._rt.inspect.workers()
-        _, self._skew = await self._rt.inspect.health()
-        leader = next((one.host for one in workers if one.leader), None)
-        self._counted_at = time.monotonic()
-        self.counted = Counted(stats, leader, self._skew, tuple(self._ended))
-        self._post(self.counted)
-
-    def _tally(self, ended: int) -> None:
-        """Add what ended to the span of now; spans in which nothing did count as well."""
-        while self._is_over(self._span_at, COUNTING):
-            self._ended.append(0)
-            self._span_at += COUNTING
-            if time.monotonic() - self._span_at > COUNTING * SPANS:
-                self._span_at = time.monotonic()
-        self._ended[-1] += ended
 
     @property
     def _beat(self) -> float:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from textual.message import Message
 
 if TYPE_CHECKING:
-    from draftsman.services.inspect import Stats
     from draftsman_tui.dashboard.resource import Query, Resource, Rows
+    from draftsman_tui.dashboard.vitals import Vitals
 
 
 class Latest(Message):
@@ -32,16 +31,12 @@ class Found(Latest):
 
 
 class Counted(Latest):
-    """The overview: counts, who leads, how far our clock is ahead, and what ended of late."""
+    """What the strip shows."""
 
-    def __init__(self, stats: Stats, leader: str | None, skew: float, ended: Sequence[int]) -> None:
+    def __init__(self, vitals: Vitals) -> None:
         super().__init__()
         self.at = time.monotonic()
-        self.stats = stats
-        self.leader = leader
-        self.skew = skew
-        self.ended = ended
-        """Jobs that ended, in spans of two seconds, the last one last."""
+        self.vitals = vitals
 
 
 class Lost(Latest):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import parse_question
 from draftsman.errors import UsageError
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.themes import NAMES, next_to
@@ -61,6 +62,27 @@ async def mark(screen: MainScreen, text: str) -> None:
 async def mark_range(screen: MainScreen, text: str) -> None:
     """Mark from the last mark to the cursor."""
     screen.table.mark_range()
+
+
+async def open_row(screen: Desk, text: str) -> None:
+    """Open what the cursor is on, or the job or question that is named."""
+    if not text:
+        await screen.open_row()
+        return
+    named, ordinal = parse_question(text)
+    number = await screen.rt.inspect.resolve(named)
+    if ordinal is None:
+        screen.open_job(number)
+    else:
+        screen.open_job(number, "questions", f"D-{number}/{ordinal}")
+
+
+async def job(screen: Desk, text: str) -> None:
+    """Open the job that is named, or that of the row."""
+    if text:
+        await open_row(screen, text)
+    else:
+        screen.open_job(screen.jobs()[0])
 
 
 async def refresh(screen: Desk, text: str) -> None:

@@ -116,6 +116,10 @@ class Resource(Generic[T]):
         """Return the open question that a row is about: job and ordinal."""
         return None
 
+    def item(self, row: T) -> tuple[str, str | None]:
+        """Return the part of the job screen that a row leads to, and an item there."""
+        return "timeline", None
+
     def address(self, row: T) -> str | None:
         """Return the page in a browser that a row has."""
         return None

@@ -11,7 +11,7 @@ from textual.binding import Binding
 
 from draftsman.errors import ConfigError, UsageError
 from draftsman_tui.dashboard import keys
-from draftsman_tui.dashboard.commands import default_keys
+from draftsman_tui.dashboard.commands import own_keys
 from draftsman_tui.dashboard.kept import Kept
 from draftsman_tui.dashboard.saved import READY, View
 from draftsman_tui.dashboard.themes import NAMES
@@ -40,12 +40,12 @@ def begin(settings: DashboardSettings, view: str | None = None, theme: str | Non
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:
     """Return the keys that are mapped anew; raises ConfigError."""
-    return keys.checked(settings.keys, {**default_keys(), **_moves()})
+    return keys.checked(settings.keys, {**own_keys(), **_moves()})
 
 
-def _moves() -> dict[str, list[str]]:
+def _moves() -> dict[str, keys.Own]:
     bindings = (one for one in ResourceTable.BINDINGS if isinstance(one, Binding))
-    return {str(one.id): one.key.split(",") for one in bindings}
+    return {str(one.id): keys.Own(one.key.split(",")) for one in bindings}
 
 
 def _view(kept: Kept, settings: DashboardSettings, option: str | None) -> str | tuple[str, View]:

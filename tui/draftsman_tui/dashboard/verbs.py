@@ -41,14 +41,17 @@ async def retry(desk: Desk, text: str) -> None:
     if len(numbers) > 1 and not await desk.ask(Confirm(f"Retry {_names(numbers)}?", "")):
         return
     made: list[str] = []
+    new: list[int] = []
     async for one in desk.rt.retries.retry(numbers, desk.actor):
         if one.made is None:
             desk.refuse(one.error or f"D-{one.retry_of} cannot be retried")
         else:
             how = "" if one.made.how == "created" else ", made before"
             made.append(f"D-{one.retry_of} goes on as D-{one.made.number}{how}")
+            new.append(one.made.number)
     if made:
         desk.say("; ".join(made[:TOLD]) + (f" and {len(made) - TOLD} more" if made[TOLD:] else ""))
+    await desk.retried(new)
 
 
 async def why(desk: Desk, text: str) -> None:
@@ -60,16 +63,14 @@ async def why(desk: Desk, text: str) -> None:
 
 async def diff(desk: Desk, text: str) -> None:
     """Show the changes that the job made."""
-    number = desk.jobs()[0]
-    found = await patch(desk.rt, number)
-    if found is None:
-        raise Refused(f"D-{number} left no changes")
-    await desk.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
+    await desk.changes(desk.jobs()[0])
 
 
 async def redeliver(desk: Desk, text: str) -> None:
     """Send the chosen deliveries again."""
     seqs = desk.deliveries
+    if not seqs:
+        raise Refused("choose a delivery first")
     if len(seqs) > 1 and not await desk.ask(Confirm(f"Send {len(seqs)} deliveries again?", "")):
         return
     revived = await desk.rt.outbox.redeliver(seqs, desk.actor)
@@ -86,8 +87,8 @@ async def copy(desk: Desk, text: str) -> None:
 
 
 async def browse(desk: Desk, text: str) -> None:
-    """Open the page of the row."""
-    address = desk.address
+    """Open the page of the row; of a job with several the one that is named."""
+    address = desk.address if not text else desk.addresses.get(text)
     if address is None and (numbers := desk.jobs(optional=True)):
         address = (await desk.rt.inspect.job(numbers[0])).ticket_url
     if not address or not address.startswith(("https://", "http://")):

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Footer
@@ -27,6 +27,8 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.kept import Kept
 from draftsman_tui.dashboard.saved import READY, View
+from draftsman_tui.dashboard.screens.text import Page
+from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
 from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known
@@ -53,6 +55,8 @@ class Session:
     actor: Actor
     live: Live
     read_only: bool
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of commands that are not their own."""
     kept: Kept = field(default_factory=Kept)
     history: dict[str, list[str]] = field(default_factory=dict)
     """What was typed, by `:` and `/`."""
@@ -72,6 +76,8 @@ class Desk(Screen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
+        if session.keys:
+            self._bindings = BindingsMap([*Screen.BINDINGS, *commands.bindings(session.keys)])
         self.session = session
         self.rt = session.rt
         self.actor = session.actor
@@ -106,6 +112,14 @@ class Desk(Screen[None]):
         self.go(view.table, filters.parse(view.filter))
 
     @abstractmethod
+    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
+        """Show a job: a part of it, with the cursor on an item."""
+
+    @abstractmethod
+    async def open_row(self) -> None:
+        """Open what the cursor is on."""
+
+    @abstractmethod
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the chosen jobs, each once; raises Refused where there is none."""
 
@@ -130,9 +144,24 @@ class Desk(Screen[None]):
         return None
 
     @property
+    def addresses(self) -> Mapping[str, str]:
+        """The pages in a browser of what is chosen, by what they are."""
+        return {}
+
+    @property
     def invoker(self) -> str | None:
         """Who asked for what is chosen, where that is known."""
         return None
+
+    async def changes(self, number: int) -> None:
+        """Show what a job changed; raises Refused where it changed nothing."""
+        found = await patch(self.rt, number)
+        if found is None:
+            raise Refused(f"D-{number} left no changes")
+        await self.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
+
+    async def retried(self, numbers: list[int]) -> None:
+        """Go on after jobs were retried; these are the new ones."""
 
     def compose(self) -> ComposeResult:
         """Lay it out."""
@@ -157,7 +186,8 @@ class Desk(Screen[None]):
         """Draw anew what tells the time."""
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
-            self.query_one(Overview).show(self.live.counted, stale=old if old > STALE else 0)
+            stale = old if old > STALE else 0
+            self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
 
     def type(self, kind: str, text: str, known: Known) -> None:
         """Let a line be typed; `known` is what completes it."""
@@ -200,19 +230,25 @@ class Desk(Screen[None]):
             self.refuse(str(error))
 
     def keys_of(self, command: commands.Command) -> Sequence[str]:
-        """Return the keys of a command, as they are mapped now."""
-        return [
-            key
-            for key, bindings in self._bindings.key_to_bindings.items()
-            if any(one.id == command.name for one in bindings)
-        ]
+        """Return the keys of a command, as they are mapped now, without those taken here."""
+        keys = []
+        for key, bindings in self._bindings.key_to_bindings.items():
+            names = [one.id for one in bindings if one.id in commands.BY_NAME]
+            taken = [name for name in names if name and self.is_here(commands.BY_NAME[name])]
+            if command.name in names and (not self.is_here(command) or taken[0] == command.name):
+                keys.append(key)
+        return keys
+
+    def is_here(self, command: commands.Command) -> bool:
+        """Return whether this place has a command."""
+        return command.on is None or self.place in command.on
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Hide commands of other places; grey what this person may not do."""
         if action != "command":
             return True
         command = commands.BY_NAME[str(parameters[0])]
-        if command.on is not None and self.place not in command.on:
+        if not self.is_here(command):
             return False
         return None if self._refusal(command) else True
 
@@ -226,7 +262,7 @@ class Desk(Screen[None]):
 
     async def _do(self, command: commands.Command, text: str) -> None:
         with self.said():
-            if command.on is not None and self.place not in command.on:
+            if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
             if refused := self._refusal(command):
                 raise Refused(refused)
@@ -245,7 +281,7 @@ class Desk(Screen[None]):
 
     @on(messages.Counted)
     def _count(self, counted: messages.Counted) -> None:
-        self.query_one(Overview).show(counted)
+        self.query_one(Overview).show(counted.vitals, self.live.now)
 
     @on(messages.Lost)
     def _lost(self, lost: messages.Lost) -> None:

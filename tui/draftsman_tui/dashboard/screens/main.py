@@ -17,6 +17,7 @@ from draftsman_tui.dashboard.live import Page
 from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource
 from draftsman_tui.dashboard.saved import View
 from draftsman_tui.dashboard.screens.desk import Desk, Session
+from draftsman_tui.dashboard.screens.job import JobScreen
 from draftsman_tui.dashboard.screens.state import State, of_view, ordered, titled
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import ResourceTable
@@ -121,6 +122,32 @@ class MainScreen(Desk):
             self._show()
         else:
             self.narrow(wanted)
+
+    def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
+        """Show a job over the table."""
+        self.app.push_screen(JobScreen(self.session, self, number, part, key))
+
+    async def open_row(self) -> None:
+        """Open the job of the row."""
+        row = self.table.row
+        number = None if row is None else self.resource.job(row)
+        if number is None:
+            raise Refused("choose a row that is about a job first")
+        self.open_job(number, *self.resource.item(row))
+
+    def step(self, by: int, number: int) -> int | None:
+        """Put the cursor on the next row (-1: the one before) about another job than this.
+
+        Return that job, None where there is none.
+        """
+        table = self.table
+        end = len(table.rows) if by > 0 else -1
+        for place in range(table.place + by, end, by):
+            found = self.resource.job(table.rows[place])
+            if found not in (None, number):
+                table.go_to(table.keys[place])
+                return found
+        return None
 
     def narrow(self, wanted: filters.Filter) -> None:
         """Show only some rows; raises UsageError for what no row could be."""

@@ -10,7 +10,7 @@ from draftsman.domain.delivery import Delivery, DeliveryStatus
 from draftsman_tui.cli.deliveries import where
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
-from draftsman_tui.dashboard.resource import MOST, Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -36,9 +36,10 @@ class Deliveries(Resource[Delivery]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Delivery]:
-        """Return the newest; those of a status are found by the database."""
+        """Return a page; those of a status are found by the database."""
         wanted = [DeliveryStatus(name) for name in query.filter.statuses] or None
-        return Rows(await rt.outbox.all(None, wanted, MOST if query.filter else query.limit))
+        found = await rt.outbox.all(None, wanted, query.limit, query.before)
+        return page(found, query.limit, lambda row: row.seq)
 
     def key(self, row: Delivery) -> str:
         """Return its number, which `draftsman redeliver` takes."""
@@ -47,6 +48,10 @@ class Deliveries(Resource[Delivery]):
     def job(self, row: Delivery) -> int:
         """Return the job that it tells of."""
         return row.job
+
+    def item(self, row: Delivery) -> tuple[str, str | None]:
+        """Lead to the delivery."""
+        return "deliveries", self.key(row)
 
     def cells(self, row: Delivery, now: datetime) -> Sequence[Cell]:
         """Return what was said to whom, and how that went."""

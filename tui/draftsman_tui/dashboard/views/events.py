@@ -47,6 +47,10 @@ class Events(Resource[Event]):
         """Return its job."""
         return row.job
 
+    def item(self, row: Event) -> tuple[str, str | None]:
+        """Lead to the event."""
+        return "timeline", self.key(row)
+
     def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
         """Return what happened, to what, through whom."""
         return (

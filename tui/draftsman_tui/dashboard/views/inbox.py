@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import ANYBODY, Facts
-from draftsman_tui.dashboard.resource import MOST, Cell, Column, Query, Resource, Rows
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -35,8 +35,9 @@ class Inbox(Resource[Question]):
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Question]:
-        """Return the open questions."""
-        return Rows(await rt.questions.open(limit=MOST))
+        """Return a page of the open questions."""
+        found = await rt.questions.open(limit=query.limit, after=query.before)
+        return page(found, query.limit, lambda row: (row.expires_at, row.job, row.ordinal))
 
     def key(self, row: Question) -> str:
         """Return `D-142/2`."""
@@ -49,6 +50,10 @@ class Inbox(Resource[Question]):
     def question(self, row: Question) -> tuple[int, int]:
         """Return the question itself."""
         return row.job, row.ordinal
+
+    def item(self, row: Question) -> tuple[str, str | None]:
+        """Lead to the question."""
+        return "questions", row.name
 
     def cells(self, row: Question, now: datetime) -> Sequence[Cell]:
         """Return what is asked and how long there is."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import WAITING, Status
 from draftsman.domain.text import first_line
 from draftsman.services.inspect import Line
 from draftsman_tui.cli import times
@@ -65,6 +65,10 @@ class Jobs(Resource[Line]):
     def invoker(self, row: Line) -> str:
         """Return who asked for it."""
         return row.invoker_id
+
+    def item(self, row: Line) -> tuple[str, str | None]:
+        """Lead to what waits for a person, else to what happened."""
+        return "questions" if row.status in WAITING else "timeline", None
 
     def cells(self, row: Line, now: datetime) -> Sequence[Cell]:
         """Return what it is, and what comes next."""

@@ -48,6 +48,10 @@ class Runs(Resource[Run]):
         """Return its job."""
         return row.job
 
+    def item(self, row: Run) -> tuple[str, str | None]:
+        """Lead to the run."""
+        return "runs", self.key(row)
+
     def cells(self, row: Run, now: datetime) -> Sequence[Cell]:
         """Return how it went."""
         took = ((row.finished_at or now) - row.started_at).total_seconds()

@@ -1,19 +1,28 @@
-"""The strip at the top: counts by status, throughput, answers, who leads, how the clocks differ."""
+"""The strip at the top: jobs by status, throughput, time to answer, who leads, who works."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Final
 
 from rich.text import Text
+from textual import events
 from textual.widgets import Static
 
+from draftsman.services.inspect import Pulse
 from draftsman_tui.cli import times
-from draftsman_tui.dashboard.messages import Counted
+from draftsman_tui.cli.output import one_line
+from draftsman_tui.dashboard import vitals
+from draftsman_tui.dashboard.vitals import Crew, Vitals
 
 SKEW: Final = 2.0
 """Seconds between the clocks that are worth a word."""
-_BARS: Final = " ▁▂▃▄▅▆▇█"
+SILENT: Final = 15.0
+"""Seconds after which a leader that was not heard is worth a colour."""
+WIDTHS: Final = (30, 15, 10, 6, 5)
+"""Bars of a sparkline, of half an hour, the most that there is room for."""
+_BARS: Final = "▁▂▃▄▅▆▇█"
 _SHOWN: Final = (
     ("queued", ("queued", "claimed", "resumed")),
     ("scheduled", ("scheduled",)),
@@ -25,59 +34,110 @@ _SHOWN: Final = (
     ("completed", ("completed",)),
 )
 _ALWAYS: Final = ("queued", "running", "asking")
+WIDE: Final = 100
+"""Cells from which on there is room for words."""
 
 
 class Overview(Static):
-    """Two lines of numbers."""
+    """Two lines of numbers; what is wrong comes first in the second one."""
 
-    def show(self, counted: Counted, *, stale: float = 0) -> None:
+    _known: tuple[Vitals, datetime, float] | None = None
+    _shown = Text()
+
+    def show(self, counted: Vitals, now: datetime, stale: float = 0) -> None:
         """Show what was counted; `stale` is how many seconds ago, where that is long."""
-        self.update(
-            Text.assemble(
-                _counts(counted),
-                "\n",
-                _health(counted, stale),
-                no_wrap=True,
-                overflow="ellipsis",
-            )
-        )
+        self._known = counted, now, stale
+        self._draw()
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Draw as much as there is room for."""
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._known is None:
+            return
+        drawn = lines(*self._known, width=self.content_size.width)
+        if drawn != self._shown:
+            self._shown = drawn
+            self.update(drawn, layout=False)
 
 
-def sparkline(values: Sequence[int | float]) -> str:
-    """Return a bar for each value, the highest one full."""
-    top = max(values, default=0)
-    if top <= 0:
-        return "▁" * len(values)
-    return "".join(_BARS[max(1, round(8 * value / top))] for value in values)
+def lines(counted: Vitals, now: datetime, stale: float = 0, *, width: int) -> Text:
+    """Return the strip for a screen of so many cells."""
+    narrow = width < WIDE
+    said = [*_troubles(counted, stale), *_crew(counted.crew, narrow=narrow)]
+    apart = Text("  " if narrow else " · ")
+    for bars in WIDTHS:
+        second = apart.join([*said, *_flow(counted.pulse, now, bars)])
+        if second.cell_len <= width:
+            break
+    return Text.assemble(_counts(counted), "\n", second, no_wrap=True, overflow="ellipsis")
 
 
-def _counts(counted: Counted) -> Text:
-    stats = counted.stats
+def sparkline(values: Sequence[float | None]) -> str:
+    """Return a bar for each value, the highest one full; a blank where there is none."""
+    top = max((value for value in values if value is not None), default=0)
+    return "".join(" " if value is None else _bar(value, top) for value in values)
+
+
+def _bar(value: float, top: float) -> str:
+    return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
+
+
+def _counts(counted: Vitals) -> Text:
     line = Text()
     for word, statuses in _SHOWN:
-        count = sum(stats.jobs[status] for status in statuses)
+        count = sum(counted.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
-        more = "+" if any(status in stats.at_least for status in statuses) else ""
+        more = "+" if any(status in counted.at_least for status in statuses) else ""
         line.append(f"{word} ").append(f"{count:,}{more}  ", "bold" if count else "dim")
     return line
 
 
-def _health(counted: Counted, stale: float) -> Text:
-    stats, parts = counted.stats, []
-    if abs(counted.skew) >= SKEW:
-        parts.append(f"this clock is {counted.skew:+.0f} s off")
+def _troubles(counted: Vitals, stale: float) -> Iterator[Text]:
+    """Yield what is wrong, to be seen from afar."""
+    crew, said = counted.crew, []
     if stale:
-        parts.append(f"as of {times.span(stale)} ago")
-    parts.append(f"{sparkline(counted.ended)} {sum(counted.ended)}/min")
-    if stats.answer_seconds is not None:
-        parts.append(
-            f"answers {stats.answers_last_day}, half within {times.span(stats.answer_seconds)}"
+        said.append(f"as of {times.span(stale)} ago")
+    if abs(counted.skew) >= SKEW:
+        said.append(f"this clock is {counted.skew:+.0f} s off")
+    if crew.health and crew.leader is None:
+        said.append("NOBODY LEADS")
+    said += [f"{crew.health[name]} {name}" for name in ("silent", "lost") if name in crew.health]
+    return (Text(f" {one} ", "bold reverse") for one in said)
+
+
+def _crew(crew: Crew, *, narrow: bool) -> Iterator[Text]:
+    """Yield who works and who leads."""
+    if not crew.health:
+        yield Text("no worker: draftsman up", "bold")
+        return
+    draining = crew.health.get("draining", 0)
+    words = [f"{crew.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)
+    yield Text(f"{', '.join(words)}, {crew.busy}/{crew.slots} busy")
+    if crew.leader is not None:
+        heard = (
+            f"{crew.leader_silent:.0f}s"
+            if narrow
+            else f"heard {times.span(crew.leader_silent)} ago"
         )
-    if stats.workers:
-        many = "workers" if stats.workers > 1 else "worker"
-        leader = f"led by {counted.leader}" if counted.leader else "no leader"
-        parts.append(f"{stats.workers} {many}, {stats.busy} of {stats.slots} busy, {leader}")
-    else:
-        parts.append("no worker: draftsman up")
-    return Text(" · ".join(parts))
+        style = "bold reverse" if crew.leader_silent > SILENT else ""
+        yield Text(f"{_short(crew.leader, 8 if narrow else 24)} leads {heard}", style)
+
+
+def _flow(pulse: Pulse | None, now: datetime, bars: int) -> Iterator[Text]:
+    """Yield the last half hour: jobs that ended, and how long answers took."""
+    if pulse is None:
+        return
+    ended = sparkline(vitals.throughput(pulse, now, bars))
+    yield Text(f"ended {vitals.last_minute(pulse, now)}/min {ended}")
+    took = vitals.answer_time(pulse, now)
+    if took is not None:
+        shown = sparkline(vitals.answer_times(pulse, now, bars))
+        yield Text(f"answers {times.span(took)} {shown}")
+
+
+def _short(name: str, most: int) -> str:
+    name = one_line(name)
+    return name if len(name) <= most else name[: most - 1] + "…"

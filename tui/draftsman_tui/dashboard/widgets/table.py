@@ -42,8 +42,8 @@ class ResourceTable(Pointed, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, id="up"),
         Binding("down,j", "move(1)", "Down", show=False, id="down"),
-        Binding("left,h", "shift(-1)", "Columns to the left", show=False, id="left"),
-        Binding("right,l", "shift(1)", "Columns to the right", show=False, id="right"),
+        Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
+        Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
         Binding("pageup", "turn(-1)", "Page up", show=False, id="page-up"),
         Binding("pagedown", "turn(1)", "Page down", show=False, id="page-down"),
         Binding("home,g", "move(-1000000)", "First", show=False, id="first"),
