@@ -13,7 +13,7 @@ from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
-from draftsman_tui.cli.submit import _is_configured
+from draftsman_tui.cli.request import is_configured
 from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.conftest import As
@@ -255,5 +255,5 @@ def test_what_the_only_configuration_does_not_have_is_refused() -> None:
         ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
     ):
         with pytest.raises(UsageError, match=says):
-            _is_configured(invocation(type=type, payload=payload), settings)
-    _is_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)
+            is_configured(invocation(type=type, payload=payload), settings)
+    is_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
@@ -26,6 +27,10 @@ def screen(seen: Seen) -> JobScreen:
     found = seen.app.screen
     assert isinstance(found, JobScreen)
     return found
+
+
+def _is_at(seen: Seen, row: str) -> bool:
+    return (screen(seen).chosen or "").startswith(row)
 
 
 async def worked(make: Factory, rt: Runtime, people: People) -> int:
@@ -140,7 +145,7 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
                 await seen.press("down", "down")
             await seen.press("enter")
             await seen.see(part)
-            await seen.until(lambda key=row: (screen(seen).chosen or "").startswith(key))
+            await seen.until(partial(_is_at, seen, row))
             await seen.press("escape")
         await seen.command("open D-99")
         await seen.hear("there is no job D-99; see: draftsman jobs")

@@ -77,7 +77,7 @@ async def test_a_lost_database_is_said_and_comes_back(
     async with open_runtime(settings) as rt, looking(rt, owner) as seen:
         await seen.rows("D-1")
         admin = await rt.db.dedicated(server.url("postgres"))
-        await _cut(admin, database)
+        await cut(admin, database)
         await seen.see("what is shown is old; trying again", "D-1")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
@@ -86,7 +86,7 @@ async def test_a_lost_database_is_said_and_comes_back(
     assert (await make.rt.inspect.job(1)).status is Status.QUEUED
 
 
-async def _cut(admin: Connection, database: str) -> None:
+async def cut(admin: Connection, database: str) -> None:
     await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
     await admin.execute(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",

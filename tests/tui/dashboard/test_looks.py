@@ -61,7 +61,7 @@ async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
 async def test_what_comes_along_is_chosen_from_the_list() -> None:
     async with shown() as seen:
         await seen.press("v")
-        await seen.see("failed-today  jobs  status:failed,dead_letter age<1d")
+        await seen.see("3  failed-today  jobs  status:failed,dead_letter age<1d")
         await seen.press("down", "down", "enter")
         await seen.see("jobs failed-today")
         await seen.command("unsave mine")

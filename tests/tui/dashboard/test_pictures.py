@@ -110,7 +110,7 @@ async def test_a_filter_that_wants_nothing() -> None:
 async def test_saved_views() -> None:
     async with shown() as seen:
         await seen.press("v")
-        await seen.dialog("Pick")
+        await seen.dialog("Choose")
         await is_as_pictured("views", seen)
 
 

@@ -90,9 +90,14 @@ async def test_a_gate_is_denied_with_a_reason(make: Factory, rt: Runtime, people
 
 async def test_who_may_not_decide_sees_why(make: Factory, rt: Runtime, people: People) -> None:
     erin = people.on(Source.TUI, "erin")
-    job, said = await _decided(rt, make, erin, "y")
-    assert "erin may not decide this; who may: carol, dave" in said
-    assert (await rt.inspect.job(job)).status is Status.WAITING_FOR_APPROVAL
+    work = await make.asked(GATE)
+    async with looking(rt, erin, view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.press("r", *"why", "enter", "y")
+        await seen.see("erin may not decide this; who may: carol, dave", "why")
+    assert (await rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
 async def test_changes_are_in_view_when_a_gate_is_decided(

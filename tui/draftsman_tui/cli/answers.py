@@ -200,13 +200,14 @@ def response(
     decision: bool | None = None,
     reason: str | None = None,
     token: str | None = None,
+    event: str | None = None,
 ) -> Response:
-    """Return what is handed in; raises UsageError where it is too long."""
+    """Return what is handed in, once for an `event`; raises UsageError where it is too long."""
     from pydantic import ValidationError
 
     try:
         return Response(
-            source_event_id=f"{channel}:{uuid4()}",
+            source_event_id=event or f"{channel}:{uuid4()}",
             text=text,
             decision=decision,
             reason=reason,

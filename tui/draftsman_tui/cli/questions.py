@@ -83,21 +83,11 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
 def heading(question: Question, who: str, now: datetime | None = None) -> Text:
     """Return its name, who may answer, since when and until when, and what then."""
     gate = question.kind is QuestionKind.APPROVAL
-    until = question.expires_at
-    then = {OnExpire.DEFAULT: f", then {question.default_value!r} counts"}
-    then |= {OnExpire.CONTINUE: ", then it goes on without"}
-    to = question.escalate_to
-    then[OnExpire.ESCALATE] = "" if question.escalated_at else f", then {to} is asked too"
-    late = (
-        f"expires {times.left(until, now)}{then.get(question.on_expire, '')}"
-        if until
-        else "no expiry"
-    )
     return line(
         words(question.name, "bold yellow"),
         f"  {'approval' if gate else 'question'} for {who}"
         f" · asked {times.ago(question.asked_at, now)} · ",
-        words(late, "yellow"),
+        words(until(question, now), "yellow"),
     )
 
 
@@ -116,6 +106,20 @@ def details(question: Question) -> Iterator[Text]:
     if question.action:
         text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
         yield words(f"  allows: {one_line(text)}")
+
+
+def until(question: Question, now: datetime | None = None) -> str:
+    """Return how long there is to answer, and what follows where nobody does."""
+    if question.expires_at is None:
+        return "no expiry"
+    to = question.escalate_to
+    then = {
+        OnExpire.EXPIRE: "",
+        OnExpire.DEFAULT: f", then {question.default_value!r} counts",
+        OnExpire.CONTINUE: ", then it goes on without",
+        OnExpire.ESCALATE: "" if question.escalated_at else f", then {to} is asked too",
+    }
+    return f"expires {times.left(question.expires_at, now)}{then[question.on_expire]}"
 
 
 def escalated(question: Question) -> str:

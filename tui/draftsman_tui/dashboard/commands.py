@@ -14,7 +14,17 @@ from textual.binding import Binding
 
 from draftsman.domain.policy import Policy, Verb
 from draftsman.errors import NotPermitted, UsageError
-from draftsman_tui.dashboard import answering, looks, moves, verbs
+from draftsman_tui.dashboard import (
+    answering,
+    asking,
+    browsing,
+    looks,
+    moves,
+    retrying,
+    sending,
+    upkeep,
+    verbs,
+)
 from draftsman_tui.dashboard.job import acts
 from draftsman_tui.dashboard.job.parts import PARTS
 from draftsman_tui.dashboard.keys import Own, shown
@@ -34,6 +44,7 @@ JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"
 """Tables whose rows are about a job, and the job itself."""
 ASKING: Final = frozenset({"jobs", "inbox"}) | JOB
 """Where what is chosen may be about an open question."""
+REPOS: Final = frozenset({"repos"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class Command:
     on: frozenset[str] | None = None
     needs: Verb | None = None
     """The right that the services will ask for; with one, it writes."""
+    writes: bool = False
+    """Whether it writes without asking for a right."""
     takes: str = ""
     """What may follow it on the `:` line."""
     footer: bool = False
@@ -75,17 +88,30 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("approve", "Approve what a job wants to do, with the diff in view.", answering.approve,
             "y", "Questions", ASKING, Verb.APPROVE),
     Command("deny", "Deny what a job wants to do, with the diff in view.", answering.deny,
-            "n", "Questions", ASKING, Verb.APPROVE, takes="REASON"),
+            "x", "Questions", ASKING, Verb.APPROVE, takes="REASON"),
     Command("extend", "Give a question more time.", answering.extend,
             "e", "Questions", ASKING, Verb.EXTEND, takes="2h|never"),
     Command("cancel", "End jobs; asks first.", verbs.cancel,
             "c", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON", footer=True),
-    Command("retry", "Run finished jobs anew, from their last checkpoint.", verbs.retry,
-            "r", "Jobs", JOBS, Verb.RETRY, footer=True),
+    Command("cancel-force", "End jobs without waiting for their worker; type which.",
+            verbs.cancel_force, "ctrl+k", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
+    Command("retry", "Run finished jobs anew, from their last checkpoint.", retrying.retry,
+            "r", "Jobs", JOBS, Verb.RETRY, takes="fresh again with-answer", footer=True),
+    Command("retry-all", "Run all anew that ended so: what the filter says, or what follows.",
+            retrying.retry_all, "", "Jobs", frozenset({"jobs", "dead"}), Verb.RETRY,
+            takes="status:failed since:2h"),
+    Command("new", "Ask for a job, in a form.", asking.new,
+            "n", "Jobs", None, Verb.SUBMIT, takes="fix REPO TEXT"),
+    Command("copy-job", "Ask for a job like this one, in a form.", asking.copy_job,
+            "N", "Jobs", JOBS, Verb.SUBMIT),
     Command("why", "Say what a job waits for.", verbs.why, "w", "Jobs", JOBS, footer=True),
     Command("diff", "Show the changes that a job made.", verbs.diff, "d", "Jobs", JOBS),
-    Command("redeliver", "Send dead deliveries again.", verbs.redeliver,
+    Command("redeliver", "Send dead deliveries again.", sending.redeliver,
             "R", "Deliveries", frozenset({"deliveries"}) | JOB, Verb.REDELIVER, footer=True),
+    Command("redeliver-job", "Send all dead deliveries of the job again.", sending.redeliver_job,
+            "R", "Deliveries", JOBS - {"deliveries"}, Verb.REDELIVER),
+    Command("redeliver-dead", "Send all dead deliveries again.", sending.redeliver_dead,
+            "", "Deliveries", None, Verb.REDELIVER),
     Command("open", "Open the job of a row, or what the cursor is on; a job by its number.",
             moves.open_row, "enter", on=JOBS, takes="D-142"),
     Command("job", "Open a job, from anywhere.", moves.job, group="Jobs", takes="D-142"),
@@ -103,8 +129,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "right_square_bracket,J", "A job", JOB),
     Command("back", "Go back to the table.", acts.back, "escape", "A job", JOB, footer=True),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
-    Command("browse", "Open the page of a row in the browser.", verbs.browse, "o",
-            takes="ticket|pr"),
+    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o"),
     Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
             takes="FILTER", footer=True),
     Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
@@ -123,6 +148,25 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("unsave", "Forget a saved view; asks first.", looks.unsave,
             group="Saved views", takes="VIEW"),
     Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
+    Command("default", "Let this repository be meant where a request names none, or none be.",
+            upkeep.default, "", "Upkeep", REPOS, Verb.REPOS),
+    Command("map", "Let a label stand for this repository.", upkeep.map_label,
+            "", "Upkeep", REPOS, Verb.REPOS, takes="LABEL [//FOLDER]"),
+    Command("unmap", "Let a label stand for this repository no more.", upkeep.unmap_label,
+            "", "Upkeep", REPOS, Verb.REPOS, takes="LABEL"),
+    Command("forget", "Forget this repository, its labels and profiles.", upkeep.forget,
+            "", "Upkeep", REPOS, Verb.REPOS),
+    Command("unwatch", "Watch this board no more.", upkeep.unwatch,
+            "", "Upkeep", frozenset({"boards"}), Verb.BOARDS),
+    Command("people", "Show who is who.", upkeep.people, "", "Upkeep"),
+    Command("link", "Join an identity of chat to you, by the code it was given.", upkeep.link,
+            "", "Upkeep", writes=True, takes="CODE"),
+    Command("unlink", "Part an identity of chat from its person.", upkeep.unlink,
+            "", "Upkeep", None, Verb.UNLINK, takes="slack:ID"),
+    Command("sweep", "Do now what the leader does from time to time.", upkeep.sweep,
+            "", "Upkeep", None, Verb.SWEEP, takes="NAME"),
+    Command("restore", "Bring an archived month of the trail back.", upkeep.restore,
+            "", "Upkeep", None, Verb.RESTORE, takes="FILE"),
     Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
     Command("theme", "Take the next theme; one that is named.", moves.theme,
             "t", "Everywhere", takes="dark|light|contrast|none"),
@@ -150,10 +194,10 @@ def refusal(
     command: Command, policy: Policy, actor: Actor, invoker: str | None, *, read_only: bool
 ) -> str | None:
     """Return why somebody may not do this, as far as can be told before asking core."""
+    if read_only and (command.needs or command.writes):
+        return f"{command.name}: this dashboard is read-only"
     if command.needs is None:
         return None
-    if read_only:
-        return f"{command.name}: this dashboard is read-only"
     try:
         policy.check(actor, command.needs, invoker=actor.voter if invoker is None else invoker)
     except NotPermitted as error:
@@ -186,10 +230,11 @@ def own_keys() -> dict[str, Own]:
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
-    """Return for each group (keys, name and what it takes, help); what is not here comes last."""
+    """Return for each group (keys, name and what it takes, help), those of other places last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
         keys = " ".join(shown(key) for key in desk.keys_of(one))
-        group = one.group if desk.is_here(one) else f"{one.group}, not here"
-        groups.setdefault(group, []).append((keys, f":{one.name} {one.takes}".strip(), one.help))
+        groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
+            (keys, f":{one.name} {one.takes}".strip(), one.help)
+        )
     return groups

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from draftsman.errors import UsageError
 from draftsman_tui.dashboard import saved
+from draftsman_tui.dashboard.screens.choose import Choose
 from draftsman_tui.dashboard.screens.columns import Columns
 from draftsman_tui.dashboard.screens.confirm import Confirm
-from draftsman_tui.dashboard.screens.pick import Pick
 from draftsman_tui.dashboard.screens.prompt import Prompt
 
 if TYPE_CHECKING:
+    from draftsman_tui.dashboard.saved import View
     from draftsman_tui.dashboard.screens.desk import Desk
     from draftsman_tui.dashboard.screens.main import MainScreen
 
@@ -19,9 +21,7 @@ if TYPE_CHECKING:
 async def views(desk: Desk, text: str) -> None:
     """Go to a saved view, one that is named or chosen."""
     found = desk.session.kept.views() if not text else desk.session.views()
-    name = text or await desk.ask(
-        Pick("Saved views", {name: str(view) for name, view in found.items()}, "go there")
-    )
+    name = text or await desk.ask(Choose("Go to which view?", _lines(found)))
     if name is None:
         return
     if name not in found:
@@ -47,16 +47,16 @@ async def save(desk: MainScreen, text: str) -> None:
 async def unsave(desk: Desk, text: str) -> None:
     """Forget a view."""
     kept = desk.session.kept
-    mine = {name: str(view) for name, view in kept.views().items() if kept.has(name)}
+    mine = {name: view for name, view in kept.views().items() if kept.has(name)}
     if not text and not mine:
         raise UsageError("no view was saved; :save NAME saves this one")
-    name = text or await desk.ask(Pick("Forget which view?", mine, "forget it"))
+    name = text or await desk.ask(Choose("Forget which view?", _lines(mine)))
     if not name:
         return
     if not kept.has(name):
         own = "it comes with the dashboard" if name in saved.READY else ":views lists them"
         raise UsageError(f"no view {name!r} was saved; {own}")
-    if await desk.ask(Confirm(f"Forget the view {name}?", mine.get(name, ""))):
+    if await desk.ask(Confirm(f"Forget the view {name}?", str(mine.get(name, "")))):
         kept.drop(name)
         desk.say(f"forgot {name}")
 
@@ -78,3 +78,8 @@ async def columns(desk: MainScreen, text: str) -> None:
         chosen = list(dict.fromkeys(wanted))
     if chosen is not None:
         desk.show_columns(chosen)
+
+
+def _lines(views: Mapping[str, View]) -> list[tuple[str, str]]:
+    wide = max(map(len, views), default=0)
+    return [(f"{name:<{wide}}  {view}", name) for name, view in views.items()]

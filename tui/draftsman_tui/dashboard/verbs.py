@@ -1,57 +1,40 @@
-"""What is done to jobs and deliveries, by the services that the command line uses."""
+"""What is done to jobs, by the services that the command line uses."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
+from draftsman.domain.job import Status
+from draftsman.domain.text import first_line
 from draftsman.errors import Refused
+from draftsman.services.operate import Canceled
 from draftsman_tui.cli.artifacts import PATCH
-from draftsman_tui.dashboard.screens.confirm import Confirm
+from draftsman_tui.dashboard.doing import TOLD, each, names, sure, told
 from draftsman_tui.dashboard.screens.text import Page
+from draftsman_tui.dashboard.screens.typed import Typed
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.screens.desk import Desk
 
-TOLD: Final = 5
-"""Names that a message lists; the rest is counted."""
-
 
 async def cancel(desk: Desk, text: str) -> None:
-    """End the chosen jobs."""
+    """End the chosen jobs; what follows is the reason."""
     numbers = desk.jobs()
-    if not await desk.ask(Confirm(f"Cancel {_names(numbers)}?", "What they did is kept.")):
-        return
-    done = []
-    for number in numbers:
-        with desk.said():
-            done.append(await desk.rt.operate.cancel(number, desk.actor, text or None))
-    told = [one.number for one in done if one.requested]
-    ended = [one.number for one in done if not one.requested]
-    if ended:
-        desk.say(f"{_names(ended)} canceled")
-    if told:
-        desk.say(f"{_names(told)} told to stop")
+    note = f"reason: {text}" if text else "What they did is kept."
+    if await sure(desk, "Cancel", numbers, await _about(desk, numbers, note)):
+        await _end(desk, numbers, text, force=False)
 
 
-async def retry(desk: Desk, text: str) -> None:
-    """Make new jobs of the chosen ones."""
+async def cancel_force(desk: Desk, text: str) -> None:
+    """End the chosen jobs at once; it is to be typed which."""
     numbers = desk.jobs()
-    if len(numbers) > 1 and not await desk.ask(Confirm(f"Retry {_names(numbers)}?", "")):
-        return
-    made: list[str] = []
-    new: list[int] = []
-    async for one in desk.rt.retries.retry(numbers, desk.actor):
-        if one.made is None:
-            desk.refuse(one.error or f"D-{one.retry_of} cannot be retried")
-        else:
-            how = "" if one.made.how == "created" else ", made before"
-            made.append(f"D-{one.retry_of} goes on as D-{one.made.number}{how}")
-            new.append(one.made.number)
-    if made:
-        desk.say("; ".join(made[:TOLD]) + (f" and {len(made) - TOLD} more" if made[TOLD:] else ""))
-    await desk.retried(new)
+    one = len(numbers) == 1
+    question = f"End {names(numbers)} without waiting for the worker?"
+    note = "What its run still writes is refused; what it did outside stays as it is."
+    word = f"D-{numbers[0]}" if one else f"cancel {len(numbers)}"
+    if await desk.ask(Typed(question, await _about(desk, numbers, note), word)):
+        await _end(desk, numbers, text, force=True)
 
 
 async def why(desk: Desk, text: str) -> None:
@@ -66,17 +49,6 @@ async def diff(desk: Desk, text: str) -> None:
     await desk.changes(desk.jobs()[0])
 
 
-async def redeliver(desk: Desk, text: str) -> None:
-    """Send the chosen deliveries again."""
-    seqs = desk.deliveries
-    if not seqs:
-        raise Refused("choose a delivery first")
-    if len(seqs) > 1 and not await desk.ask(Confirm(f"Send {len(seqs)} deliveries again?", "")):
-        return
-    revived = await desk.rt.outbox.redeliver(seqs, desk.actor)
-    desk.say(f"{len(revived)} to be sent again")
-
-
 async def copy(desk: Desk, text: str) -> None:
     """Copy the ids of the chosen rows, by the terminal's own clipboard (OSC 52)."""
     keys = desk.ids
@@ -84,17 +56,6 @@ async def copy(desk: Desk, text: str) -> None:
         raise Refused("there is nothing to copy")
     desk.app.copy_to_clipboard(" ".join(keys))
     desk.say(f"copied {', '.join(keys[:TOLD])}" + (", …" if keys[TOLD:] else ""))
-
-
-async def browse(desk: Desk, text: str) -> None:
-    """Open the page of the row; of a job with several the one that is named."""
-    address = desk.address if not text else desk.addresses.get(text)
-    if address is None and (numbers := desk.jobs(optional=True)):
-        address = (await desk.rt.inspect.job(numbers[0])).ticket_url
-    if not address or not address.startswith(("https://", "http://")):
-        raise Refused("this row has no page to open")
-    desk.app.open_url(address)
-    desk.say(f"opened {address}")
 
 
 async def patch(rt: Runtime, number: int) -> str | None:
@@ -105,6 +66,25 @@ async def patch(rt: Runtime, number: int) -> str | None:
     return data.decode("utf-8", "replace")
 
 
-def _names(numbers: Sequence[int]) -> str:
-    shown = ", ".join(f"D-{number}" for number in numbers[:TOLD])
-    return shown + (f" and {len(numbers) - TOLD} more" if numbers[TOLD:] else "")
+async def _end(desk: Desk, numbers: list[int], reason: str, *, force: bool) -> None:
+    done: list[Canceled] = []
+
+    async def end(number: int) -> None:
+        done.append(await desk.rt.operate.cancel(number, desk.actor, reason or None, force=force))
+
+    tally = await each(desk, "Canceling", numbers, end)
+    asked = [one.number for one in done if one.requested]
+    if asked:
+        desk.say(f"{names(asked)} told to stop")
+    tally.done = [one.number for one in done if not one.requested]
+    told(desk, tally, "canceled")
+
+
+async def _about(desk: Desk, numbers: list[int], note: str) -> str:
+    """Say of a single job what it is and what it does just now."""
+    if len(numbers) > 1:
+        return note
+    job = await desk.rt.inspect.job(numbers[0])
+    title = first_line(job.ticket_title or job.type, 60)
+    stop = "; it is told to stop" if job.status is Status.RUNNING else ""
+    return f"{title}: {str(job.status).replace('_', ' ')}{stop}. {note}"

@@ -52,7 +52,7 @@ async def follow(screen: JobScreen, text: str) -> None:
 async def find(screen: JobScreen, text: str) -> None:
     """Show only what says this, or let it be typed."""
     if text:
-        screen.find(text)
+        screen.narrow(text)
     else:
         screen.type("/", screen.words, lambda _: ())
 
@@ -60,7 +60,7 @@ async def find(screen: JobScreen, text: str) -> None:
 async def back(screen: JobScreen, text: str) -> None:
     """Show everything again; then go back to the table."""
     if screen.words:
-        screen.find("")
+        screen.narrow("")
     else:
         screen.app.pop_screen()
 

@@ -34,16 +34,6 @@ def head(seen: JobSeen, now: datetime) -> list[Row]:
     ]
 
 
-def addresses(job: Job) -> dict[str, str]:
-    """Return the pages in a browser that a job has, by what `:browse` takes."""
-    found = {"ticket": job.ticket_url, "pr": (job.result or {}).get("pr_url")}
-    return {
-        name: url
-        for name, url in found.items()
-        if isinstance(url, str) and url.startswith(("https://", "http://"))
-    }
-
-
 def _origin(job: Job, now: datetime) -> Iterator[Cell]:
     if job.repo:
         yield Cell(one_line(job.repo), "head")
@@ -66,8 +56,8 @@ def _progress(seen: JobSeen, now: datetime) -> Iterator[Cell]:
     yield Cell(f"retries {job.retry_count} of {job.max_retries}")
     if made := change(job.result or {}):
         yield Cell(one_line(made), "good")
-    if url := addresses(job).get("pr"):
-        yield Cell(one_line(url), "key")
+    if url := (job.result or {}).get("pr_url"):
+        yield Cell(one_line(str(url)), "key")
     if job.finished_at:
         yield Cell(f"ended {times.ago(job.finished_at, now)}")
 

@@ -25,6 +25,7 @@ from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands, completion, messages
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
+from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.kept import Kept
 from draftsman_tui.dashboard.saved import READY, View
 from draftsman_tui.dashboard.screens.text import Page
@@ -38,7 +39,6 @@ from draftsman_tui.dashboard.widgets.title import Title
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.filter import Filter
     from draftsman_tui.dashboard.live import Live, Look
     from draftsman_tui.dashboard.screens.dialog import Dialog
 
@@ -123,6 +123,19 @@ class Desk(Screen[None]):
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the chosen jobs, each once; raises Refused where there is none."""
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Leave marked only what is about these jobs."""
+
+    def find(self, number: int) -> None:
+        """Show a job in the table of jobs, with the cursor on it as soon as it is there."""
+        self.go("jobs", NOTHING)
+        for one in self.app.screen_stack:
+            if isinstance(one, Desk):
+                one.seek(number)
+
+    def seek(self, number: int) -> None:
+        """Let the cursor go to a job as soon as it is there."""
+
     @property
     def question(self) -> tuple[int, int] | None:
         """The question that is chosen: job and ordinal."""
@@ -142,11 +155,6 @@ class Desk(Screen[None]):
     def address(self) -> str | None:
         """The page in a browser of what is chosen."""
         return None
-
-    @property
-    def addresses(self) -> Mapping[str, str]:
-        """The pages in a browser of what is chosen, by what they are."""
-        return {}
 
     @property
     def invoker(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from textual.widgets import ContentSwitcher
 from draftsman.domain.question import QuestionStatus
 from draftsman_tui.dashboard import commands
 from draftsman_tui.dashboard.job import acts, rows
-from draftsman_tui.dashboard.job.head import addresses, head
+from draftsman_tui.dashboard.job.head import head
 from draftsman_tui.dashboard.job.look import JobLook
 from draftsman_tui.dashboard.job.parts import NAMES, PARTS, Part
 from draftsman_tui.dashboard.job.seen import JobFound, JobSeen
@@ -104,16 +104,6 @@ class JobScreen(Desk):
         return [self.chosen] if self.part in own and self.chosen else [f"D-{self.number}"]
 
     @property
-    def address(self) -> str | None:
-        """The page of the ticket, or of the pull request."""
-        return next(iter(self.addresses.values()), None)
-
-    @property
-    def addresses(self) -> Mapping[str, str]:
-        """The pages of the ticket and of the pull request."""
-        return {} if self.seen is None else addresses(self.seen.job)
-
-    @property
     def invoker(self) -> str | None:
         """Who asked for the job."""
         return None if self.seen is None else self.seen.job.invoker_id
@@ -189,7 +179,7 @@ class JobScreen(Desk):
         """Show the next part, or the one before."""
         self.show_part(NAMES[(NAMES.index(self.part) + by) % len(NAMES)])
 
-    def find(self, words: str) -> None:
+    def narrow(self, words: str) -> None:
         """Show only the items that say this."""
         self.words = words
         self._draw()
@@ -197,7 +187,7 @@ class JobScreen(Desk):
     def entered(self, kind: str, text: str) -> None:
         """Look for it in the part, or do what was typed."""
         if kind == "/":
-            self.find(text)
+            self.narrow(text)
         else:
             super().entered(kind, text)
 

@@ -33,6 +33,7 @@ class MainScreen(Desk):
     def __init__(self, session: Session, view: str | tuple[str, View]) -> None:
         super().__init__(session)
         self._states = dict.fromkeys(VIEWS, State())
+        self._sought: str | None = None
         if isinstance(view, str):
             self._view = view
         else:
@@ -193,6 +194,19 @@ class MainScreen(Desk):
             raise Refused("choose a row that is about a job first")
         return numbers
 
+    def keep(self, numbers: Sequence[int]) -> None:
+        """Leave marked only the rows of these jobs, of those that were."""
+        table, wanted = self.table, set(numbers)
+        table.marked &= {
+            self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted
+        }
+        table.refresh()
+
+    def seek(self, number: int) -> None:
+        """Let the cursor go to a job as soon as it is there."""
+        self._sought = f"D-{number}"
+        self._draw()
+
     @on(messages.Found)
     def _found(self, found: messages.Found) -> None:
         for name, state in self._states.items():
@@ -276,6 +290,9 @@ class MainScreen(Desk):
     def _draw(self) -> None:
         state, resource = self.state, self.resource
         self.table.show(resource, ordered(resource, state), self.live.now, state.shape)
+        if self._sought in self.table.keys:
+            self.table.go_to(str(self._sought))
+            self._sought = None
         self.query_one(Title).show(*titled(self._view, state), read_only=self.read_only)
 
 

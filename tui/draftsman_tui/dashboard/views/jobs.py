@@ -11,7 +11,7 @@ from draftsman.domain.text import first_line
 from draftsman.services.inspect import Line
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import Facts, Filter
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Jobs(Resource[Line]):
         """Return a page; status, agent, tag and youth are looked for by the database."""
         wanted = query.filter
         found = await rt.inspect.page(
-            statuses=[Status(name) for name in wanted.statuses] or None,
+            statuses=statuses(wanted),
             agent=wanted.agent,
             repo=wanted.repo,
             tag=wanted.tag,
@@ -98,6 +98,12 @@ class Jobs(Resource[Line]):
             row.created_at,
             row.source,
         )
+
+
+def statuses(wanted: Filter) -> list[Status] | None:
+    """Return the statuses that a filter names, None for all; raises UsageError."""
+    Jobs().check(wanted)
+    return [Status(name) for name in wanted.statuses] or None
 
 
 def _next(row: Line) -> Cell:

@@ -1,0 +1,98 @@
+"""New jobs: asked for in a form, on the `:` line, or as another was."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+from draftsman.errors import IdempotencyConflict, NotFound, UsageError
+from draftsman.runtime import targets
+from draftsman_tui.cli.request import Wrong, asked, is_said, settled
+from draftsman_tui.dashboard import form
+from draftsman_tui.dashboard.screens.new_job import NewJob
+
+if TYPE_CHECKING:
+    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.repo import Catalog
+    from draftsman.runtime import Runtime
+    from draftsman.services.intake import Submitted
+    from draftsman.settings import Settings
+    from draftsman_tui.dashboard.screens.desk import Desk
+
+
+async def new(desk: Desk, text: str) -> None:
+    """Open the form, filled with what is given."""
+    catalog = await desk.rt.repos.catalog()
+    await _form(desk, "New job", form.of_line(text, catalog), catalog)
+
+
+async def copy_job(desk: Desk, text: str) -> None:
+    """Open the form, filled with what a job was asked for."""
+    job = await desk.rt.inspect.job(desk.jobs()[0])
+    await _form(desk, f"New job like {job.name}", form.of_job(job), await desk.rt.repos.catalog())
+
+
+def known(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
+    """Return what completes the fields of a form."""
+    places = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
+    return {
+        "repo": [place.name for place in catalog.places()],
+        "agent": sorted(settings.agents),
+        "notify": places,
+        "type": ["run_agent", *sorted(settings.handlers)],
+    }
+
+
+class Asked:
+    """What a form submits, under one idempotency key: pressed twice, it is one job."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._key = _key()
+
+    async def __call__(self, typed: form.Typed) -> Submitted:
+        """Make the job; raises form.Errors, and whatever else core refuses."""
+        rt = self._desk.rt
+        request = await checked(typed, rt)
+        try:
+            return await rt.intake.submit(
+                request.model_copy(update={"key": self._key}), self._desk.actor
+            )
+        except IdempotencyConflict as error:  # the reply to an earlier try was lost, and it counted
+            self._key = _key()
+            before = str(error).partition(" was used for ")[2].partition(" ")[0]
+            raise UsageError(
+                f"what you sent before is {before} already; enter makes another job of this"
+            ) from None
+
+
+async def checked(typed: form.Typed, rt: Runtime) -> Invocation:
+    """Return the request, as `submit` reads it; raises form.Errors."""
+    fields = form.read(typed)
+    try:
+        is_said(fields)
+        request = await settled(asked(fields, rt.settings), rt)
+    except Wrong as error:
+        raise form.Errors({error.field: error.said}) from None
+    except (UsageError, NotFound) as error:
+        raise form.Errors({"": str(error)}) from None
+    try:
+        targets(rt.settings)[0].of(request)
+    except UsageError as error:
+        raise form.Errors({"notify": str(error)}) from None
+    return request
+
+
+async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> None:
+    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk))
+    made = await desk.ask(dialog)
+    if made is None:
+        return
+    why = {"joined": "joined: a live job has the same subject", "deduplicated": "was made before"}
+    desk.say(f"{made.name} {why.get(made.how, made.how)}")
+    desk.find(made.number)
+
+
+def _key() -> str:
+    return f"tui:{uuid4()}"
