@@ -9,7 +9,8 @@ import pytest
 
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard.live import Live
-from tests.tui.dashboard.still import NOW
+from draftsman_tui.dashboard.messages import Counted
+from tests.tui.dashboard.still import NOW, VITALS
 
 
 class Still(datetime):
@@ -41,4 +42,5 @@ def stands(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Live, "run", nothing)
     monkeypatch.setattr(Live, "now", NOW)
+    monkeypatch.setattr(Live, "counted", Counted(VITALS))
     monkeypatch.setattr(times, "datetime", Still)

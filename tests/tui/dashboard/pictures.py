@@ -12,6 +12,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from textual.widgets import Input, TextArea
+
 from draftsman.domain.policy import Policy
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.filter import NOTHING
@@ -45,11 +47,13 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
 
 async def is_as_pictured(name: str, seen: Seen) -> None:
     """Fail where a screen is not as its pictures, and leave new ones to be looked at."""
+    for one in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
+        one.cursor_blink = False
     wrong = []
-    for width, height in SIZES:
-        await seen.pilot.resize_terminal(width, height)
-        for theme in THEMES:
-            seen.app.theme = theme
+    for theme in THEMES:
+        seen.app.theme = theme
+        for width, height in SIZES:
+            await seen.pilot.resize_terminal(width, height)
             await seen.pilot.pause()
             if not _is_kept(f"{name}-{width}x{height}-{theme}", seen):
                 wrong.append(f"{width}x{height} {theme}")

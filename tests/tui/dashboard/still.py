@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, Final
 from uuid import UUID
 
 from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Answer
 from draftsman.domain.board import BoardConfig, LabelRule
 from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.event import Event
-from draftsman.domain.job import Mode, Source, Status
+from draftsman.domain.job import Job, Mode, OnLost, Source, Status
 from draftsman.domain.policy import ROLES
 from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
 from draftsman.domain.repo import Repo
 from draftsman.domain.run import Run, RunStatus
+from draftsman.domain.why import Why
 from draftsman.services.inspect import SPAN, Line, Pulse, Span
+from draftsman_tui.dashboard.job.log_book import LogLine, LogSeen
+from draftsman_tui.dashboard.job.seen import JobSeen, Patch
 from draftsman_tui.dashboard.views.workers import Seen as Worker
 from draftsman_tui.dashboard.vitals import Crew, Vitals
 
@@ -226,3 +231,54 @@ JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
 CREW: Final = Crew({"alive": 2, "silent": 1}, 7, 20, "build-1", 2.0)
 VITALS: Final = Vitals(JOBS, ["completed"], CREW, 4.0, pulse())
 """Of the strip."""
+
+
+def whole_job() -> Job:
+    """Return job D-142 as its own screen has it."""
+    nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Job))
+    line = ROWS["jobs"][1]
+    same = {name: getattr(line, name) for name in line.__slots__ if name in nothing}
+    given = {
+        "source": Source.TRELLO,
+        "source_type": "card",
+        "invoker_display_name": "Anna",
+        "ticket_url": "https://trello.example/c/abc123",
+        "ticket_title": "Count coins, too",
+        "ticket_text": "The stock counts notes only.\n\n- coins\n- small change",
+        "payload": {"depth": 3},
+        "overrides": {},
+        "requested_skills": [],
+        "chain_length": 1,
+        "on_lost": OnLost.RESUME,
+        "version": 7,
+        "queued_at": ago(14),
+        "updated_at": ago(3),
+    }
+    return Job(**nothing | same | given)
+
+
+def seen_job() -> JobSeen:
+    """Return what the screen of a job shows."""
+    answered = Answer(
+        *(1, 142, 1, "input", "slack", "e-1", "U012ABCDEF", "Ben", "ben", {"text": "coins"}),
+        accepted=False,
+        reason="there is no such choice",
+        created_at=ago(1),
+    )
+    lines = [
+        *("cloning https://git.example/acme/inventory", "ruff check .", "Found 3 errors."),
+        "inventory/stock.py:1:8: F401 `os` imported but unused",
+    ]
+    return JobSeen(
+        whole_job(),
+        NOW,
+        why=Why(Status.WAITING_FOR_INPUT, "question", "It waits for an answer.", "a: answer it"),
+        events=ROWS["events"][::-1],
+        runs=[run(142, 1, RunStatus.PAUSED)],
+        questions=[question()],
+        answers=[answered],
+        asked={1: "anna, ben"},
+        deliveries=ROWS["deliveries"],
+        log=LogSeen([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
+        patch=Patch(PATCH, len(PATCH)),
+    )

@@ -9,22 +9,28 @@ import pytest
 from rich.color import Color
 
 from draftsman_tui.dashboard.filter import parse
+from draftsman_tui.dashboard.form import Errors
+from draftsman_tui.dashboard.job.seen import JobFound
 from draftsman_tui.dashboard.messages import Found, Lost
 from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.screens.answer import Answer
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.decide import Decide
+from draftsman_tui.dashboard.screens.new_job import NewJob
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.drawing import lines_of
 from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
-from tests.tui.dashboard.still import GATE, PATCH, question
+from tests.tui.dashboard.still import GATE, NOW, PATCH, question, seen_job
 
+PARTS: Final = ("timeline", "questions", "diff", "log")
+"""Those of the screen of a job that look different from each other."""
 DEFAULT: Final = (Color.default(), Color.default())
 NAMES: Final = (
     *VIEWS,
     *("answer", "decide", "confirm", "help", "palette", "filter-error", "completion"),
-    *("filter-empty", "views", "columns", "lost", "read-only"),
+    *(f"job-{part}" for part in PARTS),
+    *("new-job", "filter-empty", "views", "columns", "lost", "read-only"),
 )
 
 
@@ -39,14 +45,14 @@ async def test_a_table(view: str) -> None:
 
 async def test_an_answer() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(Answer(question(), "anna, ben"))
+        await seen.app.push_screen(Answer(question(), "anna, ben", clock=lambda: NOW))
         await seen.see("2  safe fixes", "own words")
         await is_as_pictured("answer", seen)
 
 
 async def test_a_decision() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(Decide(GATE, "anna", PATCH))
+        await seen.app.push_screen(Decide(GATE, "anna", clock=lambda: NOW, diff=PATCH))
         await seen.see("-import os")
         await is_as_pictured("decide", seen)
 
@@ -80,6 +86,26 @@ def test_a_picture_fetches_nothing() -> None:
         assert "@font-face" not in text, path
         assert "cdnjs" not in text, path
         assert "url(" not in text, path
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_job(part: str) -> None:
+    async with shown() as seen:
+        seen.app.main.open_job(142, part)
+        await seen.dialog("JobScreen")
+        seen.app.screen.post_message(JobFound(seen_job()))
+        await seen.see("asked by Anna")
+        await is_as_pictured(f"job-{part}", seen)
+
+
+async def test_the_form_of_a_new_job() -> None:
+    async with shown() as seen:
+        form = NewJob("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
+        await seen.app.push_screen(form)
+        await seen.see("Tidy the stock")
+        form.failed(Errors({"repo": "no repository of that name"}))
+        await seen.see("no repository of that name")
+        await is_as_pictured("new-job", seen)
 
 
 async def test_a_line_with_an_error() -> None:
