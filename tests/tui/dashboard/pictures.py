@@ -49,6 +49,7 @@ async def is_as_pictured(name: str, seen: Seen) -> None:
     """Fail where a screen is not as its pictures, and leave new ones to be looked at."""
     for one in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
         one.cursor_blink = False
+        one._pause_blink(visible=True)
     wrong = []
     for theme in THEMES:
         seen.app.theme = theme
