@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from draftsman.domain.actor import Actor
@@ -64,10 +65,15 @@ class Seen:
         names = {" ": "space", ":": "colon", "/": "slash", ",": "comma", "-": "minus"}
         await self.press(*(names.get(one, one) for one in text))
 
+    async def paste(self, text: str) -> None:
+        """Let the terminal paste where the cursor is."""
+        self.app.post_message(events.Paste(text))
+        await self.pilot.pause()
+
     async def command(self, line: str) -> None:
         """Type a command and hand it in."""
         await self.press("colon")
-        await self.type(line)
+        await self.paste(line)
         await self.press("enter")
 
     async def job(self, named: str, key: str = "") -> None:

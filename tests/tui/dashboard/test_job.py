@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
-from functools import partial
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
@@ -83,17 +82,16 @@ async def test_every_part_shows_what_there_is(
         "4": ("x | +1 -1", "-old", "+new \\x1b[31m"),
         "5": (
             "D-1/1  question was answered by ben: blue",
-            "(slack)",
-            "says blue",
+            "Ben (slack) says blue",
             "D-1/2  approval was approved by carol, dave",
             "2 of 2 approvals",
-            "(trello)",
-            "refused: ",
-            "approves: looks right",
+            "Stranger (trello) approves",
+            "refused: Stranger may not approve",
+            "Dave (cli) approves: looks right",
         ),
         "6": ("status", "log", "dead", "the disk is full", "R: send it again"),
         "7": (".1   paused", ".3   completed", "worker "),
-        "8": ("input tokens 1,234   cost usd $0.2500", "all", "input tokens 1,300"),
+        "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
         "9": ("D-1", "the request   this one", "D-2", "retry of D-1"),
         "0": ("changes.patch  patch", "notes.md", "Result", '"branch": "draftsman/D-1"'),
     }
@@ -105,7 +103,7 @@ async def test_every_part_shows_what_there_is(
         for key, words in shown.items():
             await seen.press(key)
             await seen.read(*words)
-        await seen.press("up", "enter")
+        await seen.press("down", "enter")
         await seen.see("# Notes \\x1b[2J")
         await seen.press("escape", "9", "down", "enter")
         await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
@@ -130,27 +128,20 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
         await seen.press("J", "escape")
         await seen.dialog("MainScreen")
         assert seen.here == f"D-{asked}"
-        for view, row, part in (
-            ("inbox", f"D-{asked}/1", f"D-{asked} · questions"),
-            ("runs", f"D-{asked}.1", f"D-{asked} · runs"),
-            ("dead", None, ""),
-            ("events", f"D-{asked}#", f"D-{asked} · timeline"),
+        for view, keys, row, part in (
+            ("inbox", ("2",), f"D-{asked}/1", "questions"),
+            ("runs", ("4",), f"D-{asked}.1", "runs"),
+            ("events", ("7", "down", "down"), f"D-{asked}#", "timeline"),
         ):
-            await seen.command(view)
-            await seen.see(f"{view} ·")
-            if row is None:
-                continue
-            await seen.see(row.partition("#")[0])
-            if view == "events":
-                await seen.press("down", "down")
-            await seen.press("enter")
-            await seen.see(part)
-            await seen.until(partial(_is_at, seen, row))
+            await seen.press(keys[0])
+            await seen.see(f"{view} ·", row.partition("#")[0])
+            await seen.press(*keys[1:], "enter")
+            await seen.see(f"D-{asked} · {part}")
+            await seen.until(lambda key=row: (screen(seen).chosen or "").startswith(key))
             await seen.press("escape")
         await seen.command("open D-99")
         await seen.hear("there is no job D-99; see: draftsman jobs")
-        await seen.press("escape")
-        await seen.command(f"job D-{asked}/1")
+        await seen.job(f"D-{asked}/1")
         await seen.see(f"D-{asked} · questions")
         await seen.command("dead")
         await seen.see("dead · 0")
@@ -186,6 +177,21 @@ async def test_a_log_follows_its_end_until_somebody_scrolls_up(
         await seen.read("line 8")
         await seen.command("log 1")
         await seen.see("log of run .1")
+
+
+async def test_a_log_of_what_is_over_is_opened_at_its_end(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    text = "".join(f"line {n} {'is long ' * 30}END\n" for n in range(100))
+    await rt.checkpoints.log(work.lease, 0, text)
+    await rt.settle.outcome(work, Done({}))
+    async with looking(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(work.name)
+        await seen.press("l")
+        await seen.see("log · following", "line 99")
+        told = "".join("".join(seen.lines).split())
+        assert f"line99{'islong' * 30}END" in told
 
 
 async def test_what_happens_is_shown_at_once_and_the_cursor_stays(

@@ -1,68 +1,50 @@
-"""Keys of one's own are checked before anything is shown."""
+"""The last line: what can be done here, clicked as well as pressed."""
 
 from __future__ import annotations
 
 import pytest
 
-from draftsman.errors import ConfigError
-from draftsman.settings import DashboardSettings
-from draftsman_tui.dashboard.commands import COMMANDS, own_keys
-from draftsman_tui.dashboard.start import begin, keymap
-
-HIDES = {"redeliver"}
-"""Of a job, it takes the place of redeliver-job where deliveries are in view."""
+from draftsman.domain.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.widgets.keys import Keys
+from tests.factories import Factory
+from tests.tui.dashboard.seeing import looking
 
 
-@pytest.mark.parametrize(
-    ("name", "keys", "wanted"),
-    [
-        ("inbox", "i", "i"),
-        ("inbox", "i, I", "i,I"),
-        ("help", "f1,?", "f1,question_mark"),
-        ("command", ",", "comma"),
-        ("mark-range", "ctrl+space", "ctrl+@"),
-        ("filter", "ctrl+f", "ctrl+f"),
-        ("up", "up,w", "up,w"),
-    ],
-)
-def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
-    others = {"why": "W"} if "w" in keys else {}
-    assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == wanted
+async def test_it_says_what_can_be_done_here(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    async with looking(rt, owner) as seen:
+        await seen.see("a answer", "c cancel", "/ filter", "? help")
+        assert "R redeliver" not in seen.lines[-1]
+        await seen.command("deliveries")
+        await seen.see("R redeliver")
 
 
-@pytest.mark.parametrize(
-    ("keys", "said"),
-    [
-        ({"nonsense": "x"}, "nonsense: there is no such command; choose: job-timeline, "),
-        ({"inbox": "hyper+x"}, "inbox: there is no key 'hyper+x'"),
-        ({"inbox": "shift+x"}, "there is no key 'shift+x'; give one like x, X"),
-        ({"inbox": ""}, "there is no key ''"),
-        ({"inbox": "tab"}, "needed elsewhere"),
-        ({"inbox": "a"}, "inbox: 'a' is the key of answer; give answer another too"),
-        ({"sort": "/"}, "'/' is the key of filter"),
-        ({"inbox": "j"}, "'j' is the key of down"),
-        ({"inbox": "x", "dead": "x"}, "inbox: 'x' is the key of dead; give one of them another"),
-    ],
-)
-def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        begin(DashboardSettings(keys=keys))
-    assert said in str(caught.value)
-    assert str(caught.value).startswith("[dashboard.keys] ")
+async def test_a_name_is_clicked(rt: Runtime, owner: Actor) -> None:
+    async with looking(rt, owner) as seen:
+        await seen.see("? help")
+        await seen.pilot.click(Keys, offset=(seen.lines[-1].index("? help") + 2, 0))
+        await seen.dialog("Help")
 
 
-def test_two_commands_change_their_keys() -> None:
-    swapped = keymap(DashboardSettings(keys={"answer": "c", "cancel": "a"}))
-    assert swapped == {"answer": "c", "cancel": "a"}
+async def test_what_one_may_not_do_is_no_link(rt: Runtime, owner: Actor) -> None:
+    async with looking(rt, owner, read_only=True) as seen:
+        await seen.see("c cancel")
+        shown = seen.app.main.query_one(Keys)
+        assert {name: allowed for _, name, allowed in shown._items}["cancel"] is False
 
 
-def test_no_key_is_given_twice_as_it_comes() -> None:
-    for place in {"job", *(name for one in COMMANDS for name in one.on or ())}:
-        keys = [
-            key
-            for one in COMMANDS
-            if place in (one.on or ()) or (one.on is None and place != "job")
-            for key in own_keys()[one.name].keys
-            if key and one.name not in HIDES
-        ]
-        assert len(keys) == len(set(keys)), place
+async def test_it_is_made_anew_only_where_it_differs(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await make.queued()
+    async with looking(rt, owner) as seen:
+        await seen.rows("D-3", "D-2", "D-1")
+        made: list[object] = []
+        monkeypatch.setattr(Keys, "update", lambda *said, **how: made.append(said))
+        await seen.press("j", "j", "k")
+        assert made == []
+        await seen.command("deliveries")
+        await seen.see("deliveries ·")
+        assert made != []

@@ -6,17 +6,20 @@ import pytest
 from rich.color import Color as Term
 from rich.color import ColorSystem
 from textual.color import Color
-from textual.theme import Theme
 
-from draftsman_tui.dashboard.themes import NAMES, THEMES, next_to
+from draftsman_tui.dashboard.themes import NAMES, THEMES, Palette, next_to
 
-COLOURED = [theme for theme in THEMES if not theme.ansi]
+COLOURED = [theme for theme in THEMES if "ansi" not in theme]
 ROLES = ("foreground", "primary", "secondary", "accent", "warning", "error", "success", "quiet")
 GROUNDS = ("background", "surface", "panel")
 
 
-def _colour(theme: Theme, name: str) -> Color:
-    return Color.parse(theme.variables.get(name) or getattr(theme, name))
+def _name(theme: Palette) -> str:
+    return theme["name"]
+
+
+def _colour(theme: Palette, name: str) -> Color:
+    return Color.parse(theme["variables"].get(name) or str(dict(theme)[name]))
 
 
 def _ratio(one: Color, other: Color) -> float:
@@ -37,22 +40,22 @@ def test_the_formula() -> None:
 
 
 @pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: theme.name)
-def test_each_role_can_be_read(theme: Theme, role: str) -> None:
-    least = 7.0 if theme.name == "contrast" else 4.5
+@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+def test_each_role_can_be_read(theme: Palette, role: str) -> None:
+    least = 7.0 if theme["name"] == "contrast" else 4.5
     for ground in GROUNDS:
         found = _ratio(_colour(theme, role), _colour(theme, ground))
         assert found >= least, f"{role} on {ground}: {found:.2f}"
 
 
-@pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: theme.name)
-def test_the_banner_can_be_read(theme: Theme) -> None:
+@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+def test_the_banner_can_be_read(theme: Palette) -> None:
     assert _ratio(_colour(theme, "background"), _colour(theme, "error")) >= 4.5
 
 
 @pytest.mark.parametrize("system", [ColorSystem.STANDARD, ColorSystem.EIGHT_BIT])
-@pytest.mark.parametrize("theme", COLOURED, ids=lambda theme: theme.name)
-def test_a_terminal_of_few_colours_shows_every_role(theme: Theme, system: ColorSystem) -> None:
+@pytest.mark.parametrize("theme", COLOURED, ids=_name)
+def test_a_terminal_of_few_colours_shows_every_role(theme: Palette, system: ColorSystem) -> None:
     def shown(name: str) -> int | None:
         return Term.parse(_colour(theme, name).hex).downgrade(system).number
 

@@ -91,18 +91,21 @@ def heading(question: Question, who: str, now: datetime | None = None) -> Text:
     )
 
 
-def details(question: Question) -> Iterator[Text]:
-    """Yield where it went when nobody answered, the beginning of its context, what it allows."""
+def details(
+    question: Question, most: int = CONTEXT_LINES, more: str | None = None
+) -> Iterator[Text]:
+    """Yield where it went when nobody answered, the beginning of its context, what it allows.
+
+    `more` is how to see the rest; unset: the command of a terminal.
+    """
     if question.escalated_at:
         yield words(f"  {escalated(question)}", "yellow")
     context = (question.context_snippet or "").strip("\n").splitlines()
-    for one in context[:CONTEXT_LINES]:
+    for one in context[:most]:
         yield words(f"  | {one}", "dim")
-    if len(context) > CONTEXT_LINES:
-        job = f"D-{question.job}"
-        yield words(
-            f"  | … {len(context) - CONTEXT_LINES} lines more: draftsman show {job} --json", "dim"
-        )
+    if len(context) > most:
+        more = more or f"draftsman show D-{question.job} --json"
+        yield words(f"  | … {len(context) - most} lines more: {more}", "dim")
     if question.action:
         text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
         yield words(f"  allows: {one_line(text)}")

@@ -109,7 +109,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("redeliver", "Send dead deliveries again.", sending.redeliver,
             "R", "Deliveries", frozenset({"deliveries"}) | JOB, Verb.REDELIVER, footer=True),
     Command("redeliver-job", "Send all dead deliveries of the job again.", sending.redeliver_job,
-            "R", "Deliveries", JOBS - {"deliveries"}, Verb.REDELIVER),
+            "R", "Deliveries", JOBS - JOB - {"deliveries"}, Verb.REDELIVER),
     Command("redeliver-dead", "Send all dead deliveries again.", sending.redeliver_dead,
             "", "Deliveries", None, Verb.REDELIVER),
     Command("open", "Open the job of a row, or what the cursor is on; a job by its number.",
@@ -129,7 +129,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "right_square_bracket,J", "A job", JOB),
     Command("back", "Go back to the table.", acts.back, "escape", "A job", JOB, footer=True),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
-    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o"),
+    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o",
+            takes="ticket|pr|thread"),
     Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
             takes="FILTER", footer=True),
     Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
@@ -172,6 +173,10 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "t", "Everywhere", takes="dark|light|contrast|none"),
     Command("help", "List everything that can be done.", moves.help,
             "question_mark", "Everywhere", footer=True),
+    Command("processes", "Show what the processes log that `draftsman up` started.",
+            moves.processes, "L", "Everywhere"),
+    Command("suspend", "Go back to the shell for a while; fg comes back.", moves.suspend,
+            "ctrl+z", "Everywhere"),
     Command("quit", "Leave.", moves.leave, "q,ctrl+q", "Everywhere", footer=True),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}
@@ -235,6 +240,13 @@ def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
     for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
         keys = " ".join(shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
-            (keys, f":{one.name} {one.takes}".strip(), one.help)
+            (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
         )
     return groups
+
+
+def _barred(desk: Desk, command: Command) -> str:
+    """Say of a command that this person may not give it."""
+    who = desk.rt.policy, desk.actor, desk.invoker
+    refused = refusal(command, *who, read_only=desk.read_only)
+    return " (not for you)" if refused else ""

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import parse_question
-from draftsman.errors import UsageError
+from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.screens.leave import Leave
+from draftsman_tui.dashboard.screens.log import Log
 from draftsman_tui.dashboard.themes import NAMES, next_to
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ async def clear(screen: MainScreen, text: str) -> None:
     """Take marks off; with none, the filter."""
     if screen.table.marked:
         screen.table.unmark()
-    else:
+    elif screen.state.filter:
         screen.narrow(filters.NOTHING)
 
 
@@ -87,7 +89,7 @@ async def job(screen: Desk, text: str) -> None:
 
 async def refresh(screen: Desk, text: str) -> None:
     """Look again."""
-    screen.live.ask()
+    screen.again()
 
 
 async def command(screen: Desk, text: str) -> None:
@@ -112,5 +114,20 @@ async def help(screen: Desk, text: str) -> None:
 
 
 async def leave(screen: Desk, text: str) -> None:
-    """Leave."""
-    screen.app.exit()
+    """Leave; before that, ask what becomes of what was started."""
+    if screen.session.started is None:
+        screen.app.exit()
+    elif (choice := await screen.ask(Leave())) is not None:
+        screen.app.exit(choice)
+
+
+async def suspend(screen: Desk, text: str) -> None:
+    """Give the terminal back to the shell for a while."""
+    screen.app.action_suspend_process()
+
+
+async def processes(screen: Desk, text: str) -> None:
+    """Show what the processes log."""
+    if screen.session.started is None:
+        raise Refused("only the dashboard of `draftsman up` has a log: of what it started")
+    await screen.app.push_screen(Log(screen.session.started.log))

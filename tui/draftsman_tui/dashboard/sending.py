@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 async def redeliver(desk: Desk, text: str) -> None:
     """Send the chosen deliveries again."""
+    if not desk.deliveries:
+        raise Refused("choose a delivery first")
     await _send(desk, desk.deliveries)
 
 

@@ -1,19 +1,34 @@
 """Four themes of ours; each meaning is a word as well, so the last has no colour at all.
 
 A test computes the contrast of every role by WCAG: 4.5 at least, 7 in `contrast`.
+
+No Textual here: the command line reads the names.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final, NotRequired, TypedDict
 
-from textual.theme import Theme
 
-_PARTS: Final = (
-    *("primary", "secondary", "accent", "warning", "error", "success"),
-    *("foreground", "background", "surface", "panel", "boost"),
-)
-_NO_COLOURS: Final[dict[str, Any]] = dict.fromkeys(_PARTS, "ansi_default")
+class Palette(TypedDict):
+    """What Textual makes a theme of."""
+
+    name: str
+    primary: str
+    secondary: str
+    accent: str
+    warning: str
+    error: str
+    success: str
+    foreground: str
+    background: str
+    surface: str
+    panel: str
+    dark: bool
+    ansi: NotRequired[bool]
+    variables: dict[str, str]
+
+
 _MORE: Final = (
     *(
         "ansi-background",
@@ -28,7 +43,7 @@ _MORE: Final = (
     *("footer-foreground", "footer-background", "footer-key-foreground"),
 )
 THEMES: Final = (
-    Theme(
+    Palette(
         name="dark",
         primary="#5fafff",
         secondary="#87afd7",
@@ -43,7 +58,7 @@ THEMES: Final = (
         dark=True,
         variables={"quiet": "#9e9e9e"},
     ),
-    Theme(
+    Palette(
         name="light",
         primary="#005faf",
         secondary="#3a5f7f",
@@ -58,7 +73,7 @@ THEMES: Final = (
         dark=False,
         variables={"quiet": "#5a5a5a"},
     ),
-    Theme(
+    Palette(
         name="contrast",
         primary="#00ffff",
         secondary="#ffffff",
@@ -73,10 +88,20 @@ THEMES: Final = (
         dark=True,
         variables={"quiet": "#e0e0e0"},
     ),
-    Theme(
+    Palette(
         name="none",
+        primary="ansi_default",
+        secondary="ansi_default",
+        accent="ansi_default",
+        warning="ansi_default",
+        error="ansi_default",
+        success="ansi_default",
+        foreground="ansi_default",
+        background="ansi_default",
+        surface="ansi_default",
+        panel="ansi_default",
+        dark=True,
         ansi=True,
-        **_NO_COLOURS,
         variables={
             **dict.fromkeys(_MORE, "ansi_default"),
             "block-cursor-text-style": "bold reverse",
@@ -85,7 +110,7 @@ THEMES: Final = (
         },
     ),
 )
-NAMES: Final = tuple(theme.name for theme in THEMES)
+NAMES: Final = tuple(theme["name"] for theme in THEMES)
 
 
 def next_to(name: str) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.wording import settled
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.artifacts import PATCH
 from draftsman_tui.cli.output import as_data
@@ -84,12 +86,15 @@ async def open_item(screen: JobScreen) -> None:
         case "questions" if screen.question is not None:
             await answering.answer(screen, "")
         case "questions":
-            _page(screen, key, next(one for one in seen.questions if one.name == key))
+            asked = next(one for one in seen.questions if one.name == key)
+            context = asked.context_snippet or "it came without more"
+            _page(screen, f"{key} {settled(asked)}", f"{asked.text}\n\n{context}")
         case "timeline":
             event = next(one for one in seen.events if key.endswith(f"#{one.id}"))
-            _page(screen, f"{event.kind}, by {event.actor}", event)
+            _page(screen, f"{event.kind}, by {event.actor}", written(event.payload))
         case "deliveries":
-            _page(screen, f"delivery {key}", next(d for d in seen.deliveries if str(d.seq) == key))
+            one = next(one for one in seen.deliveries if str(one.seq) == key)
+            _page(screen, f"delivery {key}", written(as_data(one)))
         case "runs" | "usage":
             screen.show_run(int(key.rpartition(".")[2]))
         case "chain":
@@ -111,9 +116,17 @@ async def _file(screen: JobScreen, name: str) -> None:
     await screen.app.push_screen(Page(name, text[:LONGEST] + more))
 
 
-def _page(screen: JobScreen, title: str, value: object) -> None:
-    text = json.dumps(as_data(value), indent=2, ensure_ascii=False)
-    screen.app.push_screen(Page(title, text))
+def written(fields: Mapping[str, Any]) -> str:
+    """Return fields, one a line; texts of several lines below their names, as they are."""
+    lines = []
+    for key, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        lines.append(f"{key}:\n{text}\n" if "\n" in text else f"{key}: {text}")
+    return "\n".join(lines) or "it has no details"
+
+
+def _page(screen: JobScreen, title: str, text: str) -> None:
+    screen.app.push_screen(Page(title, text[:LONGEST]))
 
 
 def _step(screen: JobScreen, by: int) -> None:

@@ -42,6 +42,8 @@ def _files(shown: Sequence[str], width: int) -> Iterator[Item]:
             if rows:
                 yield Item(name, tuple(rows))
             name, rows = line.rpartition(" b/")[2], [(Cell("─" * width, "dim"),)]
+        if line.startswith("index "):
+            continue  # of no use to people
         rows += wrapped(row_of(patch_line(line[:LONGEST])), width, 1)
     yield Item(name, tuple(rows))
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionKind
+from draftsman.domain.why import Why
 from draftsman.domain.wording import change
 from draftsman_tui.cli import times
 from draftsman_tui.cli.jobs import status_text
@@ -82,10 +83,10 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
         because = f": {job.cancel_reason}" if job.cancel_reason else ""
         return (Cell(one_line(f"told to stop by {job.cancel_requested_by}{because}"), "bad"),)
     if seen.why is not None:
-        gate = seen.open is not None and seen.open.kind is QuestionKind.APPROVAL
-        then = seen.why.then if seen.open is None else "a: decide" if gate else "a: answer"
-        lead = Cell("waits  ", "asks" if seen.open else "head")
-        return (lead, Cell(one_line(seen.why.text)), Cell(one_line(f"; {then}"), "dim"))
+        works = job.status is Status.RUNNING
+        lead = Cell("now  " if works else "waits  ", "asks" if seen.open else "head")
+        then = Cell(one_line(f"; {_then(seen, seen.why)}"), "dim")
+        return (lead, Cell(one_line(seen.why.text)), then)
     if job.status is Status.COMPLETED:
         return (Cell("made  ", "good"), Cell(one_line(_summary(job))))
     if job.status is Status.CANCELED:
@@ -93,6 +94,13 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
         return (Cell(one_line(f"canceled by {job.cancel_requested_by}{because}")),)
     kind = f" ({job.error_class})" if job.error_class else ""
     return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'none told'}{kind}")))
+
+
+def _then(seen: JobSeen, why: Why) -> str:
+    """Return what to do: with the keys of here, where core says what to type."""
+    if seen.open is not None:
+        return "a: decide" if seen.open.kind is QuestionKind.APPROVAL else "a: answer"
+    return "l: its log" if why.reason == "running" else why.then
 
 
 def _summary(job: Job) -> str:

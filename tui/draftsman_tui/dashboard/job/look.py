@@ -55,7 +55,8 @@ class JobLook:
         self._stand: tuple[Status, int] | None = None
         self._seen: JobSeen | None = None
         self._patch: tuple[int, str] | None = None
-        self._whole_at = self._why_at = 0.0
+        self._whole_at: float | None = None
+        self._why_at = 0.0
 
     @property
     def beat(self) -> float:
@@ -79,6 +80,10 @@ class JobLook:
         """The only run whose log is read; None: all."""
         return self._book.run
 
+    def forget(self) -> None:
+        """Read all anew the next time."""
+        self._whole_at = None
+
     def show_run(self, run: int | None) -> None:
         """Read the log of this run alone, or of all."""
         if run != self._book.run:
@@ -90,9 +95,10 @@ class JobLook:
         last = self._seen.events[-1].id if self._seen and self._seen.events else 0
         fresh = await rt.inspect.trail_end(self.number, last, EVENTS + 1)
         moved = stand != self._stand or any(_is_telling(event) for event in fresh)
-        if self._seen is None or time.monotonic() - self._whole_at > WHOLE:
+        if self._whole_at is None or time.monotonic() - self._whole_at > WHOLE:
             seen = await self._all(rt, now)
         else:
+            assert self._seen is not None  # noqa: S101 (all was read)
             seen = replace(self._seen, at=now)
             if moved:
                 seen = replace(seen, job=await rt.inspect.job(self.number))

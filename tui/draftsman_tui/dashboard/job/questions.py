@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from draftsman.domain.answer import Answer
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -15,7 +16,10 @@ from draftsman_tui.dashboard.job.rows import Item, Row, lines, note, row_of, wra
 from draftsman_tui.dashboard.job.seen import JobSeen
 from draftsman_tui.dashboard.resource import Cell
 
-_HANG = 6
+CONTEXT: Final = 12
+BRIEF: Final = 4
+"""Lines of the context of an open question, and of one that is over."""
+_HANG: Final = 6
 
 
 def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
@@ -29,16 +33,16 @@ def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
 
 def _rows(asked: Question, seen: JobSeen, width: int, now: datetime) -> Iterator[Row]:
     open_ = asked.status is QuestionStatus.OPEN
-    head = _open(asked, seen, now) if open_ else _closed(asked, now)
-    yield from wrapped(head, width, _HANG)
+    yield from wrapped(_open(asked, seen, now) if open_ else _closed(asked, now), width, _HANG)
     yield from lines(asked.text, width, "  ")
-    for text in (*details(asked), *choices(asked)):
-        yield from wrapped(row_of(text), width, _HANG)
-    yield from (row for one in _said(asked, seen, now) for row in wrapped(one, width, _HANG))
+    about = [row_of(text) for text in details(asked, CONTEXT if open_ else BRIEF, "enter")]
+    can = [row_of(text) for text in choices(asked)]
+    said = list(_said(asked, seen, now))
+    for row in [*about, *can, *said] if open_ else [*can, *said, *about]:
+        yield from wrapped(row, width, _HANG)
     if open_:
-        gate = asked.kind is QuestionKind.APPROVAL
-        can = "y: approve   n: deny   e: extend" if gate else "a: answer   e: extend"
-        yield (Cell(f"  {can}", "key"),)
+        verb = "decide" if asked.kind is QuestionKind.APPROVAL else "answer"
+        yield (Cell(f"  a: {verb}   e: extend", "key"),)
     yield ()
 
 
@@ -70,13 +74,15 @@ def _said(asked: Question, seen: JobSeen, now: datetime) -> Iterator[Row]:
 
 def _answer(one: Answer, now: datetime) -> Row:
     name = one.responder_display_name or one.voter
-    who = name if one.voter == name else f"{name} as {one.voter}"
+    person = one.voter.rpartition(":")[2]
+    who = name if person.casefold() in name.casefold() else f"{name}, as {person}"
     gave = one.payload.get("decision") or one.payload.get("value") or one.payload.get("text")
-    said = {"approve": "approves", "deny": "denies"}.get(str(gave), f"says {one_line(str(gave))}")
-    because = f": {one_line(str(one.payload['reason']))}" if one.payload.get("reason") else ""
-    where = f"({one.source}), {times.ago(one.created_at, now)}"
-    text = Cell(one_line(f"{who} {where} ") + " ")
+    said = {"approve": "approves", "deny": "denies"}.get(str(gave), f"says {gave}")
+    because = f": {one.payload['reason']}" if one.payload.get("reason") else ""
+    text = Cell(f"{one_line(f'{who} ({one.source})')} ")
+    spoke = one_line(f"{said}{because}")
+    when = Cell(f", {times.ago(one.created_at, now)}", "dim")
     if one.accepted:
-        return (Cell("  → ", "good"), text, Cell(f"{said}{because}", "good"))
-    refused = f"   refused: {one_line(one.reason or 'it does not count')}"
-    return (Cell("  ✗ ", "bad"), text, Cell(f"{said}{because}", "dim"), Cell(refused, "warns"))
+        return (Cell("  → ", "good"), text, Cell(spoke, "good"), when)
+    refused = one_line(f"refused: {one.reason or 'it does not count'}")
+    return (Cell("  ✗ ", "bad"), text, Cell(spoke, "dim"), when, Cell(f"; {refused}", "warns"))

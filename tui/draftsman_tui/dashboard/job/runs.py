@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from draftsman.domain.run import Run
 from draftsman_tui.cli import times
@@ -16,6 +16,13 @@ from draftsman_tui.dashboard.job.seen import JobSeen
 from draftsman_tui.dashboard.resource import Cell
 
 _HANG = 7
+_ORDER: Final = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cost_usd": "cost",
+    "models": "models",
+}
+"""What agents and model calls tell of, in the order shown, and in words."""
 
 
 def runs(seen: JobSeen, width: int, now: datetime) -> list[Item]:
@@ -57,7 +64,9 @@ def _used(run: Run, now: datetime) -> Row:
 
 
 def _line(head: str, took: float, used: dict[str, Any], status: str = "") -> Row:
-    amounts = "   ".join(f"{key.replace('_', ' ')} {_amount(key, used[key])}" for key in used)
+    known = [key for key in _ORDER if key in used]
+    keys = [*known, *sorted(used.keys() - set(known))]
+    amounts = " · ".join(f"{_ORDER.get(key, key)} {_amount(key, used[key])}" for key in keys)
     return (
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status:<12}", ROLES.get(status, "")),

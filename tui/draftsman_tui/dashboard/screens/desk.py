@@ -18,7 +18,6 @@ from textual.app import ComposeResult
 from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from draftsman.errors import ConfigError, DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
@@ -27,12 +26,15 @@ from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.filter import NOTHING, Filter
 from draftsman_tui.dashboard.kept import Kept
+from draftsman_tui.dashboard.keys import shown
 from draftsman_tui.dashboard.saved import READY, View
 from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known
+from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known, Line
+from draftsman_tui.dashboard.widgets.keys import Keys
+from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -41,8 +43,11 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.live import Live, Look
     from draftsman_tui.dashboard.screens.dialog import Dialog
+    from draftsman_tui.dashboard.started import Started
 
 T = TypeVar("T")
+OPENERS: Final = ("command", "filter", "find")
+"""Commands that let a line be typed."""
 STALE: Final = 15.0
 """Seconds after which numbers are called old."""
 
@@ -55,6 +60,8 @@ class Session:
     actor: Actor
     live: Live
     read_only: bool
+    started: Started | None = None
+    """What `up` started, where this is its dashboard."""
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys of commands that are not their own."""
     kept: Kept = field(default_factory=Kept)
@@ -176,13 +183,16 @@ class Desk(Screen[None]):
         yield Overview()
         yield Title()
         yield Banner()
+        yield Notice()
         yield from self.body()
         yield CommandLine(self.session.history)
-        yield Footer(show_command_palette=False)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Begin to count seconds."""
         self.set_interval(1.0, self.tick)
+        self.bindings_updated_signal.subscribe(self, self._show_keys)
+        self._show_keys()
 
     def on_screen_resume(self) -> None:
         """Look at what is shown here."""
@@ -192,6 +202,8 @@ class Desk(Screen[None]):
 
     def tick(self) -> None:
         """Draw anew what tells the time."""
+        if self.session.started is not None:
+            self.query_one(Notice).show(self.session.started)
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
             stale = old if old > STALE else 0
@@ -237,6 +249,14 @@ class Desk(Screen[None]):
         except DraftsmanError as error:
             self.refuse(str(error))
 
+    def _show_keys(self, _: object = None) -> None:
+        items = [
+            (shown(keys[0]), one.name, self._refusal(one) is None)
+            for one in commands.COMMANDS
+            if one.footer and self.is_here(one) and (keys := self.keys_of(one))
+        ]
+        self.query_one(Keys).show(items)
+
     def keys_of(self, command: commands.Command) -> Sequence[str]:
         """Return the keys of a command, as they are mapped now, without those taken here."""
         keys = []
@@ -268,6 +288,19 @@ class Desk(Screen[None]):
         """Run a command beside everything else; what is refused is said."""
         self.run_worker(self._do(command, text), group="commands")
 
+    def opener(self, key: str) -> commands.Command | None:
+        """Return the command of a key that opens a line, unless one is being typed."""
+        if isinstance(self.focused, Line):
+            return None
+        openers = (commands.BY_NAME[name] for name in OPENERS)
+        return next(
+            (one for one in openers if self.is_here(one) and key in self.keys_of(one)), None
+        )
+
+    async def do_now(self, command: commands.Command) -> None:
+        """Run a command that waits for nothing before anything else happens."""
+        await self._do(command, "")
+
     async def _do(self, command: commands.Command, text: str) -> None:
         with self.said():
             if command.on is not None and not self.is_here(command):
@@ -276,7 +309,11 @@ class Desk(Screen[None]):
                 raise Refused(refused)
             await command.run(self, text)
         if command.needs is not None:
-            self.live.ask()
+            self.again()
+
+    def again(self) -> None:
+        """Look again, now: something was done, or somebody wants to know."""
+        self.live.ask()
 
     def _refusal(self, command: commands.Command) -> str | None:
         return commands.refusal(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from textual import on
 from textual.widget import Widget
-from textual.widgets import ContentSwitcher
 
 from draftsman.domain.question import QuestionStatus
 from draftsman_tui.dashboard import commands
@@ -20,7 +19,7 @@ from draftsman_tui.dashboard.job.seen import JobFound, JobSeen
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.widgets.job_head import JobHead
-from draftsman_tui.dashboard.widgets.lines import Lines
+from draftsman_tui.dashboard.widgets.lines import Lines, Place
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -46,7 +45,9 @@ class JobScreen(Desk):
         self.words = ""
         """What is looked for in the part; empty: everything is shown."""
         self._look = JobLook(number, part)
-        self._key = key
+        self._places: dict[str, Place] = {}
+        if key is not None:
+            self._places[part] = Place(key)
 
     @property
     def place(self) -> str:
@@ -61,7 +62,7 @@ class JobScreen(Desk):
     @property
     def lines(self) -> Lines:
         """The part in view."""
-        return self.query_one(f"#{self.part}", Lines)
+        return self.query_one(Lines)
 
     @property
     def home(self) -> Widget:
@@ -112,14 +113,12 @@ class JobScreen(Desk):
         """Return the head, the tabs and the parts."""
         yield JobHead()
         yield Tabs()
-        parts = (Lines(picks=one.picks, follows=one.follows, id=one.name) for one in PARTS.values())
-        yield ContentSwitcher(*parts, initial=self.part)
+        yield Lines()
 
     def on_mount(self) -> None:
         """Begin with the part that was asked for."""
-        self.lines.reset(self._key)
         self.lines.focus()
-        self._draw()
+        self._take()
 
     def tick(self) -> None:
         """Draw anew what tells the time."""
@@ -143,9 +142,13 @@ class JobScreen(Desk):
         """Show another job here."""
         self.number, self.seen, self.words = number, None, ""
         self._look = JobLook(number, part)
-        for one in self.query(Lines):
-            one.reset()
-        self.show_part(part, key)
+        self._places.clear()
+        self._enter(part, key)
+
+    def again(self) -> None:
+        """Read all of the job anew."""
+        self._look.forget()
+        super().again()
 
     async def open_row(self) -> None:
         """Open the item under the cursor."""
@@ -159,21 +162,15 @@ class JobScreen(Desk):
 
     def show_part(self, name: str, key: str | None = None) -> None:
         """Show a part, with the cursor on an item of it."""
-        self.part = self._look.part = name
-        self.words = ""
-        self.query_one(ContentSwitcher).current = name
-        if key is not None:
-            self.lines.reset(key)
-        self.lines.focus()
-        self._draw()
-        self.refresh_bindings()
-        self.live.show(self._look)
+        self._places[self.part] = self.lines.leave()
+        self._enter(name, key)
 
     def show_run(self, run: int | None) -> None:
         """Show the log of this run alone, or of all."""
         self._look.show_run(run)
-        self.query_one("#log", Lines).reset()
-        self.show_part("log")
+        self._places[self.part] = self.lines.leave()
+        self._places.pop("log", None)
+        self._enter("log")
 
     def turn(self, by: int) -> None:
         """Show the next part, or the one before."""
@@ -222,6 +219,24 @@ class JobScreen(Desk):
     @on(Lines.Moved)
     def _moved(self) -> None:
         self._entitle()
+
+    def _enter(self, part: str, key: str | None = None) -> None:
+        """Show a part as it was left, or with the cursor on an item."""
+        offers = "deliveries" in (self.part, part)
+        self.part = self._look.part = part
+        self.words = ""
+        if key is not None:
+            self._places[part] = Place(key)
+        self._take()
+        self.live.show(self._look)
+        if offers:
+            self.refresh_bindings()
+
+    def _take(self) -> None:
+        part = PARTS[self.part]
+        place = self._places.get(self.part)
+        self.lines.take(place, picks=part.picks, follows=part.follows)
+        self._draw()
 
     def _draw(self) -> None:
         self._entitle()

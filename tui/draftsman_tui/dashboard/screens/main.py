@@ -272,10 +272,12 @@ class MainScreen(Desk):
         if end.way < 0 and state.starts:
             self._change(starts=state.starts[:-1], rows=None)
         elif end.way > 0 and state.rows is not None and state.rows.next is not None:
+            shown = replace(state.rows, next=None)  # asked for once, however often a key repeats
             if state.limit < MOST:
-                self._change(limit=min(MOST, state.limit + PAGE))
+                self._change(limit=min(MOST, state.limit + PAGE), rows=shown)
             else:
-                self._change(starts=(*state.starts, state.rows.next))
+                self.table.place = 0
+                self._change(starts=(*state.starts, state.rows.next), rows=shown)
 
     def _change(self, **fields: Any) -> None:
         self._states[self._view] = replace(self.state, **fields)

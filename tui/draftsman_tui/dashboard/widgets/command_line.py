@@ -62,7 +62,7 @@ class CommandLine(Vertical):
         self.query_one(".sign", Static).update(kind)
         self.add_class("open")
         self.line.begin(text, known, self._history.setdefault(kind, []))
-        self.line.focus()
+        self.screen.set_focus(self.line)  # now, and not once other keys have gone elsewhere
         self._offer()
 
     def close(self) -> None:

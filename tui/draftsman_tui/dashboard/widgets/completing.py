@@ -86,12 +86,17 @@ class Completing(Vertical):
         found = [name for name in self._known if word in name.casefold()]
         begins = [name for name in found if name.casefold().startswith(word)]
         ordered = [*begins, *(name for name in found if name not in begins)]
+        offered = ordered[:SHOWN]
+        if not self.line.has_focus or offered in ([], [self._word]):
+            self._close()
+            return
         names = self.query_one(OptionList)
-        names.clear_options()
-        self._offered = ordered[:SHOWN]
-        wanted = self.line.has_focus and self._offered not in ([], [self._word])
-        names.add_options([Text(one_line(name)) for name in self._offered] if wanted else [])
-        names.set_class(wanted, "open")
+        if offered != self._offered:
+            self._offered = offered
+            names.clear_options()
+            names.add_options([Text(one_line(name)) for name in offered])
+        names.highlighted = None
+        names.add_class("open")
 
     def _take(self, place: int) -> None:
         kept = self.value[: len(self.value) - len(self._word)]
@@ -100,7 +105,7 @@ class Completing(Vertical):
         self._close()
 
     def _close(self) -> None:
-        self.query_one(OptionList).set_class(False, "open")
+        self.query_one(OptionList).remove_class("open")
 
     @property
     def _word(self) -> str:

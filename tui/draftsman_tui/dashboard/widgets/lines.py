@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -23,8 +24,18 @@ from draftsman_tui.dashboard.widgets import rows
 GUTTER = 2
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How a part was left: the item that stays where it is, and whether the end was followed."""
+
+    key: str | None = None
+    below: int | None = None
+    """Rows of the screen above it; None: wherever it fits."""
+    following: bool = False
+
+
 class Lines(ScrollView, can_focus=True):
-    """Items of rows. `picks`: a cursor chooses one; `follows`: the end is kept in view."""
+    """Items of rows, of one part after the other."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {*rows.CLASSES, "lines--cursor"}
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -42,18 +53,19 @@ class Lines(ScrollView, can_focus=True):
     class Moved(Message):
         """Another item is chosen, or the end is followed or not any more."""
 
-    def __init__(self, *, picks: bool, follows: bool, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.picks = picks
-        self.following = follows
+    def __init__(self) -> None:
+        super().__init__()
+        self.picks = False
+        """Whether a cursor chooses an item."""
+        self.following = False
         """Whether the end is kept in view."""
-        self._follows = follows
+        self._follows = False
         self._draw: Callable[[int], Sequence[Item]] | None = None
         self._items: Sequence[Item] = ()
         self._rows: list[Row] = []
         self._starts: list[int] = []
         self._cursor = 0
-        self._wanted: str | None = None
+        self._wanted: Place | None = None
 
     @property
     def chosen(self) -> Item | None:
@@ -73,12 +85,18 @@ class Lines(ScrollView, can_focus=True):
         self._draw = draw
         self._redraw()
 
-    def reset(self, key: str | None = None) -> None:
-        """Begin anew: at the beginning or the end, or, once it is there, at an item."""
-        self.following = self._follows and key is None
-        self._cursor, self._wanted = 0, key
-        self._items = ()
-        self.scroll_to(y=0, animate=False, immediate=True)
+    def take(self, place: Place | None, *, picks: bool, follows: bool) -> None:
+        """Begin with another part, where it was left; by itself at its end if that counts."""
+        self.picks, self._follows = picks, follows
+        self.following = follows if place is None else place.following
+        self._items, self._cursor, self._wanted = (), 0, place
+
+    def leave(self) -> Place:
+        """Return how this part is left."""
+        if self._wanted is not None:
+            return self._wanted
+        key, below = self._anchor()
+        return Place(key, below, self.following)
 
     def follow(self) -> None:
         """Keep the end in view from now on."""
@@ -115,7 +133,7 @@ class Lines(ScrollView, can_focus=True):
         elif last:
             self._to_end()
         else:
-            self.scroll_to(y=0, animate=False, immediate=True)
+            self._go_to(0)
         self._set_following()
 
     def on_click(self, event: events.Click) -> None:
@@ -140,28 +158,38 @@ class Lines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw a row in view."""
-        place, width, base = y + round(self.scroll_y), self.size.width, self.rich_style
+        place, width, base = y + round(self.scroll_y), self._width, self.rich_style
         if place >= len(self._rows):
             return Strip.blank(width, base)
         lead = "  "
         start, end = self._span(self._cursor)
         if self.chosen is not None and start <= place < end:
-            base += self.get_component_rich_style("lines--cursor", partial=True)
-            lead = "▸ " if place == start else "  "
+            lead = "▸ " if place == start else "│ "
+            if place == start:
+                base += self.get_component_rich_style("lines--cursor", partial=True)
         body = rows.strip(self, self._rows[place], base, width - GUTTER, cut=True)
         return Strip([Segment(lead, base), *body])
 
+    @property
+    def _width(self) -> int:
+        """Cells beside the scrollbar."""
+        return self.scrollable_content_region.width
+
+    def _go_to(self, y: int) -> None:
+        """Scroll, though the scrollbar may not know yet of rows that just came."""
+        self.scroll_to(y=max(0, y), animate=False, immediate=True, force=True)
+
     def _redraw(self) -> None:
-        if self._draw is None or not self.size.width:
+        if self._draw is None or not self._width:
             return
-        key, inside = self._anchor()
-        self._items = self._draw(max(1, self.size.width - GUTTER))
+        place = self.leave()
+        self._items = self._draw(max(1, self._width - GUTTER))
         self._rows, self._starts = [], []
         for item in self._items:
             self._starts.append(len(self._rows))
             self._rows += item.rows
-        self.virtual_size = Size(self.size.width, len(self._rows))
-        self._settle(key, inside)
+        self.virtual_size = Size(self._width, len(self._rows))
+        self._settle(place)
         self.refresh()
 
     def _anchor(self) -> tuple[str | None, int]:
@@ -172,19 +200,19 @@ class Lines(ScrollView, can_focus=True):
         at = self._cursor if self.picks else max(0, bisect_right(self._starts, top) - 1)
         return self._items[at].key, self._starts[at] - top
 
-    def _settle(self, key: str | None, inside: int) -> None:
-        wanted, at = self._wanted, self._place(self._wanted)
-        if wanted is not None and at is not None:
-            self._wanted = None
-            self._choose(at)
-        elif self.following:
+    def _settle(self, place: Place) -> None:
+        at = self._place(place.key)
+        if self.following:
             self._to_end()
-        elif (at := self._place(key)) is not None:
-            if self.picks:
-                self._cursor = at
-            self.scroll_to(y=max(0, self._starts[at] - inside), animate=False, immediate=True)
-        elif self.picks:
-            self._choose(self._cursor)
+        elif at is None:
+            self._choose(self._cursor, moves=False)
+            return  # what is wanted may come yet
+        elif place.below is None:
+            self._choose(at)
+        else:
+            self._cursor = at
+            self._go_to(self._starts[at] - place.below)
+        self._wanted = None
 
     def _place(self, key: str | None) -> int | None:
         if key is None:
@@ -198,29 +226,31 @@ class Lines(ScrollView, can_focus=True):
         start = self._starts[nth]
         return start, start + len(self._items[nth].rows)
 
-    def _choose(self, nth: int, *, keep: bool = True) -> None:
+    def _choose(self, nth: int, *, keep: bool = True, moves: bool = True) -> None:
         self._cursor = max(0, min(nth, len(self._items) - 1))
         if keep:
             self._keep_in_view()
-        self._set_following()
-        self.post_message(self.Moved())
+        if moves:
+            self._wanted = None
+            self._set_following()
+            self.post_message(self.Moved())
         self.refresh()
 
     def _keep_in_view(self) -> None:
         top, high = round(self.scroll_y), max(1, self.size.height)
         start, end = self._span(self._cursor)
         if start < top:
-            self.scroll_to(y=start, animate=False, immediate=True)
+            self._go_to(start)
         elif end > top + high:
-            self.scroll_to(y=min(start, end - high), animate=False, immediate=True)
+            self._go_to(min(start, end - high))
 
     def _scroll(self, by: int) -> None:
-        self.scroll_to(y=max(0, round(self.scroll_y) + by), animate=False, immediate=True)
+        self._go_to(round(self.scroll_y) + by)
         self._set_following()
 
     def _to_end(self) -> None:
         self._cursor = max(0, len(self._items) - 1)
-        self.scroll_to(y=max(0, len(self._rows) - self.size.height), animate=False, immediate=True)
+        self._go_to(len(self._rows) - self.size.height)
 
     def _set_following(self) -> None:
         """Follow where the end is in view, and only there."""

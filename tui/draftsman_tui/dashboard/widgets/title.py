@@ -14,4 +14,6 @@ class Title(Static):
     def show(self, *parts: str, read_only: bool) -> None:
         """Say it, and whether nothing can be changed."""
         said = [*parts, "read-only"] if read_only else parts
-        self.update(Text(one_line(" · ".join(said)), no_wrap=True, overflow="ellipsis"))
+        self.update(
+            Text(one_line(" · ".join(said)), no_wrap=True, overflow="ellipsis"), layout=False
+        )
