@@ -29,10 +29,6 @@ def screen(seen: Seen) -> JobScreen:
     return found
 
 
-def _is_at(seen: Seen, row: str) -> bool:
-    return (screen(seen).chosen or "").startswith(row)
-
-
 async def worked(make: Factory, rt: Runtime, people: People) -> int:
     """Let a job do everything that leaves something to be seen."""
     work = await make.running(
