@@ -24,6 +24,7 @@ from draftsman.store.db import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import GROUPS, PEOPLE, People
+from tests.support.reuse import Databases
 from tests.support.server import Server, make_home, open_folder
 
 GIVEN = "DRAFTSMAN_TEST_URL"
@@ -107,9 +108,25 @@ def empty_url(server: Server) -> Iterator[str]:
     server.leave(name)
 
 
+@pytest.fixture(scope="session")
+def databases(server: Server) -> Iterator[Databases]:
+    """Give the databases that the tests of this process have one after another."""
+    databases = Databases(server)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    """Give the name of a migrated database that only this test uses."""
+def database(databases: Databases) -> Iterator[str]:
+    """Give the name of a migrated database that only this test uses meanwhile."""
+    name = databases.lend()
+    yield name
+    databases.take_back(name)
+
+
+@pytest.fixture
+def own_database(server: Server) -> Iterator[str]:
+    """Give the name of a migrated database that no other test has before or after."""
     name = server.create()
     yield name
     server.leave(name)
