@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -36,8 +37,8 @@ hypothesis.settings.load_profile("draftsman")
 def pytest_configure(config: pytest.Config) -> None:
     """Find the session's server, and forget what this machine and this user have configured.
 
-    The processes that tests start are compiled once, not each time, and Ctrl-C ends them also where
-    a script started this in its background, which ignores that for all that come after.
+    Tests and the processes that they start are compiled once, not each time, and Ctrl-C ends them
+    also where a script started this in its background, which ignores that for all that come after.
     """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
@@ -46,6 +47,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     user = home / "user"
