@@ -49,8 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     user = home / "user"
     user.mkdir(exist_ok=True)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
+    for name in ("HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
         os.environ[name] = str(user)
+    for kind in ("CONFIG", "DATA", "STATE"):
+        os.environ[f"XDG_{kind}_HOME"] = str(user)
 
 
 @pytest.hookimpl(optionalhook=True)

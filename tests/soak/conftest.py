@@ -10,7 +10,7 @@ from tests.kill.strikes import place as place
 
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
-    " for its whole a PostgreSQL 15, 16 and 17 on this machine"
+    " for its whole a PostgreSQL 15, 16 and 17, a tmux and a Chromium on this machine"
 )
 
 

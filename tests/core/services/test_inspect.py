@@ -12,6 +12,7 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
+from draftsman.services.inspect import Pulse
 from draftsman.store import inspect as store
 from draftsman.store.db import Connection
 from draftsman.store.progress import now
@@ -206,3 +207,26 @@ async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runti
     first = await rt.inspect.latest(limit=2)
     rest = await rt.inspect.latest(first[-1].cursor)
     assert [*first, *rest] == forwards[::-1]
+
+
+async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make.completed()
+    await make.answer((await make.asked()).number, "red")
+    since = datetime.now(UTC) - timedelta(minutes=30)
+    first = await rt.inspect.pulse(since)
+    monkeypatch.setattr("draftsman.services.inspect.PULSE", 2)
+    assert await rt.inspect.pulse(since) == first
+    assert _felt(first) == (1, 1)
+    await make.failed()
+    await make.queued()
+    assert _felt(await rt.inspect.pulse(since, first.end)) == (1, 0)
+    monkeypatch.setattr("draftsman.services.inspect.PULSES", 1)
+    cut = await rt.inspect.pulse(since)
+    assert cut.since > first.since
+
+
+def _felt(pulse: Pulse) -> tuple[int, int]:
+    spans = pulse.spans.values()
+    return sum(span.ended for span in spans), sum(len(span.answers) for span in spans)

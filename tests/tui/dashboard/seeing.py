@@ -6,12 +6,14 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+from textual import events
 from textual.pilot import Pilot
 
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.start import Start
 from tests.support.waits import until
 
 
@@ -63,10 +65,15 @@ class Seen:
         names = {" ": "space", ":": "colon", "/": "slash", ",": "comma", "-": "minus"}
         await self.press(*(names.get(one, one) for one in text))
 
+    async def paste(self, text: str) -> None:
+        """Let the terminal paste where the cursor is."""
+        self.app.post_message(events.Paste(text))
+        await self.pilot.pause()
+
     async def command(self, line: str) -> None:
         """Type a command and hand it in."""
         await self.press("colon")
-        await self.type(line)
+        await self.paste(line)
         await self.press("enter")
 
     async def job(self, named: str, key: str = "") -> None:
@@ -118,10 +125,15 @@ class Seen:
 
 @asynccontextmanager
 async def looking(
-    rt: Runtime, actor: Actor, *, size: tuple[int, int] = (120, 30), **how: Any
+    rt: Runtime,
+    actor: Actor,
+    *,
+    size: tuple[int, int] = (120, 30),
+    read_only: bool = False,
+    **start: Any,
 ) -> AsyncIterator[Seen]:
-    """Open a dashboard and leave it."""
-    app = Dashboard(rt, actor, **how)
+    """Open a dashboard and leave it; `start` is what it begins with."""
+    app = Dashboard(rt, actor, Start(**start), read_only=read_only)
     async with app.run_test(size=size) as pilot:
         seen = Seen(pilot, app)
         await seen.dialog("MainScreen")

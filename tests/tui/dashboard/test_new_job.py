@@ -29,7 +29,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
         await seen.dialog("NewJob")
         await seen.press(*"Tidy", "ctrl+j", *"it", "tab", "p")
         await seen.see("acme/pay")
-        await seen.press("down", "tab", "tab", "tab", "right")
+        await seen.press("down", "tab", "tab", "right")
         await seen.see("● investigate")
         form = seen.app.screen
         assert isinstance(form, NewJob)
@@ -56,13 +56,13 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
         await seen.dialog("MainScreen")
         await seen.command("new fix 'Tidy the stock'")
         await seen.dialog("NewJob")
-        await seen.press("tab", *"nowhere", "enter")
+        await seen.press("tab")
+        await seen.paste("nowhere")
+        await seen.press("enter")
         await seen.see("▲ no such directory here, nor a repository of that name", "nowhere")
-        await seen.press(*(["backspace"] * 7), "ctrl+o")
+        await seen.press("ctrl+u", "ctrl+o")
         await seen.see("Not before")
-        for _ in range(5):
-            await seen.press("tab")
-        await seen.press(*"x7", "enter")
+        await seen.press(*["tab"] * 5, *"x7", "enter")
         await seen.see("▲ 'x7' is not a whole number")
         assert (await rt.inspect.jobs()) == []
         await seen.press("escape")
@@ -78,6 +78,8 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
 async def test_a_lost_database_keeps_the_form(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
+    quick = settings.database.model_copy(update={"connect_timeout": 2})
+    settings = settings.model_copy(update={"database": quick})
     async with open_runtime(settings) as rt, looking(rt, owner) as seen:
         await seen.press("n")
         await seen.dialog("NewJob")
@@ -89,7 +91,6 @@ async def test_a_lost_database_keeps_the_form(
         await seen.dialog("NewJob")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
-        await seen.hear("the database is there again")
         await seen.press("enter")
         await seen.hear("D-1 created")
     assert [job.ticket_title for job in await make.rt.inspect.jobs()] == ["Tidy"]

@@ -16,7 +16,6 @@ import sys
 import traceback
 from collections.abc import Iterator, Sequence
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Final
 
 import click
@@ -78,13 +77,11 @@ COMMANDS: Final = {name: found for section in SECTIONS.values() for name, found 
 
 
 class Commands(Group):
-    """The group whose commands are loaded when they are named; alone, on a terminal, one shows."""
+    """The group whose commands are loaded when they are named."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take no argument at all, on a terminal, as a wish for the dashboard."""
-        if not args and not ctx.resilient_parsing and _on_terminal():
-            args = ["dashboard"]
-        return super().parse_args(ctx, args)
+        """Take no argument as any other group takes options alone: `cli` knows what to do."""
+        return click.Group.parse_args(self, ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every name, in the order of the help."""
@@ -105,12 +102,6 @@ class Commands(Group):
                 formatter.write_dl([(name, help) for name, (_, help) in commands.items()])
 
 
-def _on_terminal() -> bool:
-    """Whether somebody looks who can be shown the dashboard, and it is installed."""
-    both = streams.is_terminal(sys.stdin) and streams.is_terminal(sys.stdout)
-    return both and find_spec("textual") is not None
-
-
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from draftsman import __version__
@@ -122,6 +113,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(
     "draftsman",
     cls=Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     params=[
         *shared_options(hidden=False),
@@ -143,8 +135,18 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         )
     ),
 )
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Durable jobs that stop to ask people, and carry on when anyone answers."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from draftsman_tui.cli.dashboard import can_be_shown, dashboard
+
+    if can_be_shown():
+        with dashboard.make_context("dashboard", [], parent=ctx) as shown:
+            dashboard.invoke(shown)
+    else:
+        Output().write(ctx.get_help() + "\n")
 
 
 def main() -> None:

@@ -20,18 +20,22 @@ Page = tuple[str, str]
 
 
 async def browse(desk: Desk, text: str) -> None:
-    """Open the page of the row; of several, ask which."""
-    pages = [("its page", desk.address)] if desk.address else []
+    """Open the page of the row: the one that is named; of several, ask which."""
     numbers = desk.jobs(optional=True)
+    pages = [("page", desk.address)] if desk.address and not numbers else []
     if numbers:
         job = await desk.rt.inspect.job(numbers[0])
         said = await desk.rt.outbox.all(job.number)
         slack = desk.rt.settings.slack
         pages += [*of_job(job), *threads(said, slack.team if slack else None)]
     found = {address: name for name, address in reversed(pages) if _is_page(address)}
-    if not found:
-        raise Refused("this row has no page to open")
-    choices = [(f"{name}  {address}", address) for address, name in reversed(found.items())]
+    choices = [
+        (f"{name}  {address}", address)
+        for address, name in reversed(found.items())
+        if name.startswith(text)
+    ]
+    if not choices:
+        raise Refused(f"this row has no {text or 'page'} to open")
     several = len(choices) > 1
     address = await desk.ask(Choose("Open which page?", choices)) if several else choices[0][1]
     if address is not None:
@@ -43,7 +47,7 @@ def of_job(job: Job) -> Iterator[Page]:
     """Yield what came of a job, and what asked for it."""
     made = (job.result or {}).get("pr_url")
     if isinstance(made, str):
-        yield "pull request", made
+        yield "pr", made
     if job.ticket_url:
         yield "ticket", job.ticket_url
     place = job.payload.get("repo")

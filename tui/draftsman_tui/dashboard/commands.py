@@ -6,7 +6,7 @@ the palette and the help are all made from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from draftsman_tui.dashboard import (
     answering,
     asking,
     browsing,
+    looks,
     moves,
     retrying,
     sending,
@@ -26,6 +27,7 @@ from draftsman_tui.dashboard import (
 )
 from draftsman_tui.dashboard.job import acts
 from draftsman_tui.dashboard.job.parts import PARTS
+from draftsman_tui.dashboard.keys import Own, shown
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
@@ -107,7 +109,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("redeliver", "Send dead deliveries again.", sending.redeliver,
             "R", "Deliveries", frozenset({"deliveries"}) | JOB, Verb.REDELIVER, footer=True),
     Command("redeliver-job", "Send all dead deliveries of the job again.", sending.redeliver_job,
-            "R", "Deliveries", JOBS - {"deliveries"}, Verb.REDELIVER),
+            "R", "Deliveries", JOBS - JOB - {"deliveries"}, Verb.REDELIVER),
     Command("redeliver-dead", "Send all dead deliveries again.", sending.redeliver_dead,
             "", "Deliveries", None, Verb.REDELIVER),
     Command("open", "Open the job of a row, or what the cursor is on; a job by its number.",
@@ -127,7 +129,8 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "right_square_bracket,J", "A job", JOB),
     Command("back", "Go back to the table.", acts.back, "escape", "A job", JOB, footer=True),
     Command("copy", "Copy the ids of the chosen rows.", verbs.copy, "ctrl+y,Y"),
-    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o"),
+    Command("browse", "Open the page of a row in the browser.", browsing.browse, "o",
+            takes="ticket|pr|thread"),
     Command("filter", "Show only some rows.", moves.narrow, "slash", on=TABLES,
             takes="FILTER", footer=True),
     Command("clear", "Take the filter and the marks off.", moves.clear, "escape", on=TABLES),
@@ -137,6 +140,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("mark", "Mark a row for the next command.", moves.mark, "space", on=TABLES),
     Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V",
             on=TABLES),
+    Command("columns", "Choose the columns and their order; all, or those that are named.",
+            looks.columns, "C", on=TABLES, takes="COLUMNS"),
+    Command("views", "List the saved views; go to one.", looks.views, "v", "Saved views",
+            takes="VIEW"),
+    Command("save", "Save this table as it is shown, under a name.", looks.save,
+            group="Saved views", on=TABLES, takes="NAME"),
+    Command("unsave", "Forget a saved view; asks first.", looks.unsave,
+            group="Saved views", takes="VIEW"),
     Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
     Command("default", "Let this repository be meant where a request names none, or none be.",
             upkeep.default, "", "Upkeep", REPOS, Verb.REPOS),
@@ -159,23 +170,28 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "", "Upkeep", None, Verb.RESTORE, takes="FILE"),
     Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
     Command("theme", "Take the next theme; one that is named.", moves.theme,
-            "t", "Everywhere", takes="dark|light|contrast"),
+            "t", "Everywhere", takes="dark|light|contrast|none"),
     Command("help", "List everything that can be done.", moves.help,
             "question_mark", "Everywhere", footer=True),
+    Command("processes", "Show what the processes log that `draftsman up` started.",
+            moves.processes, "L", "Everywhere"),
+    Command("suspend", "Go back to the shell for a while; fg comes back.", moves.suspend,
+            "ctrl+z", "Everywhere"),
     Command("quit", "Leave.", moves.leave, "q,ctrl+q", "Everywhere", footer=True),
 )  # fmt: skip
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
-def bindings() -> Sequence[Binding]:
-    """Return the key bindings; each has the name of its command as id."""
+def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
+    """Return the key bindings, `keys` in place of a command's own; each has its name as id."""
+    mapped = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
     return [
         Binding(
-            command.keys, f"command('{command.name}')", command.name, command.footer,
+            mapped[command.name], f"command('{command.name}')", command.name, command.footer,
             tooltip=command.help, id=command.name,
         )
         for command in COMMANDS
-        if command.keys
+        if mapped[command.name]
     ]  # fmt: skip
 
 
@@ -194,45 +210,43 @@ def refusal(
     return None
 
 
-def of(text: str) -> tuple[Command, str]:
-    """Return the command that a `:` line means, and what follows it; raises UsageError."""
+def of(text: str, views: Iterable[str] = ()) -> tuple[Command, str]:
+    """Return the command that a `:` line means, and what follows it; raises UsageError.
+
+    The name of a saved view means to go there.
+    """
     name, _, rest = text.strip().partition(" ")
-    found = [BY_NAME[name]] if name in BY_NAME else list(_beginning(name))
+    known = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
+    found = [name] if name in known else [one for one in known if name and one.startswith(name)]
     if len(found) == 1:
-        return found[0], rest.strip()
+        return (
+            (BY_NAME[found[0]], rest.strip())
+            if found[0] in BY_NAME
+            else (BY_NAME["views"], found[0])
+        )
     if found:
-        names = ", ".join(command.name for command in found)
-        raise UsageError(f"{name!r} may be several: {names}")
-    raise UsageError(f"there is no command {name!r}; ? lists them all")
+        raise UsageError(f"{name!r} may be several: {', '.join(found)}")
+    raise UsageError(f"there is no command and no view {name!r}; ? lists them all")
 
 
-def _beginning(name: str) -> Iterator[Command]:
-    return (command for command in COMMANDS if name and command.name.startswith(name))
-
-
-def lines() -> list[str]:
-    """Return what completes a `:` line."""
-    return [command.name for command in COMMANDS]
+def own_keys() -> dict[str, Own]:
+    """Return the keys of every command as it comes."""
+    return {command.name: Own(command.keys.split(","), command.on) for command in COMMANDS}
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
     """Return for each group (keys, name and what it takes, help), those of other places last."""
     groups: dict[str, list[tuple[str, str, str]]] = {}
     for one in sorted(COMMANDS, key=lambda one: not desk.is_here(one)):
-        keys = " ".join(_shown(key) for key in desk.keys_of(one))
+        keys = " ".join(shown(key) for key in desk.keys_of(one))
         groups.setdefault(one.group if desk.is_here(one) else "Elsewhere", []).append(
-            (keys, f":{one.name} {one.takes}".strip(), one.help)
+            (keys, f":{one.name} {one.takes}".strip(), f"{one.help}{_barred(desk, one)}")
         )
     return groups
 
 
-def _shown(key: str) -> str:
-    names = {
-        "slash": "/",
-        "left_square_bracket": "[",
-        "right_square_bracket": "]",
-        "colon": ":",
-        "question_mark": "?",
-        "ctrl+@": "ctrl+space",
-    }
-    return names.get(key, key)
+def _barred(desk: Desk, command: Command) -> str:
+    """Say of a command that this person may not give it."""
+    who = desk.rt.policy, desk.actor, desk.invoker
+    refused = refusal(command, *who, read_only=desk.read_only)
+    return " (not for you)" if refused else ""

@@ -41,6 +41,7 @@ class Counting:
         self._rt = rt
         self._post = post
         self._changed = asyncio.Event()
+        self._hurried = asyncio.Event()
         self._jobs: tuple[dict[str, int], list[str]] = ({}, [])
         self._jobs_at = -ANYWAY
         self._pulse: Pulse | None = None
@@ -55,18 +56,26 @@ class Counting:
         """Count soon: something happened."""
         self._changed.set()
 
+    def soon(self) -> None:
+        """Count without a rest: what nobody is told of by an event has changed."""
+        self._changed.set()
+        self._hurried.set()
+
     async def run(self) -> None:
         """Count until cancelled, from the first change on; who reads the page says what fails."""
         await self._changed.wait()
         while True:
             began = time.monotonic()
+            self._hurried.clear()
             with contextlib.suppress(DraftsmanError):
                 await self.count()
             rest = SHARE * (time.monotonic() - began)
             if self._pulse is None:  # half an hour is read after the rest is shown
                 with contextlib.suppress(DraftsmanError):
                     await self.remember()
-            await asyncio.sleep(min(QUIET, max(BUSY, rest)))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(min(QUIET, max(BUSY, rest))):
+                    await self._hurried.wait()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(QUIET - BUSY):
                     await self._changed.wait()

@@ -111,6 +111,10 @@ class Live:
         self._asked.set()
         self._woken.set()
 
+    def stir(self) -> None:
+        """Count soon: something happened that no event tells of, as a worker that comes or goes."""
+        self._counting.soon()
+
     async def run(self) -> None:
         """Look until cancelled; a database that is away is waited for."""
         ear = self._rt.ear(lambda *_: self._woken.set())

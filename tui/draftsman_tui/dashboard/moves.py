@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from draftsman.domain.ids import parse_question
-from draftsman.errors import UsageError
+from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
-from draftsman_tui.dashboard.themes import NAMES
+from draftsman_tui.dashboard.screens.leave import Leave
+from draftsman_tui.dashboard.screens.log import Log
+from draftsman_tui.dashboard.themes import NAMES, next_to
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.desk import Desk
@@ -24,14 +26,14 @@ async def narrow(screen: MainScreen, text: str) -> None:
     if text:
         screen.narrow(filters.parse(text))
     else:
-        screen.type("/", str(screen.state.filter), [f"{name}:" for name in filters.FIELDS])
+        screen.type("/", str(screen.state.filter), screen.filters_known)
 
 
 async def clear(screen: MainScreen, text: str) -> None:
     """Take marks off; with none, the filter."""
     if screen.table.marked:
         screen.table.unmark()
-    else:
+    elif screen.state.filter:
         screen.narrow(filters.NOTHING)
 
 
@@ -92,17 +94,15 @@ async def refresh(screen: Desk, text: str) -> None:
 
 async def command(screen: Desk, text: str) -> None:
     """Open the `:` line."""
-    from draftsman_tui.dashboard.commands import lines
-
-    screen.type(":", text, lines())
+    screen.type(":", text, screen.lines_known)
 
 
 async def theme(screen: Desk, text: str) -> None:
-    """Take a theme."""
+    """Take a theme, and remember it."""
     if text and text not in NAMES:
         raise UsageError(f"no theme is called {text!r}; choose: {', '.join(NAMES)}")
-    now = NAMES.index(screen.app.theme) if screen.app.theme in NAMES else -1
-    screen.app.theme = text or NAMES[(now + 1) % len(NAMES)]
+    screen.app.theme = text or next_to(screen.app.theme)
+    screen.session.kept.keep_theme(screen.app.theme)
 
 
 async def help(screen: Desk, text: str) -> None:
@@ -114,5 +114,20 @@ async def help(screen: Desk, text: str) -> None:
 
 
 async def leave(screen: Desk, text: str) -> None:
-    """Leave."""
-    screen.app.exit()
+    """Leave; before that, ask what becomes of what was started."""
+    if screen.session.started is None:
+        screen.app.exit()
+    elif (choice := await screen.ask(Leave())) is not None:
+        screen.app.exit(choice)
+
+
+async def suspend(screen: Desk, text: str) -> None:
+    """Give the terminal back to the shell for a while."""
+    screen.app.action_suspend_process()
+
+
+async def processes(screen: Desk, text: str) -> None:
+    """Show what the processes log."""
+    if screen.session.started is None:
+        raise Refused("only the dashboard of `draftsman up` has a log: of what it started")
+    await screen.app.push_screen(Log(screen.session.started.log))

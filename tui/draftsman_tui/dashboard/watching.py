@@ -53,6 +53,7 @@ async def _watch(desk: Desk, dialog: Asking[Any]) -> None:
             if now.status is not QuestionStatus.OPEN:
                 how = await ended(desk.rt, now)
                 desk.say(how)
-                dialog.close(how)
+                is_input = now.kind is QuestionKind.INPUT
+                dialog.close(how, late=is_input and now.status is QuestionStatus.EXPIRED)
                 return
             dialog.renew(now, await votes(desk.rt, now))

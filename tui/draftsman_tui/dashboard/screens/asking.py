@@ -21,7 +21,7 @@ class Asking(Trying[T]):
 
     VERB: ClassVar[str] = "asks"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("ctrl+y", "copy", "Copy", show=False, id="copy-typed")
+        Binding("ctrl+y", "copy", "Copy", show=False, priority=True, id="copy-typed")
     ]
 
     def __init__(
@@ -37,6 +37,7 @@ class Asking(Trying[T]):
         self.question = question
         self.over = False
         """Whether nothing can be said any more."""
+        self._late = False
         self._who = who
         self._clock = clock
         self._votes = tuple(votes)
@@ -61,8 +62,11 @@ class Asking(Trying[T]):
         self.question, self._votes = question, tuple(votes)
         self.tick()
 
-    def close(self, how: str) -> None:
-        """Say how it ended; with nothing typed that would be lost, leave as well."""
+    def close(self, how: str, *, late: bool = False) -> None:
+        """Say how it ended; with nothing typed that would be lost, leave as well.
+
+        What comes `late` can still be handed in: it is kept, and may be gone on with.
+        """
         if self.over:
             return
         self.over = True
@@ -70,11 +74,13 @@ class Asking(Trying[T]):
             self.dismiss(None)
             return
         self.query_one(".heading", Static).update(safe(how))
-        self.remark("nothing more can be said here; ctrl+y: copy what you typed, esc: back")
+        self._late = late
+        then = "enter: hand it in late" if late else "nothing more can be said here"
+        self.remark(f"{then}; ctrl+y: copy what you typed, esc: back")
 
     def attempt(self, given: object) -> None:
         """Hand it in, unless somebody else was first."""
-        if self.over:
+        if self.over and not self._late:
             self.failed(Refused(f"{self.question.name} is closed; ctrl+y: copy what you typed"))
         else:
             super().attempt(given)

@@ -8,26 +8,33 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.errors import ConfigError, DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard import commands, completion, messages
+from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.filter import NOTHING, Filter
+from draftsman_tui.dashboard.kept import Kept
+from draftsman_tui.dashboard.keys import shown
+from draftsman_tui.dashboard.saved import READY, View
 from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
+from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known, Line
+from draftsman_tui.dashboard.widgets.keys import Keys
+from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
 from draftsman_tui.dashboard.widgets.title import Title
 
@@ -36,8 +43,11 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman_tui.dashboard.live import Live, Look
     from draftsman_tui.dashboard.screens.dialog import Dialog
+    from draftsman_tui.dashboard.started import Started
 
 T = TypeVar("T")
+OPENERS: Final = ("command", "filter", "find")
+"""Commands that let a line be typed."""
 STALE: Final = 15.0
 """Seconds after which numbers are called old."""
 
@@ -50,6 +60,20 @@ class Session:
     actor: Actor
     live: Live
     read_only: bool
+    started: Started | None = None
+    """What `up` started, where this is its dashboard."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of commands that are not their own."""
+    kept: Kept = field(default_factory=Kept)
+    history: dict[str, list[str]] = field(default_factory=dict)
+    """What was typed, by `:` and `/`."""
+
+    def views(self) -> dict[str, View]:
+        """Return every saved view; those that come along where the file cannot be read."""
+        try:
+            return self.kept.views()
+        except ConfigError:
+            return dict(READY)
 
 
 class Desk(Screen[None]):
@@ -59,6 +83,8 @@ class Desk(Screen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
+        if session.keys:
+            self._bindings = BindingsMap([*Screen.BINDINGS, *commands.bindings(session.keys)])
         self.session = session
         self.rt = session.rt
         self.actor = session.actor
@@ -87,6 +113,10 @@ class Desk(Screen[None]):
     @abstractmethod
     def go(self, view: str, wanted: Filter | None = None) -> None:
         """Show a table."""
+
+    def show_view(self, view: View, name: str) -> None:
+        """Show a saved view."""
+        self.go(view.table, filters.parse(view.filter))
 
     @abstractmethod
     def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
@@ -153,13 +183,16 @@ class Desk(Screen[None]):
         yield Overview()
         yield Title()
         yield Banner()
+        yield Notice()
         yield from self.body()
-        yield CommandLine()
-        yield Footer(show_command_palette=False)
+        yield CommandLine(self.session.history)
+        yield Keys()
 
     def on_mount(self) -> None:
         """Begin to count seconds."""
         self.set_interval(1.0, self.tick)
+        self.bindings_updated_signal.subscribe(self, self._show_keys)
+        self._show_keys()
 
     def on_screen_resume(self) -> None:
         """Look at what is shown here."""
@@ -169,14 +202,32 @@ class Desk(Screen[None]):
 
     def tick(self) -> None:
         """Draw anew what tells the time."""
+        if self.session.started is not None:
+            self.query_one(Notice).show(self.session.started)
         if self.live.counted is not None:
             old = time.monotonic() - self.live.counted.at
             stale = old if old > STALE else 0
             self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
 
-    def type(self, kind: str, text: str, known: Iterable[str]) -> None:
+    def type(self, kind: str, text: str, known: Known) -> None:
         """Let a line be typed; `known` is what completes it."""
         self.query_one(CommandLine).open(kind, text, known)
+        self.add_class("typing")
+
+    @property
+    def values(self) -> Values:
+        """What completes what a command takes, by what it is."""
+        return {"TABLE": list(VIEWS), "VIEW": list(self.session.views())}
+
+    def lines_known(self, text: str) -> list[str]:
+        """Return what a `:` line may become."""
+        views = self.session.views()
+        takes = {command.name: command.takes for command in commands.COMMANDS}
+        return completion.commands(text, [*takes, *views], takes, self.values)
+
+    def filters_known(self, text: str) -> list[str]:
+        """Return what a filter may become."""
+        return completion.filters(text, self.values)
 
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return what a dialog returns."""
@@ -197,6 +248,14 @@ class Desk(Screen[None]):
             yield
         except DraftsmanError as error:
             self.refuse(str(error))
+
+    def _show_keys(self, _: object = None) -> None:
+        items = [
+            (shown(keys[0]), one.name, self._refusal(one) is None)
+            for one in commands.COMMANDS
+            if one.footer and self.is_here(one) and (keys := self.keys_of(one))
+        ]
+        self.query_one(Keys).show(items)
 
     def keys_of(self, command: commands.Command) -> Sequence[str]:
         """Return the keys of a command, as they are mapped now, without those taken here."""
@@ -228,6 +287,19 @@ class Desk(Screen[None]):
     def do(self, command: commands.Command, text: str = "") -> None:
         """Run a command beside everything else; what is refused is said."""
         self.run_worker(self._do(command, text), group="commands")
+
+    def opener(self, key: str) -> commands.Command | None:
+        """Return the command of a key that opens a line, unless one is being typed."""
+        if isinstance(self.focused, Line):
+            return None
+        openers = (commands.BY_NAME[name] for name in OPENERS)
+        return next(
+            (one for one in openers if self.is_here(one) and key in self.keys_of(one)), None
+        )
+
+    async def do_now(self, command: commands.Command) -> None:
+        """Run a command that waits for nothing before anything else happens."""
+        await self._do(command, "")
 
     async def _do(self, command: commands.Command, text: str) -> None:
         with self.said():
@@ -275,15 +347,20 @@ class Desk(Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, entered: CommandLine.Entered) -> None:
-        with self.said():
+        line = self.query_one(CommandLine)
+        try:
             self.entered(entered.kind, entered.text)
-            self.query_one(CommandLine).close()
+        except DraftsmanError as error:
+            line.refuse(str(error))
+        else:
+            line.close()
 
     def entered(self, kind: str, text: str) -> None:
         """Do what was typed; raises UsageError, and the line stays."""
         if text:
-            self.do(*commands.of(text))
+            self.do(*commands.of(text, self.session.views()))
 
     @on(CommandLine.Left)
     def _left(self) -> None:
+        self.remove_class("typing")
         self.home.focus()

@@ -25,6 +25,7 @@ from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.filter import Filter
+    from draftsman_tui.dashboard.saved import View
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
@@ -131,6 +132,11 @@ class JobScreen(Desk):
         """Go back to the tables, to this one."""
         self.app.pop_screen()
         self.tables.go(view, wanted)
+
+    def show_view(self, view: View, name: str) -> None:
+        """Go back to the tables, to this view."""
+        self.app.pop_screen()
+        self.tables.show_view(view, name)
 
     def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
         """Show another job here."""

@@ -66,8 +66,8 @@ class Completing(Vertical):
             return
         if event.key in ("down", "up"):
             names.action_cursor_down() if event.key == "down" else names.action_cursor_up()
-        elif event.key in ("tab", "enter") and names.highlighted is not None:
-            self._take(names.highlighted)
+        elif event.key == "enter" and names.highlighted is not None:
+            self.take()
         elif event.key == "escape":
             self._close()
         else:
@@ -81,17 +81,28 @@ class Completing(Vertical):
         self._take(event.option_index)
         self.line.focus()
 
+    def take(self) -> None:
+        """Take what is chosen in the list, if it is open and anything is."""
+        names = self.query_one(OptionList)
+        if names.has_class("open") and names.highlighted is not None:
+            self._take(names.highlighted)
+
     def _offer(self) -> None:
         word = self._word.casefold()
         found = [name for name in self._known if word in name.casefold()]
         begins = [name for name in found if name.casefold().startswith(word)]
         ordered = [*begins, *(name for name in found if name not in begins)]
+        offered = ordered[:SHOWN]
+        if not self.line.has_focus or offered in ([], [self._word]):
+            self._close()
+            return
         names = self.query_one(OptionList)
-        names.clear_options()
-        self._offered = ordered[:SHOWN]
-        wanted = self.line.has_focus and self._offered not in ([], [self._word])
-        names.add_options([Text(one_line(name)) for name in self._offered] if wanted else [])
-        names.set_class(wanted, "open")
+        if offered != self._offered:
+            self._offered = offered
+            names.clear_options()
+            names.add_options([Text(one_line(name)) for name in offered])
+        names.highlighted = None
+        names.add_class("open")
 
     def _take(self, place: int) -> None:
         kept = self.value[: len(self.value) - len(self._word)]
@@ -100,7 +111,7 @@ class Completing(Vertical):
         self._close()
 
     def _close(self) -> None:
-        self.query_one(OptionList).set_class(False, "open")
+        self.query_one(OptionList).remove_class("open")
 
     @property
     def _word(self) -> str:

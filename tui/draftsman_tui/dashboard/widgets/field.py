@@ -44,6 +44,8 @@ class FieldRow(Vertical):
     def wrong(self, text: str) -> None:
         """Say what is wrong; nothing with ''."""
         line = self.query_one(".wrong", Static)
+        if not text and not line.has_class("told"):
+            return
         line.update(safe(f"▲ {text}" if text else ""))
         line.set_class(bool(text), "told")
 
