@@ -122,7 +122,12 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
         await seen.hear("this is the last job of the table")
         await seen.press("K", "K")
         await seen.see("D-3 · questions")
-        await seen.press("J", "escape")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        assert seen.here == "D-3"
+        await seen.press("down", "enter")
+        await seen.see(f"D-{asked} · questions")
+        await seen.press("escape")
         await seen.dialog("MainScreen")
         assert seen.here == f"D-{asked}"
         for view, keys, row, part in (
