@@ -13,6 +13,7 @@ from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.app import Dashboard
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.start import Start
 from tests.support.waits import until
 
 
@@ -124,10 +125,15 @@ class Seen:
 
 @asynccontextmanager
 async def looking(
-    rt: Runtime, actor: Actor, *, size: tuple[int, int] = (120, 30), **how: Any
+    rt: Runtime,
+    actor: Actor,
+    *,
+    size: tuple[int, int] = (120, 30),
+    read_only: bool = False,
+    **start: Any,
 ) -> AsyncIterator[Seen]:
-    """Open a dashboard and leave it."""
-    app = Dashboard(rt, actor, **how)
+    """Open a dashboard and leave it; `start` is what it begins with."""
+    app = Dashboard(rt, actor, Start(**start), read_only=read_only)
     async with app.run_test(size=size) as pilot:
         seen = Seen(pilot, app)
         await seen.dialog("MainScreen")

@@ -2,149 +2,180 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-from uuid import UUID
+from types import SimpleNamespace
+from typing import Final
 
 import pytest
+from rich.color import Color
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.job import Mode, Status
-from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
-from draftsman.runtime import Runtime
-from draftsman.services.inspect import SPAN, Line, Pulse, Span
-from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.live import Live
-from draftsman_tui.dashboard.messages import Counted, Found
-from draftsman_tui.dashboard.resource import Query, Rows
+from draftsman_tui.dashboard.filter import parse
+from draftsman_tui.dashboard.form import Errors
+from draftsman_tui.dashboard.job.seen import JobFound
+from draftsman_tui.dashboard.messages import Found, Lost
+from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.screens.answer import Answer
+from draftsman_tui.dashboard.screens.confirm import Confirm
+from draftsman_tui.dashboard.screens.decide import Decide
+from draftsman_tui.dashboard.screens.new_job import NewJob
 from draftsman_tui.dashboard.views import VIEWS
-from draftsman_tui.dashboard.vitals import Crew, Vitals
-from tests.tui.dashboard.pictures import is_as_pictured
-from tests.tui.dashboard.seeing import Seen, looking
+from draftsman_tui.dashboard.widgets import banner
+from tests.support.drawing import lines_of
+from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
+from tests.tui.dashboard.still import GATE, NOW, PATCH, question, seen_job
 
-NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
-TITLES = ("Tidy the inventory service", "Fix the flaky test", "Münze ⚙ zählen", "Ship it")
-
-
-def _job(number: int, status: Status) -> Line:
-    at = NOW - timedelta(minutes=7 * (20 - number))
-    error = "the disk of the build host is full" if status in ("failed", "dead_letter") else None
-    return Line(
-        number=number,
-        id=UUID(int=number),
-        type="run_agent",
-        queue="default",
-        status=status,
-        mode=Mode.FIX,
-        source="cli",
-        agent="tidy",
-        repo_owner="acme",
-        repo_name="pay",
-        ticket_title=TITLES[number % 4],
-        invoker_id="anna",
-        tags=[],
-        attempts=0,
-        max_attempts=3,
-        retry_count=0,
-        max_retries=3,
-        run_count=1,
-        next_retry_at=None,
-        run_at=None,
-        last_error=error,
-        error_class=None,
-        created_at=at,
-        started_at=at,
-        finished_at=None,
-        due_in=90.0 if status in ("retrying", "scheduled") else None,
-    )
+PARTS: Final = ("timeline", "questions", "diff", "log")
+"""Those of the screen of a job that look different from each other."""
+DEFAULT: Final = (Color.default(), Color.default())
+NAMES: Final = (
+    *VIEWS,
+    *("answer", "decide", "confirm", "help", "palette", "filter-error", "completion"),
+    *(f"job-{part}" for part in PARTS),
+    *("new-job", "filter-empty", "views", "columns", "lost", "read-only"),
+)
 
 
-def _question() -> Question:
-    choices: list[dict[str, Any]] = [
-        {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
-        {"value": "safe", "label": "safe fixes", "description": None},
-    ]
-    return Question(
-        job=7,
-        ordinal=1,
-        run=1,
-        key="what",
-        kind=QuestionKind.INPUT,
-        status=QuestionStatus.OPEN,
-        text="Which fixes should be applied?",
-        choices=choices,
-        freeform_allowed=True,
-        context_snippet="inventory/stock.py:12: unused import",
-        approvers=[],
-        quorum=1,
-        on_expire=OnExpire.EXPIRE,
-        default_value=None,
-        on_deny=OnDeny.FAIL,
-        digest="",
-        action=None,
-        resolution=None,
-        asked_at=NOW - timedelta(minutes=3),
-        expires_at=None,
-        answered_at=None,
-    )
+pytestmark = pytest.mark.usefixtures("stands")
 
 
-ROWS: dict[str, list[Any]] = {
-    "jobs": [_job(number, status) for number, status in zip(range(13, 0, -1), Status, strict=True)],
-    "inbox": [_question()],
-}
+@pytest.mark.parametrize("view", VIEWS)
+async def test_a_table(view: str) -> None:
+    async with shown(view) as seen:
+        await is_as_pictured(view, seen)
 
 
-def _pulse() -> Pulse:
-    """Jobs that ended more and more often, and an answer every few minutes."""
-    now = int(NOW.timestamp()) // SPAN
-    ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
-    took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
-    spans = {at: Span(at, count, took.get(at, [])) for at, count in ended.items()}
-    return Pulse(spans, (1, 1, 1), now - 180)
-
-
-@pytest.fixture(autouse=True)
-def _still(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing be looked at, and the clock stand."""
-
-    async def nothing(live: Live) -> None:
-        """Never look."""
-
-    monkeypatch.setattr(Live, "run", nothing)
-    monkeypatch.setattr(Live, "now", NOW)
-
-
-async def _show(seen: Seen, view: str) -> None:
-    jobs = dict.fromkeys(map(str, Status), 3)
-    found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
-    seen.app.main.post_message(found)
-    crew = Crew({"alive": 2, "silent": 1}, 3, 8, "build-1", 2.0)
-    seen.app.main.post_message(Counted(Vitals(jobs, ["completed"], crew, 4.0, _pulse())))
-    await seen.see("this clock is +4 s off", VIEWS[view].key(ROWS[view][0]))
-    await seen.pilot.pause()
-
-
-@pytest.mark.parametrize("theme", ["dark", "light"])
-@pytest.mark.parametrize("size", [(80, 24), (120, 30)], ids=["80x24", "120x30"])
-@pytest.mark.parametrize("view", ROWS)
-async def test_a_table(
-    rt: Runtime,
-    owner: Actor,
-    view: str,
-    size: tuple[int, int],
-    theme: str,
-) -> None:
-    async with looking(rt, owner, view=view, size=size, theme=theme) as seen:
-        await _show(seen, view)
-        is_as_pictured(f"{view}-{size[0]}x{size[1]}-{theme}", seen)
-
-
-async def test_an_answer(rt: Runtime, owner: Actor) -> None:
-    async with looking(rt, owner, view="inbox", theme="contrast", size=(80, 24)) as seen:
-        await _show(seen, "inbox")
-        await seen.app.push_screen(Answer(_question(), "anna, ben"))
+async def test_an_answer() -> None:
+    async with shown("inbox") as seen:
+        await seen.app.push_screen(Answer(question(), "anna, ben", clock=lambda: NOW))
         await seen.see("2  safe fixes", "own words")
+        await is_as_pictured("answer", seen)
+
+
+async def test_a_decision() -> None:
+    async with shown("inbox") as seen:
+        await seen.app.push_screen(Decide(GATE, "anna", clock=lambda: NOW, diff=PATCH))
+        await seen.see("-import os")
+        await is_as_pictured("decide", seen)
+
+
+async def test_a_confirmation() -> None:
+    async with shown() as seen:
+        await seen.app.push_screen(Confirm("Cancel D-143?", "What they did is kept."))
+        await seen.see("y: yes")
+        await is_as_pictured("confirm", seen)
+
+
+async def test_help() -> None:
+    async with shown() as seen:
+        await seen.press("question_mark")
+        await seen.see("What can be done here")
+        await is_as_pictured("help", seen)
+
+
+async def test_the_palette() -> None:
+    async with shown() as seen:
+        await seen.press("ctrl+p")
+        await seen.dialog("CommandPalette")
+        await seen.type("inbox")
+        await seen.see("Open questions")
+        await is_as_pictured("palette", seen)
+
+
+def test_a_picture_fetches_nothing() -> None:
+    for path in KEPT.glob("*.svg"):
+        text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
+        assert "@font-face" not in text, path
+        assert "cdnjs" not in text, path
+        assert "url(" not in text, path
+
+
+@pytest.mark.parametrize("part", PARTS)
+async def test_a_job(part: str) -> None:
+    async with shown() as seen:
+        seen.app.main.open_job(142, part)
+        await seen.dialog("JobScreen")
+        seen.app.screen.post_message(JobFound(seen_job()))
+        await seen.see("asked by Anna")
+        await is_as_pictured(f"job-{part}", seen)
+
+
+async def test_the_form_of_a_new_job() -> None:
+    async with shown() as seen:
+        form = NewJob("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
+        await seen.app.push_screen(form)
+        await seen.see("Tidy the stock")
+        form.failed(Errors({"repo": "no repository of that name"}))
+        await seen.see("no repository of that name")
+        await is_as_pictured("new-job", seen)
+
+
+async def test_a_line_with_an_error() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.type("age>soon")
+        await seen.press("enter")
+        await seen.see("is not a duration")
+        await is_as_pictured("filter-error", seen)
+
+
+async def test_a_line_that_is_completed() -> None:
+    async with shown() as seen:
+        await seen.press("colon")
+        await seen.type("jobs status:w")
+        await seen.see("status:waiting_for_input")
+        await is_as_pictured("completion", seen)
+
+
+async def test_a_filter_that_wants_nothing() -> None:
+    async with shown() as seen:
+        seen.app.main.narrow(parse("by:me age<1h"))
+        seen.app.main.post_message(Found(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
+        await seen.see("esc takes it off")
+        await is_as_pictured("filter-empty", seen)
+
+
+async def test_saved_views() -> None:
+    async with shown() as seen:
+        await seen.press("v")
+        await seen.dialog("Choose")
+        await is_as_pictured("views", seen)
+
+
+async def test_columns() -> None:
+    async with shown() as seen:
+        await seen.press("C")
+        await seen.dialog("Columns")
+        await is_as_pictured("columns", seen)
+
+
+async def test_a_lost_database(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown() as seen:
+        monkeypatch.setattr(banner, "time", SimpleNamespace(monotonic=lambda: 100.0))
+        seen.app.main.post_message(Lost("db.internal:5432 cannot be reached", 104.0))
+        await seen.see("trying again in 4 s")
+        await is_as_pictured("lost", seen)
+
+
+async def test_read_only() -> None:
+    async with shown("inbox", read_only=True) as seen:
+        await seen.see("read-only")
+        await is_as_pictured("read-only", seen)
+
+
+async def test_without_colours_nothing_is_lost() -> None:
+    async with shown() as seen:
+        words = seen.text
+        seen.app.theme = "none"
         await seen.pilot.pause()
-        is_as_pictured("answer-80x24-contrast", seen)
+        assert seen.text == words
+        styles = {style for line in lines_of(seen.app) for _, style, _ in line if style}
+        assert {(style.color, style.bgcolor) for style in styles} <= {(None, None), DEFAULT}
+        assert any(style.reverse for style in styles)
+
+
+def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
+    assert {path.name for path in KEPT.iterdir()} == {
+        f"{name}-{width}x{height}-{theme}.svg"
+        for name in NAMES
+        for width, height in SIZES
+        for theme in THEMES
+    }

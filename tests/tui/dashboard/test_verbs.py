@@ -202,7 +202,7 @@ async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor)
         await seen.press("t")
         assert seen.app.theme == "light"
         await seen.command("nonsense")
-        await seen.hear("no command 'nonsense'")
+        await seen.see("there is no command and no view 'nonsense'", ":nonsense")
         await seen.press("escape")
         await seen.press("question_mark")
         await seen.see("What can be done here")
@@ -219,8 +219,9 @@ async def test_the_palette_has_every_command(rt: Runtime, owner: Actor) -> None:
 
 
 async def test_keys_can_be_mapped_anew(rt: Runtime, owner: Actor) -> None:
-    async with looking(rt, owner) as seen:
-        seen.app.set_keymap({"inbox": "i"})
+    async with looking(rt, owner, keys={"inbox": "i", "down": "x"}) as seen:
+        await seen.press("2")
+        assert "jobs · 0" in seen.text
         await seen.press("i")
         await seen.see("inbox · 0")
 

@@ -39,12 +39,6 @@ class Named(click.Choice[str]):
         return tuple(self._load())
 
 
-def _views() -> Sequence[str]:
-    from draftsman_tui.dashboard.views import VIEWS
-
-    return tuple(VIEWS)
-
-
 def _themes() -> Sequence[str]:
     from draftsman_tui.dashboard.themes import NAMES
 
@@ -60,8 +54,8 @@ def _themes() -> Sequence[str]:
     ),
 )
 @click.option("--read-only", is_flag=True, help="Change nothing; the database sees to it.")
-@click.option("--view", type=Named(_views), default="jobs", help="Which table comes first.")
-@click.option("--theme", type=Named(_themes), default="dark", help="Its colours.")
+@click.option("--view", metavar="NAME", help="The table or the saved view that comes first.")
+@click.option("--theme", type=Named(_themes), help="Its colours.")
 @click.option("--web", is_flag=True, help="Serve it to a browser on this machine.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), help=f"Where --web listens; 0: anywhere.  [{PORT}]"
@@ -71,8 +65,8 @@ def _themes() -> Sequence[str]:
 async def dashboard(
     app: App,
     read_only: bool,
-    view: str,
-    theme: str,
+    view: str | None,
+    theme: str | None,
     web: bool,
     port: int | None,
     opens: bool,
@@ -88,14 +82,20 @@ async def dashboard(
         raise UsageError("the dashboard prints no JSON; see: draftsman jobs --json")
     if find_spec("textual") is None:
         raise ConfigError("Textual is not installed; run: pip install 'draftsman[tui]'")
+    from draftsman_tui.dashboard.start import begin
+
     if web:
-        options = ["--view", view, "--theme", theme, *(["--read-only"] if read_only else [])]
+        begin(app.settings.dashboard, view, theme)
+        given = {"--view": view, "--theme": theme}
+        options = [part for name, one in given.items() if one for part in (name, one)]
+        options += ["--read-only"] if read_only else []
         await _serve(app, options, PORT if port is None else port, opens=opens)
         return
     if port is not None or opens:
         raise UsageError(f"{'--open' if opens else '--port'} goes with --web")
     if os.environ.get("TEXTUAL_DRIVER") != IN_BROWSER:
         _needs_a_terminal()
+    begin(app.settings.dashboard, view, theme)  # what is wrong is said before anything starts
     async with app.runtime(read_only=read_only) as rt:
         from draftsman.process import told
 
@@ -112,18 +112,21 @@ async def make(
     rt: Runtime,
     *,
     read_only: bool = False,
-    view: str = "jobs",
-    theme: str = "dark",
+    view: str | None = None,
+    theme: str | None = None,
     started: Started | None = None,
 ) -> Dashboard:
-    """Return a dashboard for whoever runs this process."""
-    if app.out.colour is False:
-        os.environ["NO_COLOR"] = "1"  # as Textual reads it
+    """Return a dashboard for whoever runs this process; raises ConfigError, UsageError."""
+    unwanted = os.environ.pop("NO_COLOR", "")  # Textual would make greys of all colours
+    if unwanted or app.out.colour is False:
+        theme = "none"
     from draftsman.domain.job import Source
     from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.start import begin
 
+    start = begin(app.settings.dashboard, view, theme)
     actor = await rt.actor(Source.TUI)
-    return Dashboard(rt, actor, read_only=read_only, view=view, theme=theme, started=started)
+    return Dashboard(rt, actor, start, read_only=read_only, started=started)
 
 
 def die_with_the_terminal() -> None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from textual import events
 from textual.app import App, SystemCommand
+from textual.filter import LineFilter, NoColor
 from textual.message import Message
 from textual.screen import Screen
 from textual.theme import Theme
 
+from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.leave import Leave
 from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.start import Start
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
@@ -40,23 +43,32 @@ class Dashboard(App[str]):
         self,
         rt: Runtime,
         actor: Actor,
+        start: Start | None = None,
         *,
         read_only: bool = False,
-        view: str = "jobs",
-        theme: str = "dark",
         started: Started | None = None,
     ) -> None:
         super().__init__()
+        start = start or Start()
         for one in THEMES:
             self.register_theme(Theme(**one))
-        self.theme = theme
+        self.theme = start.theme
+        self.set_keymap({name: keys for name, keys in start.keys.items() if name not in BY_NAME})
         self.live = Live(rt, self._tell)
-        self.main = MainScreen(Session(rt, actor, self.live, read_only, started), view)
+        self.session = Session(rt, actor, self.live, read_only, started, start.keys)
+        self.main = MainScreen(self.session, start.view)
 
     def on_mount(self) -> None:
         """Show the tables, and begin to look."""
         self.push_screen(self.main)
         self.run_worker(self.live.run(), group="live")
+        for problem in self.session.kept.problems():
+            self.notify(one_line(problem), severity="warning", timeout=20, markup=False)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Leave no colour over where none is wanted."""
+        found = super().get_line_filters()
+        return [*found, NoColor()] if self.theme == "none" else found
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line before the next key is dealt out: a slow network brings several at once."""

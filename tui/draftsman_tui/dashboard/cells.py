@@ -43,6 +43,12 @@ def age(moment: datetime | None, now: datetime) -> Cell:
     return Cell(times.span((now - moment).total_seconds()) if moment else "", "dim")
 
 
+def clock(moment: datetime, now: datetime) -> Cell:
+    """Return the local time of day, or the day and the minute where it is not today."""
+    here, today = moment.astimezone(), now.astimezone().date()
+    return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
+
+
 def left(moment: datetime | None, now: datetime) -> Cell:
     """Return how long something still has, louder when it is short."""
     if moment is None:

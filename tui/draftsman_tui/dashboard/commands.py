@@ -6,7 +6,7 @@ the palette and the help are all made from it.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +18,7 @@ from draftsman_tui.dashboard import (
     answering,
     asking,
     browsing,
+    looks,
     moves,
     retrying,
     sending,
@@ -26,6 +27,7 @@ from draftsman_tui.dashboard import (
 )
 from draftsman_tui.dashboard.job import acts
 from draftsman_tui.dashboard.job.parts import PARTS
+from draftsman_tui.dashboard.keys import Own, shown
 from draftsman_tui.dashboard.views import VIEWS
 
 if TYPE_CHECKING:
@@ -138,6 +140,14 @@ COMMANDS: Final[tuple[Command, ...]] = (
     Command("mark", "Mark a row for the next command.", moves.mark, "space", on=TABLES),
     Command("mark-range", "Mark from the last mark to here.", moves.mark_range, "ctrl+@,V",
             on=TABLES),
+    Command("columns", "Choose the columns and their order; all, or those that are named.",
+            looks.columns, "C", on=TABLES, takes="COLUMNS"),
+    Command("views", "List the saved views; go to one.", looks.views, "v", "Saved views",
+            takes="VIEW"),
+    Command("save", "Save this table as it is shown, under a name.", looks.save,
+            group="Saved views", on=TABLES, takes="NAME"),
+    Command("unsave", "Forget a saved view; asks first.", looks.unsave,
+            group="Saved views", takes="VIEW"),
     Command("refresh", "Look again now.", moves.refresh, "ctrl+r"),
     Command("default", "Let this repository be meant where a request names none, or none be.",
             upkeep.default, "", "Upkeep", REPOS, Verb.REPOS),
@@ -160,7 +170,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "", "Upkeep", None, Verb.RESTORE, takes="FILE"),
     Command("command", "Type a command.", moves.command, "colon", "Everywhere", footer=True),
     Command("theme", "Take the next theme; one that is named.", moves.theme,
-            "t", "Everywhere", takes="dark|light|contrast"),
+            "t", "Everywhere", takes="dark|light|contrast|none"),
     Command("help", "List everything that can be done.", moves.help,
             "question_mark", "Everywhere", footer=True),
     Command("processes", "Show what the processes log that `draftsman up` started.",
@@ -172,15 +182,16 @@ COMMANDS: Final[tuple[Command, ...]] = (
 BY_NAME: Final = {command.name: command for command in COMMANDS}
 
 
-def bindings() -> Sequence[Binding]:
-    """Return the key bindings; each has the name of its command as id."""
+def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
+    """Return the key bindings, `keys` in place of a command's own; each has its name as id."""
+    mapped = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
     return [
         Binding(
-            command.keys, f"command('{command.name}')", command.name, command.footer,
+            mapped[command.name], f"command('{command.name}')", command.name, command.footer,
             tooltip=command.help, id=command.name,
         )
         for command in COMMANDS
-        if command.keys
+        if mapped[command.name]
     ]  # fmt: skip
 
 
@@ -199,25 +210,28 @@ def refusal(
     return None
 
 
-def of(text: str) -> tuple[Command, str]:
-    """Return the command that a `:` line means, and what follows it; raises UsageError."""
+def of(text: str, views: Iterable[str] = ()) -> tuple[Command, str]:
+    """Return the command that a `:` line means, and what follows it; raises UsageError.
+
+    The name of a saved view means to go there.
+    """
     name, _, rest = text.strip().partition(" ")
-    found = [BY_NAME[name]] if name in BY_NAME else list(_beginning(name))
+    known = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
+    found = [name] if name in known else [one for one in known if name and one.startswith(name)]
     if len(found) == 1:
-        return found[0], rest.strip()
+        return (
+            (BY_NAME[found[0]], rest.strip())
+            if found[0] in BY_NAME
+            else (BY_NAME["views"], found[0])
+        )
     if found:
-        names = ", ".join(command.name for command in found)
-        raise UsageError(f"{name!r} may be several: {names}")
-    raise UsageError(f"there is no command {name!r}; ? lists them all")
+        raise UsageError(f"{name!r} may be several: {', '.join(found)}")
+    raise UsageError(f"there is no command and no view {name!r}; ? lists them all")
 
 
-def _beginning(name: str) -> Iterator[Command]:
-    return (command for command in COMMANDS if name and command.name.startswith(name))
-
-
-def lines() -> list[str]:
-    """Return what completes a `:` line."""
-    return [command.name for command in COMMANDS]
+def own_keys() -> dict[str, Own]:
+    """Return the keys of every command as it comes."""
+    return {command.name: Own(command.keys.split(","), command.on) for command in COMMANDS}
 
 
 def helped(desk: Desk) -> dict[str, list[tuple[str, str, str]]]:
@@ -236,16 +250,3 @@ def _barred(desk: Desk, command: Command) -> str:
     who = desk.rt.policy, desk.actor, desk.invoker
     refused = refusal(command, *who, read_only=desk.read_only)
     return " (not for you)" if refused else ""
-
-
-def shown(key: str) -> str:
-    """Return what is written on a key."""
-    names = {
-        "slash": "/",
-        "left_square_bracket": "[",
-        "right_square_bracket": "]",
-        "colon": ":",
-        "question_mark": "?",
-        "ctrl+@": "ctrl+space",
-    }
-    return names.get(key, key)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -19,14 +20,21 @@ from typing import Any, Final
 from draftsman.errors import UsageError
 from draftsman_tui.cli import times
 
-FIELDS: Final = ("status", "repo", "by", "agent", "tag")
+FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "for")
+"""`channel:` is `source:`; `by:me` and `for:me` are whoever looks."""
+_PLAIN: Final = ("repo", "by", "agent", "tag", "source")
+ANYBODY: Final = "anybody"
+"""For whom a question is that names nobody."""
 LONGEST: Final = 500
 """Characters of a filter."""
 SEARCHED: Final = 1000
 """Characters of a row that a regular expression is tried on."""
 _AGE = re.compile(r"age([<>])(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
-_ALIASES: Final = {"waiting": ("waiting_for_input", "waiting_for_approval")}
+_OTHER_NAMES: Final = {"channel": "source"}
+WAITING: Final = ("waiting_for_input", "waiting_for_approval")
+"""What `status:waiting` stands for."""
+_ALIASES: Final = {"waiting": WAITING}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +48,9 @@ class Facts:
     agent: str = ""
     tags: tuple[str, ...] = ()
     at: datetime | None = None
+    source: str = ""
+    asked: tuple[str, ...] = ()
+    """People and groups whom it waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +64,9 @@ class Filter:
     by: str | None = None
     agent: str | None = None
     tag: str | None = None
+    source: str | None = None
+    asked: tuple[str, ...] = ()
+    """Any of them."""
     older: float | None = None
     newer: float | None = None
     regex: str | None = None
@@ -65,7 +79,9 @@ class Filter:
         parts += [_quoted(f"-{word}") for word in self.without]
         if self.statuses:
             parts.append(_quoted(f"status:{','.join(self.statuses)}"))
-        for name in ("repo", "by", "agent", "tag"):
+        if self.asked:
+            parts.append(_quoted(f"for:{','.join(self.asked)}"))
+        for name in _PLAIN:
             if (value := getattr(self, name)) is not None:
                 parts.append(_quoted(f"{name}:{value}"))
         for sign, age in ((">", self.older), ("<", self.newer)):
@@ -86,9 +102,22 @@ class Filter:
             and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
             and _is_in(self.agent, (row.agent,))
             and _is_in(self.tag, row.tags)
+            and _is_in(self.source, (row.source,))
+            and (not self.asked or any(_is_in(one, row.asked) for one in self.asked))
             and self._has_age(row.at, now)
             and (self.regex is None or _is_found(self.regex, row.text))
         )
+
+    def of(self, me: str, asked: Iterable[str] | None) -> Filter:
+        """Return it with `me` replaced, by who looks and by how questions name them.
+
+        None: every question is for them.
+        """
+        found = replace(self, by=me) if self.by == "me" else self
+        if "me" not in self.asked:
+            return found
+        others = tuple(one for one in self.asked if one != "me")
+        return replace(found, asked=() if asked is None else (*others, *asked))
 
     def _has_age(self, at: datetime | None, now: datetime) -> bool:
         if self.older is None and self.newer is None:
@@ -126,11 +155,14 @@ def _with(found: Filter, token: str) -> Filter:
         seconds = times.duration(age[2])
         return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
     name, colon, value = token.partition(":")
+    name = _OTHER_NAMES.get(name, name)
     if colon and name in FIELDS:
         if not value:
             raise UsageError(f"{name}: what? give {name}:VALUE, or leave it out")
         if name == "status":
             return replace(found, statuses=(*found.statuses, *_statuses(value)))
+        if name == "for":
+            return replace(found, asked=(*found.asked, *filter(None, value.split(","))))
         fields: dict[str, Any] = {name: value}
         return replace(found, **fields)
     if token.startswith("-") and len(token) > 1:
@@ -177,4 +209,7 @@ def _quoted(token: str) -> str:
 
 
 def _seconds(age: float) -> str:
+    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if age % long == 0:
+            return f"{age / long:.0f}{unit}"
     return f"{age:.3f}".rstrip("0").rstrip(".") + "s"

@@ -9,7 +9,7 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.screens.leave import Leave
 from draftsman_tui.dashboard.screens.log import Log
-from draftsman_tui.dashboard.themes import NAMES
+from draftsman_tui.dashboard.themes import NAMES, next_to
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.screens.desk import Desk
@@ -26,7 +26,7 @@ async def narrow(screen: MainScreen, text: str) -> None:
     if text:
         screen.narrow(filters.parse(text))
     else:
-        screen.type("/", str(screen.state.filter), [f"{name}:" for name in filters.FIELDS])
+        screen.type("/", str(screen.state.filter), screen.filters_known)
 
 
 async def clear(screen: MainScreen, text: str) -> None:
@@ -94,17 +94,15 @@ async def refresh(screen: Desk, text: str) -> None:
 
 async def command(screen: Desk, text: str) -> None:
     """Open the `:` line."""
-    from draftsman_tui.dashboard.commands import lines
-
-    screen.type(":", text, lines())
+    screen.type(":", text, screen.lines_known)
 
 
 async def theme(screen: Desk, text: str) -> None:
-    """Take a theme."""
+    """Take a theme, and remember it."""
     if text and text not in NAMES:
         raise UsageError(f"no theme is called {text!r}; choose: {', '.join(NAMES)}")
-    now = NAMES.index(screen.app.theme) if screen.app.theme in NAMES else -1
-    screen.app.theme = text or NAMES[(now + 1) % len(NAMES)]
+    screen.app.theme = text or next_to(screen.app.theme)
+    screen.session.kept.keep_theme(screen.app.theme)
 
 
 async def help(screen: Desk, text: str) -> None:

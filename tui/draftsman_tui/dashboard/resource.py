@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
-from draftsman_tui.dashboard.filter import Facts, Filter
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard.filter import WAITING, Facts, Filter
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -37,13 +38,15 @@ class Cell:
 class Column(Generic[T]):
     """A column. `width` in cells; 0 is the one that takes what is left.
 
-    One with `from_width` is shown from a terminal of so many cells on.
+    One with `from_width` is shown from a terminal of so many cells on; one with `most` grows to
+    that where there is room to spare.
     """
 
     head: str
     width: int
     right: bool = False
     from_width: int = 0
+    most: int = 0
     order: Callable[[T], Any] | None = None
     """What rows are sorted by; None: they are not."""
 
@@ -77,6 +80,8 @@ class Resource(Generic[T]):
     help: ClassVar[str]
     empty: ClassVar[str]
     """What is said where there is nothing, and what to do about it."""
+    statuses: ClassVar[Sequence[str]] = ()
+    """What `status:` may name here; none: nothing, or it is not known."""
     columns: tuple[Column[T], ...]
     beat: ClassVar[float] = 10.0
     """Seconds after which it is read again though no event told of a change."""
@@ -119,8 +124,22 @@ class Resource(Generic[T]):
         """Return the page in a browser that a row has."""
         return None
 
+    def check(self, wanted: Filter) -> None:
+        """Raise UsageError for a filter that no row could ever pass."""
+        strange = [name for name in wanted.statuses if name not in self.statuses]
+        if strange and self.statuses:
+            known = ", ".join(self.status_words)
+            raise UsageError(f"nothing here is ever {strange[0]!r}; choose: {known}")
+
+    @property
+    def status_words(self) -> Sequence[str]:
+        """Return what completes `status:`."""
+        waiting = set(WAITING) <= set(self.statuses)
+        return ("waiting", *self.statuses) if waiting else self.statuses
+
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
         """Return the rows that the filter wants, after a bounded look at most."""
+        self.check(query.filter)
         kept: list[T] = []
         before, looked = query.before, ""
         for _ in range(ROUNDS):

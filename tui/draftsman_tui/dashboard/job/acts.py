@@ -56,7 +56,7 @@ async def find(screen: JobScreen, text: str) -> None:
     if text:
         screen.narrow(text)
     else:
-        screen.type("/", screen.words, ())
+        screen.type("/", screen.words, lambda _: ())
 
 
 async def back(screen: JobScreen, text: str) -> None:

@@ -8,25 +8,31 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import BindingType
+from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from draftsman.errors import DraftsmanError, Refused
+from draftsman.errors import ConfigError, DraftsmanError, Refused
 from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard import commands, completion, messages
+from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.filter import NOTHING, Filter
+from draftsman_tui.dashboard.kept import Kept
+from draftsman_tui.dashboard.keys import shown
+from draftsman_tui.dashboard.saved import READY, View
 from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.verbs import patch
+from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.banner import Banner
-from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from draftsman_tui.dashboard.widgets.command_line import CommandLine, Known, Line
 from draftsman_tui.dashboard.widgets.keys import Keys
 from draftsman_tui.dashboard.widgets.notice import Notice
 from draftsman_tui.dashboard.widgets.overview import Overview
@@ -56,6 +62,18 @@ class Session:
     read_only: bool
     started: Started | None = None
     """What `up` started, where this is its dashboard."""
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of commands that are not their own."""
+    kept: Kept = field(default_factory=Kept)
+    history: dict[str, list[str]] = field(default_factory=dict)
+    """What was typed, by `:` and `/`."""
+
+    def views(self) -> dict[str, View]:
+        """Return every saved view; those that come along where the file cannot be read."""
+        try:
+            return self.kept.views()
+        except ConfigError:
+            return dict(READY)
 
 
 class Desk(Screen[None]):
@@ -65,6 +83,8 @@ class Desk(Screen[None]):
 
     def __init__(self, session: Session) -> None:
         super().__init__()
+        if session.keys:
+            self._bindings = BindingsMap([*Screen.BINDINGS, *commands.bindings(session.keys)])
         self.session = session
         self.rt = session.rt
         self.actor = session.actor
@@ -93,6 +113,10 @@ class Desk(Screen[None]):
     @abstractmethod
     def go(self, view: str, wanted: Filter | None = None) -> None:
         """Show a table."""
+
+    def show_view(self, view: View, name: str) -> None:
+        """Show a saved view."""
+        self.go(view.table, filters.parse(view.filter))
 
     @abstractmethod
     def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
@@ -161,7 +185,7 @@ class Desk(Screen[None]):
         yield Banner()
         yield Notice()
         yield from self.body()
-        yield CommandLine()
+        yield CommandLine(self.session.history)
         yield Keys()
 
     def on_mount(self) -> None:
@@ -185,9 +209,25 @@ class Desk(Screen[None]):
             stale = old if old > STALE else 0
             self.query_one(Overview).show(self.live.counted.vitals, self.live.now, stale)
 
-    def type(self, kind: str, text: str, known: Iterable[str]) -> None:
+    def type(self, kind: str, text: str, known: Known) -> None:
         """Let a line be typed; `known` is what completes it."""
         self.query_one(CommandLine).open(kind, text, known)
+        self.add_class("typing")
+
+    @property
+    def values(self) -> Values:
+        """What completes what a command takes, by what it is."""
+        return {"TABLE": list(VIEWS), "VIEW": list(self.session.views())}
+
+    def lines_known(self, text: str) -> list[str]:
+        """Return what a `:` line may become."""
+        views = self.session.views()
+        takes = {command.name: command.takes for command in commands.COMMANDS}
+        return completion.commands(text, [*takes, *views], takes, self.values)
+
+    def filters_known(self, text: str) -> list[str]:
+        """Return what a filter may become."""
+        return completion.filters(text, self.values)
 
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return what a dialog returns."""
@@ -211,7 +251,7 @@ class Desk(Screen[None]):
 
     def _show_keys(self, _: object = None) -> None:
         items = [
-            (commands.shown(keys[0]), one.name, self._refusal(one) is None)
+            (shown(keys[0]), one.name, self._refusal(one) is None)
             for one in commands.COMMANDS
             if one.footer and self.is_here(one) and (keys := self.keys_of(one))
         ]
@@ -250,7 +290,7 @@ class Desk(Screen[None]):
 
     def opener(self, key: str) -> commands.Command | None:
         """Return the command of a key that opens a line, unless one is being typed."""
-        if isinstance(self.focused, CommandLine):
+        if isinstance(self.focused, Line):
             return None
         openers = (commands.BY_NAME[name] for name in OPENERS)
         return next(
@@ -307,15 +347,20 @@ class Desk(Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, entered: CommandLine.Entered) -> None:
-        with self.said():
+        line = self.query_one(CommandLine)
+        try:
             self.entered(entered.kind, entered.text)
-            self.query_one(CommandLine).close()
+        except DraftsmanError as error:
+            line.refuse(str(error))
+        else:
+            line.close()
 
     def entered(self, kind: str, text: str) -> None:
         """Do what was typed; raises UsageError, and the line stays."""
         if text:
-            self.do(*commands.of(text))
+            self.do(*commands.of(text, self.session.views()))
 
     @on(CommandLine.Left)
     def _left(self) -> None:
+        self.remove_class("typing")
         self.home.focus()

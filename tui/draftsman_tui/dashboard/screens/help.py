@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Final
 
+from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -13,12 +14,15 @@ from textual.widgets import Static
 
 from draftsman_tui.dashboard.screens.dialog import Dialog
 
-FILTERS = (
-    "words              rows that say them; -word: that do not",
-    "status:failed,dead_letter   also: status:waiting",
-    "repo:pay  by:anna  agent:tidy  tag:urgent",
-    "age>1h  age<30m    older, newer",
-    "/time ?out/        a regular expression",
+ROOM: Final = 19
+"""Cells for the name of a command and what it takes; the rest is said behind its help."""
+FILTERS: Final = (
+    ("words  -word", "rows that say them; that do not"),
+    ("status:failed", "several: status:failed,dead_letter; also status:waiting"),
+    ("repo:pay", "also agent:tidy  tag:urgent  source:slack  for:anna"),
+    ("by:me", "by:anna; me is whoever looks, in for: as well"),
+    ("age>1h  age<30m", "older, newer"),
+    ("/time ?out/", "a regular expression"),
 )
 
 
@@ -41,13 +45,22 @@ class Help(Dialog[None]):
                 yield Static(self._text())
             yield Static("ctrl+p: find a command   esc: back", classes="hint")
 
-    def _text(self) -> Text:
-        text = Text()
+    def _text(self) -> Table:
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(no_wrap=True, style="bold")
+        table.add_column(no_wrap=True)
+        table.add_column()
         for group, lines in self._groups.items():
-            text.append(f"\n{group}\n", "bold")
+            table.add_row()
+            table.add_row(Text(group, "bold underline"))
             for keys, name, help in lines:
-                text.append(f"  {keys:<12} ", "bold").append(f"{name:<28} ").append(f"{help}\n")
-        text.append("\nFilters, after /\n", "bold")
-        for line in FILTERS:
-            text.append(f"  {line}\n")
-        return text
+                name, _, takes = name.partition(" ")
+                beside = len(name) + len(takes) < ROOM
+                said = Text(help) if beside else Text.assemble(help, (f"  {takes}", "dim"))
+                shown = Text.assemble(name, (f" {takes}", "dim")) if beside else Text(name)
+                table.add_row(keys, shown, said)
+        table.add_row()
+        table.add_row(Text("Filters", "bold underline"), Text("after /"))
+        for given, about in FILTERS:
+            table.add_row("", Text(given), Text(about))
+        return table

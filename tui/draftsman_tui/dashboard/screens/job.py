@@ -25,6 +25,7 @@ from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.filter import Filter
+    from draftsman_tui.dashboard.saved import View
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
@@ -132,6 +133,11 @@ class JobScreen(Desk):
         self.app.pop_screen()
         self.tables.go(view, wanted)
 
+    def show_view(self, view: View, name: str) -> None:
+        """Go back to the tables, to this view."""
+        self.app.pop_screen()
+        self.tables.show_view(view, name)
+
     def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
         """Show another job here."""
         self.number, self.seen, self.words = number, None, ""
@@ -148,11 +154,10 @@ class JobScreen(Desk):
         """Open the item under the cursor."""
         await acts.open_item(self)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to send again only where deliveries are in view."""
-        if parameters == ("redeliver",) and self.part != "deliveries":
-            return False
-        return super().check_action(action, parameters)
+    def is_here(self, command: commands.Command) -> bool:
+        """Offer to send one again only where deliveries are in view."""
+        in_view = command.name != "redeliver" or self.part == "deliveries"
+        return in_view and super().is_here(command)
 
     def show_part(self, name: str, key: str | None = None) -> None:
         """Show a part, with the cursor on an item of it."""

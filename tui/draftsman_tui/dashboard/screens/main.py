@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, Final
 
 from textual import on
 from textual.widget import Widget
@@ -12,36 +12,34 @@ from textual.widget import Widget
 from draftsman.errors import Refused
 from draftsman_tui.dashboard import commands, messages
 from draftsman_tui.dashboard import filter as filters
+from draftsman_tui.dashboard.completion import Values
 from draftsman_tui.dashboard.live import Page
-from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource, Rows
+from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource
+from draftsman_tui.dashboard.saved import View
 from draftsman_tui.dashboard.screens.desk import Desk, Session
 from draftsman_tui.dashboard.screens.job import JobScreen
+from draftsman_tui.dashboard.screens.state import State, of_view, ordered, titled
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
 
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """How a table was left: what it shows, in which order, from where on."""
-
-    filter: filters.Filter = filters.NOTHING
-    sort: str | None = None
-    down: bool = False
-    limit: int = PAGE
-    starts: tuple[Any, ...] = ()
-    """Where the pages before this one began, and this one last."""
-    rows: Rows[Any] | None = None
+SEEN: Final = 200
+"""Rows whose values complete a line."""
 
 
 class MainScreen(Desk):
-    """Every table."""
+    """Every table. `view` is the one that comes first, or a saved one with its name."""
 
-    def __init__(self, session: Session, view: str) -> None:
+    def __init__(self, session: Session, view: str | tuple[str, View]) -> None:
         super().__init__(session)
-        self._view = view
         self._states = dict.fromkeys(VIEWS, State())
         self._sought: str | None = None
+        if isinstance(view, str):
+            self._view = view
+        else:
+            name, saved = view
+            self._view = saved.table
+            self._states[saved.table] = of_view(saved, name)
 
     @property
     def place(self) -> str:
@@ -52,8 +50,8 @@ class MainScreen(Desk):
     def look(self) -> Page:
         """The page of the table."""
         state = self.state
-        before = state.starts[-1] if state.starts else None
-        return Page(self.resource, Query(state.filter, self.live.now, before, state.limit))
+        wanted = self.meant(state.filter)
+        return Page(self.resource, Query(wanted, self.live.now, state.before, state.limit))
 
     @property
     def resource(self) -> Resource[Any]:
@@ -153,12 +151,40 @@ class MainScreen(Desk):
         return None
 
     def narrow(self, wanted: filters.Filter) -> None:
-        """Show only some rows."""
-        self._change(filter=wanted, limit=PAGE, starts=(), rows=None)
+        """Show only some rows; raises UsageError for what no row could be."""
+        self.resource.check(wanted)
+        self._change(filter=wanted, limit=PAGE, starts=(), rows=None, name="")
 
     def sort(self, head: str | None, *, turn: bool = False) -> None:
         """Sort by a column, or by none."""
-        self._change(sort=head, down=self.state.down ^ turn)
+        self._change(sort=head, down=self.state.down ^ turn, name="")
+
+    def show_columns(self, heads: Sequence[str]) -> None:
+        """Show these columns in this order; none: those that fit."""
+        self._change(columns=tuple(heads), name="")
+
+    @property
+    def shown_columns(self) -> list[str]:
+        """The heads of the columns in view."""
+        return [one.column.head for one in self.table.arranged.placed]
+
+    def named(self, name: str) -> None:
+        """Call the view by the name it was saved under."""
+        self._change(name=name)
+
+    def show_view(self, view: View, name: str) -> None:
+        """Show a saved view."""
+        self._view = view.table
+        self.table.unmark()
+        self._states[view.table] = of_view(view, name)
+        self._show()
+
+    def meant(self, wanted: filters.Filter) -> filters.Filter:
+        """Return the filter with `me` replaced by who looks."""
+        me, policy = self.actor.voter, self.rt.policy
+        groups = [name for name, members in policy.groups.items() if me in members]
+        asked = None if self.actor.owner else (me, *groups, filters.ANYBODY)
+        return wanted.of(me, asked)
 
     def jobs(self, *, optional: bool = False) -> list[int]:
         """Return the jobs of the chosen rows, each once; raises Refused where there is none."""
@@ -185,16 +211,40 @@ class MainScreen(Desk):
     def _found(self, found: messages.Found) -> None:
         for name, state in self._states.items():
             query = found.query
-            before = state.starts[-1] if state.starts else None
-            asked = VIEWS[name], state.filter, before, state.limit
+            asked = VIEWS[name], self.meant(state.filter), state.before, state.limit
             if asked == (found.resource, query.filter, query.before, query.limit):
                 self._states[name] = replace(state, rows=found.rows)
                 if name == self._view:
                     self._draw()
 
     def refused(self) -> None:
-        """Take the filter off that cannot be."""
-        self._change(filter=filters.NOTHING)
+        """Take the filter off that cannot be, and let it be mended."""
+        text = str(self.state.filter)
+        self._change(filter=filters.NOTHING, name="")
+        if text:
+            self.type("/", text, self.filters_known)
+
+    @property
+    def values(self) -> Values:
+        """What completes a line, beside what every desk knows."""
+        rows = [self.resource.facts(row) for row in self.table.rows[:SEEN]]
+        columns = self.resource.columns
+        return {
+            **super().values,
+            "status": self.resource.status_words,
+            "repo": _seen(one.repo for one in rows),
+            "by": ["me", *_seen(one.by for one in rows)],
+            "agent": _seen(one.agent for one in rows),
+            "tag": _seen(tag for one in rows for tag in one.tags),
+            "source": _seen(one.source for one in rows),
+            "for": ["me", *_seen(name for one in rows for name in one.asked)],
+            "COLUMN": [one.head.lower() for one in columns if one.order is not None],
+            "JOB": _seen(self._name_of(row) for row in self.table.rows[:SEEN]),
+        }
+
+    def _name_of(self, row: Any) -> str:
+        job = self.resource.job(row)
+        return "" if job is None else f"D-{job}"
 
     def entered(self, kind: str, text: str) -> None:
         """Filter, or do what was typed."""
@@ -210,6 +260,10 @@ class MainScreen(Desk):
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
         self.do(commands.BY_NAME["open"])
+
+    @on(ResourceTable.Headed)
+    def _headed(self, clicked: ResourceTable.Headed) -> None:
+        self.sort(clicked.head, turn=clicked.head == self.state.sort)
 
     @on(ResourceTable.AtEnd)
     def _at_end(self, end: ResourceTable.AtEnd) -> None:
@@ -236,33 +290,13 @@ class MainScreen(Desk):
         self.refresh_bindings()
 
     def _draw(self) -> None:
-        self.table.show(self.resource, _ordered(self.resource, self.state), self.live.now)
+        state, resource = self.state, self.resource
+        self.table.show(resource, ordered(resource, state), self.live.now, state.shape)
         if self._sought in self.table.keys:
             self.table.go_to(str(self._sought))
             self._sought = None
-        self.query_one(Title).show(*_titled(self._view, self.state), read_only=self.read_only)
+        self.query_one(Title).show(*titled(self._view, state), read_only=self.read_only)
 
 
-def _ordered(resource: Resource[Any], state: State) -> Sequence[Any]:
-    rows = [] if state.rows is None else state.rows.items
-    order = next((one.order for one in resource.columns if one.head == state.sort), None)
-    if order is not None:
-        return sorted(rows, key=order, reverse=state.down)
-    return rows[::-1] if state.down else rows
-
-
-def _titled(view: str, state: State) -> list[str]:
-    rows = state.rows
-    many = "looking …" if rows is None else str(len(rows.items))
-    if rows is not None and rows.next is not None:
-        many += " and more"
-    parts = [view, many]
-    if state.filter:
-        parts.append(f"/{state.filter}")
-    if state.sort or state.down:
-        parts.append(f"by {(state.sort or 'place').lower()} {'↓' if state.down else '↑'}")
-    if state.starts:
-        parts.append(f"page {len(state.starts) + 1}")
-    if rows is not None and rows.looked:
-        parts.append(rows.looked)
-    return parts
+def _seen(values: Iterable[str]) -> list[str]:
+    return sorted(set(filter(None, values)))

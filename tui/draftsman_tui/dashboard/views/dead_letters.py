@@ -19,6 +19,7 @@ class DeadLetters(Jobs):
 
     name = "dead"
     help = "Jobs that spent all their tries."
+    statuses = (str(Status.DEAD_LETTER),)
     empty = "No dead letters: no job has spent all its tries."
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Line]:

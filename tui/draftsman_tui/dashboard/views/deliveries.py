@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.delivery import Delivery, DeliveryStatus
-from draftsman.errors import UsageError
 from draftsman_tui.cli.deliveries import where
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
@@ -23,12 +22,13 @@ class Deliveries(Resource[Delivery]):
     name = "deliveries"
     help = "What people were told, and what could not be said."
     empty = "Nobody was told anything; to be told: draftsman submit --notify log …"
+    statuses = tuple(map(str, DeliveryStatus))
     beat = 2.0
     columns = (
         Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),
         Column[Delivery]("JOB", 9, order=lambda one: one.job),
         Column[Delivery]("KIND", 9, order=lambda one: one.kind),
-        Column[Delivery]("TO", 20, order=where),
+        Column[Delivery]("TO", 18, most=40, order=where),
         Column[Delivery]("STATUS", 10, order=lambda one: one.status),
         Column[Delivery]("TRIES", 5, right=True, from_width=90, order=lambda one: one.attempts),
         Column[Delivery]("AGE", 6, right=True, order=lambda one: one.created_at),
@@ -37,9 +37,6 @@ class Deliveries(Resource[Delivery]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Delivery]:
         """Return a page; those of a status are found by the database."""
-        known = [str(status) for status in DeliveryStatus]
-        if strange := [name for name in query.filter.statuses if name not in known]:
-            raise UsageError(f"no delivery is ever {strange[0]!r}; choose: {', '.join(known)}")
         wanted = [DeliveryStatus(name) for name in query.filter.statuses] or None
         found = await rt.outbox.all(None, wanted, query.limit, query.before)
         return page(found, query.limit, lambda row: row.seq)
@@ -72,4 +69,4 @@ class Deliveries(Resource[Delivery]):
     def facts(self, row: Delivery) -> Facts:
         """Return what a filter looks at."""
         said = f"{row.seq} D-{row.job} {row.kind} {where(row)} {row.last_error or ''}"
-        return Facts(said, str(row.status), at=row.created_at)
+        return Facts(said, str(row.status), at=row.created_at, source=str(row.channel))

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
-from draftsman_tui.cli import times
+from draftsman.domain.job import Status
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
@@ -23,9 +23,10 @@ class Events(Resource[Event]):
     name = "events"
     help = "The trail of everything, live."
     empty = "Nothing happened yet."
+    statuses = tuple(map(str, Status))
     follows = True
     columns = (
-        Column[Event]("AT", 19, order=lambda event: event.created_at),
+        Column[Event]("AT", 11, order=lambda event: event.created_at),
         Column[Event]("JOB", 9, order=lambda event: event.job),
         Column[Event]("EVENT", 20, order=lambda event: event.kind),
         Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
@@ -53,7 +54,7 @@ class Events(Resource[Event]):
     def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
         """Return what happened, to what, through whom."""
         return (
-            Cell(times.clock(row.created_at, now), "dim"),
+            cells.clock(row.created_at, now),
             Cell(f"D-{row.job}", "key"),
             cells.text(row.kind.replace("_", " ")),
             cells.status(row.to_status or ""),

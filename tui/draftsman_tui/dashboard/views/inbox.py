@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from draftsman.domain.question import Question, QuestionKind
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import ANYBODY, Facts
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Inbox(Resource[Question]):
 
     name = "inbox"
     help = "Open questions, those that expire soonest first."
+    statuses = tuple(map(str, QuestionKind))
     empty = "Nothing waits for a person."
     columns = (
         Column[Question]("QUESTION", 11, order=lambda asked: (asked.job, asked.ordinal)),
@@ -71,4 +72,6 @@ class Inbox(Resource[Question]):
     def facts(self, row: Question) -> Facts:
         """Return what a filter looks at."""
         said = f"{row.name} {row.kind} {row.text} {' '.join(row.labels())}"
-        return Facts(said, str(row.kind), at=row.asked_at)
+        gate = row.kind is QuestionKind.APPROVAL
+        asked = tuple(row.approvers) or (() if gate else (ANYBODY,))
+        return Facts(said, str(row.kind), at=row.asked_at, asked=asked)

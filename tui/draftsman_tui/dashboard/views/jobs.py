@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from draftsman.domain.job import TERMINAL, WAITING, Status
+from draftsman.domain.job import WAITING, Status
 from draftsman.domain.text import first_line
-from draftsman.errors import UsageError
 from draftsman.services.inspect import Line
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard import cells
@@ -24,17 +23,18 @@ class Jobs(Resource[Line]):
 
     name = "jobs"
     help = "Every job, newest first."
+    statuses = tuple(map(str, Status))
     empty = "No jobs yet; make one: draftsman demo, or draftsman submit --help"
     columns = (
         Column[Line]("JOB", 9, order=lambda job: job.number),
         Column[Line]("STATUS", 10, order=lambda job: job.status),
         Column[Line]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
-        Column[Line]("REPO", 14, from_width=90, order=lambda job: job.repo_name or ""),
-        Column[Line]("AGENT", 12, from_width=110, order=lambda job: job.agent or ""),
-        Column[Line]("BY", 12, from_width=120, order=lambda job: job.invoker_id),
-        Column[Line]("TRIES", 5, right=True, from_width=100, order=lambda job: job.run_count),
+        Column[Line]("REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""),
+        Column[Line]("AGENT", 12, from_width=120, order=lambda job: job.agent or ""),
+        Column[Line]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
+        Column[Line]("TRIES", 5, right=True, from_width=130, order=lambda job: job.run_count),
         Column[Line]("AGE", 6, right=True, order=lambda job: job.created_at),
-        Column[Line]("NEXT", 24),
+        Column[Line]("NEXT", 20, most=60),
     )
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Line]:
@@ -96,26 +96,25 @@ class Jobs(Resource[Line]):
             row.agent or "",
             tuple(row.tags),
             row.created_at,
+            row.source,
         )
 
 
 def statuses(wanted: Filter) -> list[Status] | None:
     """Return the statuses that a filter names, None for all; raises UsageError."""
-    known = [str(status) for status in Status]
-    if strange := [name for name in wanted.statuses if name not in known]:
-        raise UsageError(f"no job is ever {strange[0]!r}; choose: waiting, {', '.join(known)}")
+    Jobs().check(wanted)
     return [Status(name) for name in wanted.statuses] or None
 
 
 def _next(row: Line) -> Cell:
     match row.status:
         case Status.WAITING_FOR_INPUT:
-            return Cell("a: answer", "asks")
+            return Cell("answer it", "asks")
         case Status.WAITING_FOR_APPROVAL:
-            return Cell("a: approve or deny", "asks")
+            return Cell("approve or deny", "asks")
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:
             return cells.text(first_line(row.last_error or "", 80), "bad")
         case _:
-            return Cell("") if row.status in TERMINAL else Cell("w: why", "dim")
+            return Cell("")

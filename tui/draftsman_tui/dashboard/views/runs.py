@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.run import Run
+from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.text import first_line
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard import cells
@@ -22,6 +22,7 @@ class Runs(Resource[Run]):
 
     name = "runs"
     help = "Execution attempts of all jobs."
+    statuses = tuple(map(str, RunStatus))
     empty = "No job ran yet; a worker takes them: draftsman up"
     columns = (
         Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),

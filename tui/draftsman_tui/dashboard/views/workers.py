@@ -30,6 +30,7 @@ class Workers(Resource[Seen]):
 
     name = "workers"
     help = "The processes that run jobs, and which of them leads."
+    statuses = ("alive", "draining", "silent", "lost")
     empty = "No worker is registered; start one: draftsman up"
     beat = 2.0
     columns = (
@@ -37,7 +38,7 @@ class Workers(Resource[Seen]):
         Column[Seen]("HEALTH", 9, order=lambda one: one.health),
         Column[Seen]("BUSY", 7, right=True, order=lambda one: one.row.busy),
         Column[Seen]("HEARD", 8, right=True, order=lambda one: one.row.silent),
-        Column[Seen]("LEADS", 5, order=lambda one: not one.row.leader),
+        Column[Seen]("LEADS", 6, order=lambda one: not one.row.leader),
         Column[Seen]("HOST", 0, order=lambda one: one.row.host),
         Column[Seen]("QUEUES", 20, from_width=100),
         Column[Seen]("VERSION", 12, from_width=120),

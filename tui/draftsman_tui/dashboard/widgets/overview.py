@@ -68,10 +68,24 @@ def lines(counted: Vitals, now: datetime, stale: float = 0, *, width: int) -> Te
     said = [*_troubles(counted, stale), *_crew(counted.crew, narrow=narrow)]
     apart = Text("  " if narrow else " · ")
     for bars in WIDTHS:
-        second = apart.join([*said, *_flow(counted.pulse, now, bars)])
-        if second.cell_len <= width:
+        parts = [*said, *_flow(counted.pulse, now, bars)]
+        if apart.join(parts).cell_len <= width:
             break
-    return Text.assemble(_counts(counted), "\n", second, no_wrap=True, overflow="ellipsis")
+    first = Text("  ").join(_fitting(list(_counts(counted)), 2, width))
+    second = apart.join(_fitting(parts, apart.cell_len, width))
+    return Text.assemble(first, "\n", second, no_wrap=True, overflow="ellipsis")
+
+
+def _fitting(parts: Sequence[Text], between: int, width: int) -> list[Text]:
+    """Return the first parts, as many as there is room for: none is cut, but for the first."""
+    room = width + between
+    found: list[Text] = []
+    for part in parts:
+        room -= part.cell_len + between
+        if room < 0 and found:
+            break
+        found.append(part)
+    return found
 
 
 def sparkline(values: Sequence[float | None]) -> str:
@@ -84,15 +98,14 @@ def _bar(value: float, top: float) -> str:
     return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
 
 
-def _counts(counted: Vitals) -> Text:
-    line = Text()
+def _counts(counted: Vitals) -> Iterator[Text]:
+    """Yield how many jobs there are, those last that are over."""
     for word, statuses in _SHOWN:
         count = sum(counted.jobs.get(status, 0) for status in statuses)
         if not count and word not in _ALWAYS:
             continue
         more = "+" if any(status in counted.at_least for status in statuses) else ""
-        line.append(f"{word} ").append(f"{count:,}{more}  ", "bold" if count else "dim")
-    return line
+        yield Text(f"{word} ").append(f"{count:,}{more}", "bold" if count else "dim")
 
 
 def _troubles(counted: Vitals, stale: float) -> Iterator[Text]:

@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
-from rich.cells import set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.binding import Binding, BindingType
 from textual.geometry import Size
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from draftsman_tui.dashboard.resource import Cell, Column, Resource
+from draftsman_tui.cli.output import one_line
+from draftsman_tui.dashboard.resource import Resource
+from draftsman_tui.dashboard.widgets.columns import Layout, Placed, fit, gap, layout, most
+from draftsman_tui.dashboard.widgets.mouse import Pointed
 
-LEAST: Final = 10
-"""Cells of the column that takes what is left."""
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
+LOOKING: Final = "looking …"
 
 
-class ResourceTable(ScrollView, can_focus=True):
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How a table is shown: its order, its columns, whether a filter is on."""
+
+    sort: str | None = None
+    down: bool = False
+    columns: tuple[str, ...] = ()
+    narrowed: bool = False
+
+
+class ResourceTable(Pointed, can_focus=True):
     """Rows of one resource at a time."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -32,14 +42,13 @@ class ResourceTable(ScrollView, can_focus=True):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, id="up"),
         Binding("down,j", "move(1)", "Down", show=False, id="down"),
+        Binding("left", "shift(-1)", "Columns to the left", show=False, id="left"),
+        Binding("right", "shift(1)", "Columns to the right", show=False, id="right"),
         Binding("pageup", "turn(-1)", "Page up", show=False, id="page-up"),
         Binding("pagedown", "turn(1)", "Page down", show=False, id="page-down"),
         Binding("home,g", "move(-1000000)", "First", show=False, id="first"),
         Binding("end,G", "move(1000000)", "Last", show=False, id="last"),
     ]
-
-    class Opened(Message):
-        """A row was clicked twice."""
 
     class Moved(Message):
         """The cursor is on another row."""
@@ -57,19 +66,16 @@ class ResourceTable(ScrollView, can_focus=True):
         self.place = 0
         self.now = datetime.now(UTC)
         self._resource: Resource[Any] | None = None
-        self._rows: Sequence[Any] = ()
+        self._shape = Shape()
+        self._rows: Sequence[Any] | None = None
         self._keys: list[str] = []
         self._last_mark = 0
+        self._shift = 0
 
     @property
     def row(self) -> Any | None:
         """The row under the cursor."""
-        return self._rows[self.place] if self.place < len(self._rows) else None
-
-    @property
-    def rows(self) -> Sequence[Any]:
-        """All rows, in the order shown."""
-        return self._rows
+        return self._rows[self.place] if self._rows and self.place < len(self._rows) else None
 
     @property
     def keys(self) -> Sequence[str]:
@@ -77,28 +83,43 @@ class ResourceTable(ScrollView, can_focus=True):
         return self._keys
 
     @property
+    def rows(self) -> Sequence[Any]:
+        """All rows, in the order shown."""
+        return self._rows or ()
+
+    @property
     def chosen(self) -> list[Any]:
         """The rows that are marked; if none is, the one under the cursor."""
-        marked = [
-            row for row, key in zip(self._rows, self._keys, strict=True) if key in self.marked
-        ]
+        both = zip(self.rows, self._keys, strict=True)
+        marked = [row for row, key in both if key in self.marked]
         return marked or ([] if self.row is None else [self.row])
 
-    def show(self, resource: Resource[Any], rows: Sequence[Any], now: datetime) -> None:
-        """Show these rows; the cursor stays on its row, and that where it is on the screen."""
+    def show(
+        self,
+        resource: Resource[Any],
+        rows: Sequence[Any] | None,
+        now: datetime,
+        shape: Shape | None = None,
+    ) -> None:
+        """Show these rows, None while they are looked for.
+
+        The cursor stays on its row, and that where it is on the screen.
+        """
         other = resource is not self._resource
         old = None if other or not self._keys else self._keys[self.place]
         offset = 0 if other else self.place - round(self.scroll_y)
         self._resource, self._rows, self.now = resource, rows, now
-        self._keys = [resource.key(row) for row in rows]
-        self.marked &= set(self._keys)
-        self.virtual_size = Size(self.size.width, len(rows) + 1)
+        self._shape = shape or Shape()
+        self._keys = [resource.key(row) for row in self.rows]
+        if rows is not None:
+            self.marked &= set(self._keys)
+        self.virtual_size = Size(self.size.width, len(self._keys) + 1)
         stays = resource.follows and self.place == 0
         if other:
-            self.place = 0
+            self.place = self._shift = 0
         elif old in self._keys and not stays:
             self.place = self._keys.index(old)
-        self.place = max(0, min(self.place, len(rows) - 1))
+        self.place = max(0, min(self.place, len(self._keys) - 1))
         self.scroll_to(y=max(0, self.place - offset), animate=False, immediate=True)
         self._keep_in_view()
         self.refresh()
@@ -111,30 +132,48 @@ class ResourceTable(ScrollView, can_focus=True):
     def go_to(self, key: str) -> None:
         """Put the cursor on the row of this key, if it is there."""
         if key in self._keys:
-            self._go(self._keys.index(key))
+            self.go(self._keys.index(key))
 
     def action_move(self, by: int) -> None:
         """Move the cursor."""
-        if (by > 0 and self.place == len(self._rows) - 1) or (by < 0 and self.place == 0):
+        if (by > 0 and self.place == len(self._keys) - 1) or (by < 0 and self.place == 0):
             self.post_message(self.AtEnd(1 if by > 0 else -1))
-        self._go(self.place + by)
+        self.go(self.place + by)
 
     def action_turn(self, pages: int) -> None:
         """Move the cursor by screens."""
         self.action_move(pages * max(1, self.size.height - 2))
 
+    def action_shift(self, by: int) -> None:
+        """Go on to the columns that have no room."""
+        if self._resource is not None:
+            chosen = self._shape.columns
+            end = most(self._resource.columns, self.size.width, chosen)
+            if by < 0 or self.arranged.right:
+                self._shift = max(0, min(self._shift + by, max(end, 0 if chosen else 1)))
+                self.refresh()
+
     def mark(self) -> None:
         """Mark the row under the cursor, or take its mark off; go on to the next."""
         if self._keys:
-            self.marked ^= {self._keys[self.place]}
-            self._last_mark = self.place
-            self._go(self.place + 1)
+            self.toggle(self.place)
+            self.go(self.place + 1)
+
+    def toggle(self, place: int) -> None:
+        """Mark a row, or take its mark off."""
+        self.marked ^= {self._keys[place]}
+        self._last_mark = place
+        self.refresh()
 
     def mark_range(self) -> None:
         """Mark from the last mark to the cursor."""
-        first, last = sorted((self._last_mark, self.place))
+        self.mark_between(self._last_mark, self.place)
+
+    def mark_between(self, one: int, other: int) -> None:
+        """Mark the rows from one to the other."""
+        first, last = sorted((one, other))
         self.marked |= set(self._keys[first : last + 1])
-        self._last_mark = self.place
+        self._last_mark = other
         self.refresh()
 
     def unmark(self) -> None:
@@ -142,61 +181,83 @@ class ResourceTable(ScrollView, can_focus=True):
         self.marked.clear()
         self.refresh()
 
-    def on_click(self, event: events.Click) -> None:
-        """Put the cursor where the mouse is."""
-        place = event.y - 1 + round(self.scroll_y)
-        if event.y > 0 and place < len(self._rows):
-            self._go(place)
-            if event.chain == 2:
-                self.post_message(self.Opened())
+    def row_at(self, y: int) -> int | None:
+        """Return the place of the row on a line."""
+        place = y - 1 + round(self.scroll_y)
+        return place if y > 0 and place < len(self._keys) else None
+
+    def head_at(self, x: int) -> str | None:
+        """Return the head above a cell, where rows can be sorted by it."""
+        for one in self.arranged.placed:
+            if one.x <= x <= one.x + one.size and one.column.order is not None:
+                return one.column.head
+        return None
+
+    @property
+    def arranged(self) -> Layout:
+        """The columns in view."""
+        columns = () if self._resource is None else self._resource.columns
+        return layout(columns, self.size.width, self._shape.columns, self._shift)
 
     def render_line(self, y: int) -> Strip:
         """Draw the head, or a row in view."""
         width = self.size.width
         if self._resource is None:
             return Strip.blank(width, self.rich_style)
-        columns = _fitting(self._resource.columns, width)
         if y == 0:
-            style = self._style("head")
-            cells = [Cell(column.head) for _, column, _ in columns]
-            return self._line("  ", cells, columns, style, style)
+            return self._head()
         place = y - 1 + round(self.scroll_y)
-        if place >= len(self._rows):
-            said = self._resource.empty if not self._rows and y == 2 else ""
-            return Strip([Segment(f"  {said}", self._style("dim"))]).adjust_cell_length(
-                width, self.rich_style
-            )
+        if place >= len(self._keys):
+            return self._words(self._why_empty() if not self._keys and y == 2 else "")
         key, here = self._keys[place], place == self.place
-        all_cells = self._resource.cells(self._rows[place], self.now)
-        cells = [all_cells[nth] for nth, _, _ in columns]
+        cells = self._resource.cells(self.rows[place], self.now)
         base = self.rich_style
         if here:
-            base += self.get_component_rich_style("resource-table--cursor", partial=True)
+            base += self._partial("cursor")
         lead = ("▸" if here else " ") + ("●" if key in self.marked else " ")
-        return self._line(lead, cells, columns, base, base + self._partial("mark"))
-
-    def _line(
-        self,
-        lead: str,
-        cells: Sequence[Cell],
-        columns: Sequence[tuple[int, Column[Any], int]],
-        base: Style,
-        mark: Style,
-    ) -> Strip:
-        segments = [Segment(lead, mark)]
-        for cell, (_, column, size) in zip(cells, columns, strict=True):
+        segments = [Segment(lead, base + self._partial("mark"))]
+        for one in self.arranged.placed:
+            cell = cells[one.nth]
             style = base + self._partial(cell.role) if cell.role else base
-            segments += [Segment(_fit(cell.text, size, column.right), style), Segment(" ", base)]
-        return Strip(segments).adjust_cell_length(self.size.width, base)
+            segments += [Segment(fit(cell.text, one.size, one.column.right), style)]
+            segments += [Segment(" " * gap(width), base)]
+        return Strip(segments).adjust_cell_length(width, base)
 
-    def _style(self, part: str) -> Style:
-        return self.rich_style + self._partial(part)
+    def _head(self) -> Strip:
+        style, found = self.rich_style + self._partial("head"), self.arranged
+        text = "« " if found.left else "  "
+        for one in found.placed:
+            head, arrow = one.column.head, self._arrow(one)
+            if len(head) + len(arrow) <= one.size:
+                head, arrow = head + arrow, ""
+            text += fit(head, one.size, one.column.right) + arrow.ljust(gap(self.size.width))
+        strip = Strip([Segment(text, style)]).adjust_cell_length(self.size.width, style)
+        if found.right:
+            strip = Strip([*strip.crop(0, self.size.width - 1), Segment("»", style)])
+        return strip
+
+    def _arrow(self, one: Placed) -> str:
+        if one.column.head != self._shape.sort:
+            return ""
+        return "↓" if self._shape.down else "↑"
+
+    def _why_empty(self) -> str:
+        if self._rows is None or self._resource is None:
+            return LOOKING
+        if self._shape.narrowed:
+            return f"No {self._resource.name} that the filter wants; esc takes it off"
+        return self._resource.empty
+
+    def _words(self, said: str) -> Strip:
+        strip = Strip([Segment(f"  {one_line(said)}", self.rich_style + self._partial("dim"))])
+        return strip.adjust_cell_length(self.size.width, self.rich_style)
 
     def _partial(self, part: str) -> Style:
         return self.get_component_rich_style(f"resource-table--{part}", partial=True)
 
-    def _go(self, place: int) -> None:
-        place = max(0, min(place, len(self._rows) - 1))
+    def go(self, place: int) -> None:
+        """Put the cursor on a row."""
+        place = max(0, min(place, len(self._keys) - 1))
         if place != self.place:
             self.place = place
             self.post_message(self.Moved())
@@ -209,18 +270,3 @@ class ResourceTable(ScrollView, can_focus=True):
             self.scroll_to(y=self.place, animate=False, immediate=True)
         elif self.place >= top + fitting:
             self.scroll_to(y=self.place - fitting + 1, animate=False, immediate=True)
-
-
-def _fitting(columns: Sequence[Column[Any]], width: int) -> list[tuple[int, Column[Any], int]]:
-    """Return place, column and cells of those that a screen of this width shows."""
-    shown = [(nth, column) for nth, column in enumerate(columns) if column.from_width <= width]
-    fixed = sum(column.width + 1 for _, column in shown)
-    rest = max(LEAST, width - 3 - fixed)
-    return [(nth, column, column.width or rest) for nth, column in shown]
-
-
-def _fit(text: str, size: int, right: bool) -> str:
-    fitted = set_cell_size(text, size)
-    if fitted.rstrip() != text.rstrip() and len(text) > 1:
-        return set_cell_size(text, size - 1) + "…"
-    return " " * (size - len(text)) + text if right and text.isascii() else fitted
