@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
@@ -137,7 +138,7 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
             await seen.see(f"{view} ·", row.partition("#")[0])
             await seen.press(*keys[1:], "enter")
             await seen.see(f"D-{asked} · {part}")
-            await seen.until(lambda key=row: (screen(seen).chosen or "").startswith(key))
+            await seen.until(partial(_is_on, seen, row))
             await seen.press("escape")
         await seen.command("open D-99")
         await seen.hear("there is no job D-99; see: draftsman jobs")
@@ -248,3 +249,8 @@ async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Acto
         for key, words in (("4", "left no changes"), ("0", "left no files"), ("6", "tells nobody")):
             await seen.press(key)
             await seen.see(words)
+
+
+def _is_on(seen: Seen, row: str) -> bool:
+    """Whether the cursor is on the item of a row."""
+    return (screen(seen).chosen or "").startswith(row)

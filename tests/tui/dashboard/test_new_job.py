@@ -29,7 +29,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
         await seen.dialog("NewJob")
         await seen.press(*"Tidy", "ctrl+j", *"it", "tab", "p")
         await seen.see("acme/pay")
-        await seen.press("down", "tab", "tab", "tab", "right")
+        await seen.press("down", "tab", "tab", "right")
         await seen.see("● investigate")
         form = seen.app.screen
         assert isinstance(form, NewJob)

@@ -23,11 +23,20 @@ Clock = Callable[[], datetime]
 class Dialog(ModalScreen[T]):
     """Returns a value, None for none."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "leave", "Back", id="back")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "leave", "Back", id="back"),
+        # at once: what is typed behind it belongs to the next field, however fast it comes
+        Binding("tab", "go(1)", "Next", show=False, priority=True),
+        Binding("shift+tab", "go(-1)", "Previous", show=False, priority=True),
+    ]
 
     def action_leave(self) -> None:
         """Do nothing."""
         self.dismiss(None)
+
+    def action_go(self, by: int) -> None:
+        """Go to the next thing that takes keys, or to the one before."""
+        self.focus_next() if by > 0 else self.focus_previous()
 
 
 class Trying(Dialog[T]):

@@ -16,6 +16,7 @@ from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.form import BY_NAME, FIELDS, Errors, Typed
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.dialog import Do, Trying, kept, safe
+from draftsman_tui.dashboard.widgets.completing import Completing
 from draftsman_tui.dashboard.widgets.field import FieldRow
 
 
@@ -93,6 +94,12 @@ class NewJob(Trying[Any]):
     def _toggled(self, event: Collapsible.Toggled) -> None:
         """Take more room for more fields."""
         self.query_one(".form").set_class(not event.collapsible.collapsed, "tall")
+
+    def action_go(self, by: int) -> None:
+        """Take what is chosen below a line, and go on."""
+        for line in self.query(Completing):
+            line.take()
+        super().action_go(by)
 
     def action_leave(self) -> None:
         """Leave, after a question where something was typed."""

@@ -66,8 +66,8 @@ class Completing(Vertical):
             return
         if event.key in ("down", "up"):
             names.action_cursor_down() if event.key == "down" else names.action_cursor_up()
-        elif event.key in ("tab", "enter") and names.highlighted is not None:
-            self._take(names.highlighted)
+        elif event.key == "enter" and names.highlighted is not None:
+            self.take()
         elif event.key == "escape":
             self._close()
         else:
@@ -80,6 +80,12 @@ class Completing(Vertical):
         event.stop()
         self._take(event.option_index)
         self.line.focus()
+
+    def take(self) -> None:
+        """Take what is chosen in the list, if it is open and anything is."""
+        names = self.query_one(OptionList)
+        if names.has_class("open") and names.highlighted is not None:
+            self._take(names.highlighted)
 
     def _offer(self) -> None:
         word = self._word.casefold()
