@@ -14,6 +14,12 @@ NEEDS = (
 )
 
 
+@pytest.fixture
+def database(own_database: str) -> str:
+    """Give a database on the test's server, to which no process of another test can come back."""
+    return own_database
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let the memory of a worker be watched for longer."""
     what = "for how long the memory of a worker is watched (3)"

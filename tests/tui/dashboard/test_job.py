@@ -29,10 +29,6 @@ def screen(seen: Seen) -> JobScreen:
     return found
 
 
-def _is_at(seen: Seen, row: str) -> bool:
-    return (screen(seen).chosen or "").startswith(row)
-
-
 async def worked(make: Factory, rt: Runtime, people: People) -> int:
     """Let a job do everything that leaves something to be seen."""
     work = await make.running(
@@ -126,7 +122,12 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
         await seen.hear("this is the last job of the table")
         await seen.press("K", "K")
         await seen.see("D-3 · questions")
-        await seen.press("J", "escape")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        assert seen.here == "D-3"
+        await seen.press("down", "enter")
+        await seen.see(f"D-{asked} · questions")
+        await seen.press("escape")
         await seen.dialog("MainScreen")
         assert seen.here == f"D-{asked}"
         for view, keys, row, part in (

@@ -51,9 +51,19 @@ async def test_only_what_may_have_changed_is_read(
     again = await seen(rt, one)
     assert asked == ["stand", "trail_end"]
     assert (again.job, again.events) == (first.job, first.events)
-    await rt.operate.cancel(number, owner)
+    work = await make.running(number)
+    assert (await seen(rt, one)).job.status is Status.RUNNING
+    await rt.checkpoints.event(work.lease, "said", {})
+    asked.clear()
+    assert (await seen(rt, one)).events[-1].kind == "said"
+    assert asked == ["stand", "trail_end"]
+    await rt.operate.cancel(number, owner, force=True)
     over = await seen(rt, one)
-    assert (over.job.status, over.why, len(over.events)) == (Status.CANCELED, None, 2)
+    assert (over.job.status, over.why, over.events[-1].kind) == (
+        Status.CANCELED,
+        None,
+        "job_canceled",
+    )
     asked.clear()
     one.part = "log"
     await seen(rt, one)

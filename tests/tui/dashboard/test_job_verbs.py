@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.domain.actor import Actor
 from draftsman.domain.delivery import DeliveryStatus
 from draftsman.domain.job import Source, Status
@@ -9,6 +11,7 @@ from draftsman.domain.outcome import Done
 from draftsman.domain.question import Ask
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.job import look
 from tests.core.outbox.rows import claim
 from tests.factories import GATE, Factory
 from tests.support.people import People
@@ -56,8 +59,9 @@ async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
 
 
 async def test_after_a_retry_one_may_go_to_the_new_job(
-    make: Factory, rt: Runtime, owner: Actor
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(look, "WHOLE", 1e9)
     number = await make.failed()
     async with looking(rt, owner) as seen:
         await seen.job(f"D-{number}")

@@ -25,7 +25,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
     old = [await make.queued() for _ in range(2)]
     async with looking(rt, owner, size=(80, 24)) as seen:
         await seen.rows(f"D-{old[1]}", f"D-{old[0]}")
-        await seen.press("down", "n")
+        await seen.press("S", "n")
         await seen.dialog("NewJob")
         await seen.press(*"Tidy", "ctrl+j", *"it", "tab", "p")
         await seen.see("acme/pay")
@@ -37,7 +37,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
         form.action_submit()
         await seen.hear("created")
         await seen.dialog("MainScreen")
-        await seen.rows("D-3", f"D-{old[1]}", f"D-{old[0]}")
+        await seen.rows(f"D-{old[0]}", f"D-{old[1]}", "D-3")
         assert seen.here == "D-3"
     job = await rt.inspect.job(3)
     assert (job.ticket_text, job.ticket_title, job.mode) == ("Tidy\nit", "Tidy", Mode.INVESTIGATE)

@@ -125,13 +125,17 @@ async def test_of_several_pages_one_is_asked_for(
         await seen.press("o")
         await seen.hear("this row has no page to open")
         await seen.press("down", "o")
-        await seen.see("1  pr  https", "2  ticket  https://trello.com/c/abc", "3  repository")
+        await seen.see("1  pull request", "2  ticket  https://trello.com/c/abc", "3  repository")
         await seen.press("1")
         await seen.hear("opened https://git.example/acme/pay/pull/7")
         await seen.press("o")
         await seen.dialog("Choose")
         await seen.press("escape")
-    assert opened == ["https://git.example/acme/pay/pull/7"]
+        await seen.command("browse ticket")
+        await seen.hear("opened https://trello.com/c/abc")
+        await seen.command("browse thread")
+        await seen.hear("this row has no thread to open")
+    assert opened == ["https://git.example/acme/pay/pull/7", "https://trello.com/c/abc"]
 
 
 def test_where_people_were_told_has_an_address() -> None:

@@ -32,7 +32,7 @@ async def browse(desk: Desk, text: str) -> None:
     choices = [
         (f"{name}  {address}", address)
         for address, name in reversed(found.items())
-        if name.startswith(text)
+        if name.startswith("pull" if text == "pr" else text)
     ]
     if not choices:
         raise Refused(f"this row has no {text or 'page'} to open")
@@ -47,7 +47,7 @@ def of_job(job: Job) -> Iterator[Page]:
     """Yield what came of a job, and what asked for it."""
     made = (job.result or {}).get("pr_url")
     if isinstance(made, str):
-        yield "pr", made
+        yield "pull request", made
     if job.ticket_url:
         yield "ticket", job.ticket_url
     place = job.payload.get("repo")

@@ -101,11 +101,10 @@ class JobLook:
             assert self._seen is not None  # noqa: S101 (all was read)
             seen = replace(self._seen, at=now)
             if moved:
-                seen = replace(seen, job=await rt.inspect.job(self.number))
-            if moved or fresh:
-                seen = await self._around(rt, seen)
+                job = await rt.inspect.job(self.number)
+                seen = await self._around(rt, replace(seen, job=job))
         seen = await self._why(rt, _with(seen, fresh), again=moved)
-        self._seen = await self._in_view(rt, seen, changed=moved or bool(fresh))
+        self._seen = await self._in_view(rt, seen, changed=moved)
         self._stand = stand
         return JobFound(self._seen)
 
@@ -194,7 +193,7 @@ class JobLook:
 
 
 def _is_telling(event: Event) -> bool:
-    """Return whether an event may have changed the row of its job."""
+    """Return whether an event may have changed more than the trail: the words of a run do not."""
     return event.to_status is not None or not event.actor.startswith("worker:")
 
 
