@@ -127,6 +127,13 @@ async def make(
     return Dashboard(rt, actor, start, read_only=read_only, started=started)
 
 
+def check(app: App) -> None:
+    """Raise ConfigError where the configuration of the dashboard cannot be."""
+    from draftsman_tui.dashboard.start import begin
+
+    begin(app.settings.dashboard)
+
+
 def die_with_the_terminal() -> None:
     """Let SIGHUP end this process at once, as it does where nobody listens.
 
