@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
@@ -23,7 +24,21 @@ Windows = Callable[..., Window]
 async def test_without_a_terminal_it_says_what_else_there_is(cli: Cli) -> None:
     (await cli("dashboard")).refused(2, "needs a terminal", "draftsman jobs")
     (await cli("dashboard", "--json")).refused(2, "prints no JSON")
-    (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "'inbox'")
+    (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "inbox, dead")
+    (await cli("dashboard", "--view", "inbx")).refused(2, "did you mean inbox?")
+
+
+async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: Cli) -> None:
+    wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
+    with cli.config.open("a", encoding="utf-8") as file:
+        file.write("\n" + wrong)
+    said = "[dashboard.keys] inbox: 'a' is the key of answer; give answer another too"
+    (await cli("dashboard")).refused(2, said)
+    checks = json.loads((await cli("doctor", "--json")).out)["checks"]
+    (found,) = (one for one in checks if one["name"] == "dashboard")
+    assert (found["status"], found["text"]) == ("fail", said)
+    cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
+    (await cli("dashboard")).refused(2, "[dashboard] view: there is no table and no saved view")
 
 
 async def test_a_terminal_that_shows_lines_alone_is_told_so(terminal: Terminals) -> None:
@@ -41,8 +56,8 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     said, loaded = done.stdout.split("LOADED ")
-    assert "[jobs|inbox|" in said
-    assert "[dark|light|contrast]" in said
+    assert "The table or the saved view" in said
+    assert "[dark|light|contrast|none]" in said
     assert {"textual", "aiohttp"} & set(loaded.split()) == set()
 
 

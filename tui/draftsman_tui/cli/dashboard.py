@@ -84,8 +84,8 @@ async def dashboard(
         raise ConfigError("Textual is not installed; run: pip install 'draftsman[tui]'")
     from draftsman_tui.dashboard.start import begin
 
+    begin(app.settings.dashboard, view, theme)  # what is wrong is said before anything starts
     if web:
-        begin(app.settings.dashboard, view, theme)
         given = {"--view": view, "--theme": theme}
         options = [part for name, one in given.items() if one for part in (name, one)]
         options += ["--read-only"] if read_only else []
@@ -95,7 +95,6 @@ async def dashboard(
         raise UsageError(f"{'--open' if opens else '--port'} goes with --web")
     if os.environ.get("TEXTUAL_DRIVER") != IN_BROWSER:
         _needs_a_terminal()
-    begin(app.settings.dashboard, view, theme)  # what is wrong is said before anything starts
     async with app.runtime(read_only=read_only) as rt:
         from draftsman.process import told
 
@@ -117,9 +116,8 @@ async def make(
     started: Started | None = None,
 ) -> Dashboard:
     """Return a dashboard for whoever runs this process; raises ConfigError, UsageError."""
-    unwanted = os.environ.pop("NO_COLOR", "")  # Textual would make greys of all colours
-    if unwanted or app.out.colour is False:
-        theme = "none"
+    if app.out.colour is False or os.environ.get("NO_COLOR"):
+        theme = "none"  # by itself Textual would make greys of all colours
     from draftsman.domain.job import Source
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.start import begin
@@ -127,6 +125,13 @@ async def make(
     start = begin(app.settings.dashboard, view, theme)
     actor = await rt.actor(Source.TUI)
     return Dashboard(rt, actor, start, read_only=read_only, started=started)
+
+
+def check(app: App) -> None:
+    """Raise ConfigError where the configuration of the dashboard cannot be."""
+    from draftsman_tui.dashboard.start import begin
+
+    begin(app.settings.dashboard)
 
 
 def die_with_the_terminal() -> None:

@@ -36,6 +36,8 @@ class Foreground:
 
     async def run(self) -> int:
         """Show what goes on until all is stopped, or left running; return the exit code."""
+        if dashboard.can_be_shown():
+            dashboard.check(self._app)  # before anything is started that would have to be stopped
         path = self._app.settings.data_dir.expanduser() / "up.log"
         async with holding(self._command, path) as held, self._app.runtime() as rt:
             self._catch(held)

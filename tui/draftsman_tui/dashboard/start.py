@@ -35,7 +35,8 @@ def begin(settings: DashboardSettings, view: str | None = None, theme: str | Non
     """Return it; raises ConfigError or UsageError in one line. `view`, `theme` are options."""
     kept = Kept()
     chosen = theme or settings.theme or (kept.theme if kept.theme in NAMES else None) or "dark"
-    return Start(_view(kept, settings, view), chosen, keymap(settings))
+    mapped = keymap(settings)
+    return Start(_view(kept, settings, view), chosen, mapped)
 
 
 def keymap(settings: DashboardSettings) -> dict[str, str]:

@@ -32,4 +32,4 @@ def _said(item: Item) -> Content:
     if not allowed:
         return Content.from_markup("[dim]$key $name[/dim]", key=key, name=name)
     action = f"[@click=screen.command('{name}')]"
-    return Content.from_markup(f"{action}[bold $accent]$key[/] $name[/]", key=key, name=name)
+    return Content.from_markup(f"[bold $accent]$key[/] {action}$name[/]", key=key, name=name)
