@@ -94,7 +94,7 @@ async def test_a_job(part: str) -> None:
         seen.app.main.open_job(142, part)
         await seen.dialog("JobScreen")
         seen.app.screen.post_message(JobFound(seen_job()))
-        await seen.see("asked by Anna")
+        await seen.see("by Anna")
         await is_as_pictured(f"job-{part}", seen)
 
 

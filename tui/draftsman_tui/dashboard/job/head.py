@@ -41,7 +41,7 @@ def _origin(job: Job, now: datetime) -> Iterator[Cell]:
     yield Cell(one_line(f"agent {job.agent}" if job.agent else job.type))
     yield Cell(str(job.mode))
     who = job.invoker_display_name or job.invoker_id
-    yield Cell(one_line(f"asked by {who} ({job.source}), {times.ago(job.created_at, now)}"))
+    yield Cell(one_line(f"by {who} ({job.source}), {times.ago(job.created_at, now)}"))
 
 
 def _progress(seen: JobSeen, now: datetime) -> Iterator[Cell]:

@@ -164,7 +164,7 @@ class Lines(ScrollView, can_focus=True):
         lead = "  "
         start, end = self._span(self._cursor)
         if self.chosen is not None and start <= place < end:
-            lead = "▸ " if place == start else "│ "
+            lead = "▸ " if place == start else "│ " if self._rows[place] else lead
             if place == start:
                 base += self.get_component_rich_style("lines--cursor", partial=True)
         body = rows.strip(self, self._rows[place], base, width - GUTTER, cut=True)
