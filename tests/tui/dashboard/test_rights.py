@@ -94,7 +94,7 @@ async def test_greyed_commands_are_refused_and_their_keys_do_nothing(
     job = await make.failed()
     async with looking(rt, people.on(Source.TUI, "ben")) as seen:
         await seen.rows(f"D-{job}")
-        await seen.press("n", "N", "r", "R", "c", "x", "y", "e")
+        await seen.press("n", "N", "r", "R", "ctrl+k", "c", "x", "y", "e")
         assert type(seen.app.screen).__name__ == "MainScreen"
         for name in ("new", "sweep expire", "retry-all status:failed", "unlink slack:U"):
             await seen.command(name)

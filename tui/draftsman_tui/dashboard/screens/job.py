@@ -154,11 +154,10 @@ class JobScreen(Desk):
         """Open the item under the cursor."""
         await acts.open_item(self)
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to send again only where deliveries are in view."""
-        if parameters == ("redeliver",) and self.part != "deliveries":
-            return False
-        return super().check_action(action, parameters)
+    def is_here(self, command: commands.Command) -> bool:
+        """Offer to send one again only where deliveries are in view."""
+        in_view = command.name != "redeliver" or self.part == "deliveries"
+        return in_view and super().is_here(command)
 
     def show_part(self, name: str, key: str | None = None) -> None:
         """Show a part, with the cursor on an item of it."""
