@@ -253,10 +253,7 @@ class Desk(Screen[None]):
         items = [
             (shown(keys[0]), one.name, self._refusal(one) is None)
             for one in commands.COMMANDS
-            if one.footer
-            and self.is_here(one)
-            and self.check_action("command", (one.name,)) is not False
-            and (keys := self.keys_of(one))
+            if one.footer and self.is_here(one) and (keys := self.keys_of(one))
         ]
         self.query_one(Keys).show(items)
 
