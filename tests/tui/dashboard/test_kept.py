@@ -52,8 +52,9 @@ def test_several_that_write_at_once_lose_nothing(kept: Kept) -> None:
         subprocess.Popen([*command, name], stdin=subprocess.PIPE) for name in ("a", "b", "c")
     ]
     for one in writers:
-        one.communicate(b".", timeout=60)
-    assert [one.returncode for one in writers] == [0, 0, 0]
+        assert one.stdin is not None
+        one.stdin.close()  # they all wait for this, so as to begin together
+    assert [one.wait(60) for one in writers] == [0, 0, 0]
     wanted = {f"{name}-{nth}" for name in "abc" for nth in range(20)}
     assert kept.views().keys() == wanted | READY.keys()
     assert [path.name for path in kept.path.parent.iterdir() if path.name[0] == "."] == []
