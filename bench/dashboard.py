@@ -163,7 +163,7 @@ async def _switch(terminal: Terminal, nth: int) -> float:
 async def _filter(terminal: Terminal, nth: int) -> float:
     """Type a filter, and hand it in; only what comes after that counts."""
     await terminal.key("\x1b", lambda now: _titled(now, "jobs") and "/no" not in _title(now))
-    await terminal.key("/", lambda now: "words status:" in now.lines[-2])
+    await terminal.key("/", lambda now: now.lines[-1].strip().startswith("/"))
     terminal.press("noop")
     await _gap()
     return await terminal.key("\r", lambda now: _titled(now, "jobs") and "/no" in _title(now))
