@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
+import pytest
 from textual.message import Message
 
 from draftsman.runtime import Runtime
@@ -90,7 +92,7 @@ def test_what_is_not_known_has_no_bar() -> None:
 
 
 def test_a_sparkline_has_a_bar_for_each_value() -> None:
-    assert sparkline([0, 1, 8, None]) == "▁▁█ "
+    assert sparkline([0, 1, 8, None]) == "▁▁█·"
     assert sparkline([0, 0]) == "▁▁"
     assert sparkline([]) == ""
 
@@ -107,6 +109,18 @@ def test_the_strip_fits_the_screen() -> None:
         assert len(_second(crew, width)) <= width
         assert _second(crew, width).count("▁") + 1 == bars
     assert _second(crew).startswith("2 alive, 13/20 busy  build-1 leads 2s  ended 12/min ▁")
+
+
+@pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
+def test_a_leader_is_late_when_its_heartbeats_are(health: str, late: bool) -> None:
+    leader = SimpleNamespace(leader=True, host="build-1", silent=29.0, busy=0, slots=2)
+    crew = vitals.crew([(leader, health)])
+    assert crew.leader_late is late
+    drawn = lines(Vitals({}, [], crew), NOW, width=120)
+    reversed_ = [
+        drawn.plain[one.start : one.end] for one in drawn.spans if "reverse" in str(one.style)
+    ]
+    assert ("build-1 leads heard 29 s ago" in reversed_) is late
 
 
 def test_what_is_wrong_comes_first() -> None:

@@ -31,6 +31,8 @@ class Crew:
     """Its host."""
     leader_silent: float = 0
     """Seconds since it was heard."""
+    leader_late: bool = False
+    """Whether it was not heard when it should have been."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +50,16 @@ class Vitals:
 def crew(workers: Sequence[tuple[Any, str]]) -> Crew:
     """Return what is to be said of workers, each with its health."""
     working = [one for one, health in workers if health == "alive"]
-    leader = next((one for one, health in workers if one.leader and health != "lost"), None)
+    leader, health = next(
+        ((one, health) for one, health in workers if one.leader and health != "lost"), (None, "")
+    )
     return Crew(
         Counter(health for _, health in workers),
         sum(one.busy for one in working),
         sum(one.slots for one in working),
         None if leader is None else leader.host,
         0 if leader is None else leader.silent,
+        health == "silent",
     )
 
 

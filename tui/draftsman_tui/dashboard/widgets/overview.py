@@ -18,8 +18,6 @@ from draftsman_tui.dashboard.vitals import Crew, Vitals
 
 SKEW: Final = 2.0
 """Seconds between the clocks that are worth a word."""
-SILENT: Final = 15.0
-"""Seconds after which a leader that was not heard is worth a colour."""
 WIDTHS: Final = (30, 15, 10, 6, 5)
 """Bars of a sparkline, of half an hour, the most that there is room for."""
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -32,6 +30,8 @@ _SHOWN: Final = (
     ("failed", ("failed",)),
     ("dead", ("dead_letter",)),
     ("completed", ("completed",)),
+    ("canceled", ("canceled",)),
+    ("expired", ("expired",)),
 )
 _ALWAYS: Final = ("queued", "running", "asking")
 WIDE: Final = 100
@@ -89,9 +89,9 @@ def _fitting(parts: Sequence[Text], between: int, width: int) -> list[Text]:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """Return a bar for each value, the highest one full; a blank where there is none."""
+    """Return a bar for each value, the highest one full; a dot where there is none."""
     top = max((value for value in values if value is not None), default=0)
-    return "".join(" " if value is None else _bar(value, top) for value in values)
+    return "".join("·" if value is None else _bar(value, top) for value in values)
 
 
 def _bar(value: float, top: float) -> str:
@@ -135,7 +135,7 @@ def _crew(crew: Crew, *, narrow: bool) -> Iterator[Text]:
             if narrow
             else f"heard {times.span(crew.leader_silent)} ago"
         )
-        style = "bold reverse" if crew.leader_silent > SILENT else ""
+        style = "bold reverse" if crew.leader_late else ""
         yield Text(f"{_short(crew.leader, 8 if narrow else 24)} leads {heard}", style)
 
 
