@@ -38,7 +38,7 @@ def change_size(seen: Glass, columns: int, lines: int) -> None:
             seen,
             lambda shown, last=height - 1, by=by: (  # type: ignore[misc]
                 "jobs · 1" in shown[2]
-                and ("BY" in shown[3].split()) is by
+                and ("AGENT" in shown[3].split()) is by
                 and "Paint the shed" in shown[4]
                 and "q quit" in shown[last]
             ),

@@ -73,7 +73,7 @@ async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_k
 
 async def test_a_dashboard_that_cannot_begin_says_why_in_its_tab(cli: Cli) -> None:
     async with served(cli.config, "--view", "nonsense") as address, tab(address) as shown:
-        await shown.see("'nonsense' is not one of 'jobs'")
+        await shown.see("no saved view 'nonsense'")
         await shown.ended()
 
 
