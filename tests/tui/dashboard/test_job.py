@@ -106,6 +106,16 @@ async def test_every_part_shows_what_there_is(
         await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
 
 
+async def test_a_name_alone_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.failed(title="Mow")
+    asked = (await make.asked()).number
+    async with looking(rt, owner) as seen:
+        await seen.command(f"D-{number}")
+        await seen.see(f"D-{number} · timeline")
+        await seen.command(f"d-{asked}/1")
+        await seen.see(f"D-{asked} · questions")
+
+
 async def test_enter_opens_and_escape_goes_back_to_the_row(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
