@@ -8,6 +8,7 @@ from typing import Any
 
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
@@ -36,8 +37,11 @@ class Seen:
 
     @property
     def said(self) -> list[str]:
-        """What it told, the newest last."""
-        return [one.message for one in self.app._notifications]
+        """What it told, the newest last, and what is wrong with the line."""
+        wrong = self.app.screen.query("CommandLine.open .hint.wrong").results(Static)
+        return [one.message for one in self.app._notifications] + [
+            str(one.content) for one in wrong
+        ]
 
     @property
     def keys(self) -> list[str]:
@@ -71,7 +75,9 @@ class Seen:
         await self.pilot.pause()
 
     async def command(self, line: str) -> None:
-        """Type a command and hand it in."""
+        """Type a command and hand it in, in place of one that is to be mended."""
+        if self.app.screen.query("CommandLine.open"):
+            await self.press("escape")
         await self.press("colon")
         await self.paste(line)
         await self.press("enter")

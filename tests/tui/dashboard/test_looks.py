@@ -217,3 +217,40 @@ async def test_a_table_that_is_looked_for_says_so() -> None:
         await seen.see("inbox · looking …", "  looking …")
         assert "Nothing waits" not in seen.text
         assert isinstance(seen.app.screen, MainScreen)
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("save my failures", "my failures"),
+        ("theme pink", "no theme is called 'pink'"),
+        ("sort nonsense", "no column 'nonsense' to sort by"),
+        ("D-0", "'D-0' is not a job"),
+    ],
+)
+async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, error: str) -> None:
+    async with shown() as seen:
+        await seen.command(typed)
+        await seen.see(error)
+        assert not seen.app._notifications
+        await seen.press("q")
+        assert _line(seen) == f"{typed}q"
+        await seen.press("escape")
+        await seen.see("? help")
+
+
+async def test_a_command_that_asks_closes_its_line() -> None:
+    async with shown() as seen:
+        await seen.command("views")
+        await seen.see("Go to which view?")
+        await seen.press("escape")
+        await seen.see("? help")
+        assert not seen.app.screen.query_one(CommandLine).has_class("open")
+
+
+async def test_an_error_of_the_line_is_told_to_its_end() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.paste("status:bogus")
+        await seen.press("enter")
+        await seen.see("nothing here is ever 'bogus'", "dead_letter", "canceled")

@@ -180,12 +180,9 @@ class JobScreen(Desk):
         self.words = words
         self._draw()
 
-    def entered(self, kind: str, text: str) -> None:
-        """Look for it in the part, or do what was typed."""
-        if kind == "/":
-            self.narrow(text)
-        else:
-            super().entered(kind, text)
+    def look_for(self, text: str) -> None:
+        """Look for it in the part."""
+        self.narrow(text)
 
     async def changes(self, number: int) -> None:
         """Show what the job changed, here."""

@@ -246,12 +246,9 @@ class MainScreen(Desk):
         job = self.resource.job(row)
         return "" if job is None else f"D-{job}"
 
-    def entered(self, kind: str, text: str) -> None:
-        """Filter, or do what was typed."""
-        if kind == "/":
-            self.narrow(filters.parse(text))
-        else:
-            super().entered(kind, text)
+    def look_for(self, text: str) -> None:
+        """Filter."""
+        self.narrow(filters.parse(text))
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
