@@ -94,7 +94,7 @@ async def test_every_part_shows_what_there_is(
     }
     async with looking(rt, owner) as seen:
         await seen.job(f"D-{number}")
-        head = ("completed · agent tidy", "by Root (cli)", "run 3 · attempts 0 of 3")
+        head = ("completed · agent tidy", "by Root (cli)", "tries 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
         await seen.see("made  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●")
         for key, words in shown.items():
