@@ -245,13 +245,13 @@ class Desk(Screen[None]):
         self.notify(one_line(text), severity="error", timeout=10, markup=False)
 
     @contextmanager
-    def said(self, but: type[DraftsmanError] | tuple[()] = ()) -> Iterator[None]:
-        """Tell what is refused inside, `but` this, and go on."""
+    def said(self, *, typed: bool = False) -> Iterator[None]:
+        """Tell what is refused inside, and go on; raises UsageError for what was `typed`."""
         try:
             yield
-        except but:
-            raise
         except DraftsmanError as error:
+            if typed and isinstance(error, UsageError):
+                raise
             self.refuse(str(error))
 
     def _show_keys(self, _: object = None) -> None:
@@ -308,7 +308,7 @@ class Desk(Screen[None]):
 
     async def _do(self, command: commands.Command, text: str, *, typed: bool = False) -> None:
         """Run it; say what is refused. Raises UsageError for what was typed."""
-        with self.said(UsageError if typed else ()):
+        with self.said(typed=typed):
             if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
             if refused := self._refusal(command):
