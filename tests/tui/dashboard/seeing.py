@@ -136,11 +136,15 @@ async def looking(
     *,
     size: tuple[int, int] = (120, 30),
     read_only: bool = False,
+    toasts: bool = False,
     **start: Any,
 ) -> AsyncIterator[Seen]:
-    """Open a dashboard and leave it; `start` is what it begins with."""
+    """Open a dashboard and leave it; `start` is what it begins with.
+
+    `toasts`: draw what it tells.
+    """
     app = Dashboard(rt, actor, Start(**start), read_only=read_only)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = Seen(pilot, app)
         await seen.dialog("MainScreen")
         yield seen
