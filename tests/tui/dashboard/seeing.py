@@ -8,6 +8,7 @@ from typing import Any
 
 from textual import events
 from textual.pilot import Pilot
+from textual.widgets import Static
 
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
@@ -36,8 +37,11 @@ class Seen:
 
     @property
     def said(self) -> list[str]:
-        """What it told, the newest last."""
-        return [one.message for one in self.app._notifications]
+        """What it told, the newest last, and what is wrong with the line."""
+        wrong = self.app.screen.query("CommandLine.open .hint.wrong").results(Static)
+        return [one.message for one in self.app._notifications] + [
+            str(one.content) for one in wrong
+        ]
 
     @property
     def keys(self) -> list[str]:
@@ -71,7 +75,9 @@ class Seen:
         await self.pilot.pause()
 
     async def command(self, line: str) -> None:
-        """Type a command and hand it in."""
+        """Type a command and hand it in, in place of one that is to be mended."""
+        if self.app.screen.query("CommandLine.open"):
+            await self.press("escape")
         await self.press("colon")
         await self.paste(line)
         await self.press("enter")
@@ -130,11 +136,15 @@ async def looking(
     *,
     size: tuple[int, int] = (120, 30),
     read_only: bool = False,
+    toasts: bool = False,
     **start: Any,
 ) -> AsyncIterator[Seen]:
-    """Open a dashboard and leave it; `start` is what it begins with."""
+    """Open a dashboard and leave it; `start` is what it begins with.
+
+    `toasts`: draw what it tells.
+    """
     app = Dashboard(rt, actor, Start(**start), read_only=read_only)
-    async with app.run_test(size=size) as pilot:
+    async with app.run_test(size=size, notifications=toasts) as pilot:
         seen = Seen(pilot, app)
         await seen.dialog("MainScreen")
         yield seen

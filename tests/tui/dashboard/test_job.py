@@ -94,7 +94,7 @@ async def test_every_part_shows_what_there_is(
     }
     async with looking(rt, owner) as seen:
         await seen.job(f"D-{number}")
-        head = ("completed · agent tidy", "by Root (cli)", "run 3 · attempts 0 of 3")
+        head = ("completed · agent tidy", "by Root (cli)", "tries 3 · retries 0 of 3")
         await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
         await seen.see("made  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●")
         for key, words in shown.items():
@@ -104,6 +104,16 @@ async def test_every_part_shows_what_there_is(
         await seen.see("# Notes \\x1b[2J")
         await seen.press("escape", "9", "down", "enter")
         await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
+
+
+async def test_a_name_alone_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.failed(title="Mow")
+    asked = (await make.asked()).number
+    async with looking(rt, owner) as seen:
+        await seen.command(f"D-{number}")
+        await seen.see(f"D-{number} · timeline")
+        await seen.command(f"d-{asked}/1")
+        await seen.see(f"D-{asked} · questions")
 
 
 async def test_enter_opens_and_escape_goes_back_to_the_row(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from hypothesis import given, settings
@@ -9,10 +10,15 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
 
+from draftsman.domain.job import Status
+from draftsman.domain.run import RunStatus
 from draftsman_tui.dashboard.job import log_book
-from draftsman_tui.dashboard.job.log_book import LogBook
+from draftsman_tui.dashboard.job.head import head
+from draftsman_tui.dashboard.job.log import log
+from draftsman_tui.dashboard.job.log_book import LogBook, LogLine, LogSeen
 from draftsman_tui.dashboard.job.rows import CROWD, Item, Row, holds, lines, row_of, said, wrapped
 from draftsman_tui.dashboard.resource import Cell
+from tests.tui.dashboard.still import NOW, run, seen_job
 
 HOSTILE = st.text(
     st.sampled_from("ab \t\n\r\x1b\x07\x9b\u202e\u2066\u0301\u200d字🙂[bold]")
@@ -100,3 +106,27 @@ def test_after_a_gap_what_was_before_is_let_go_and_half_a_line_with_it() -> None
     book.add([Chunk(1, 900, "half\nwhole\n")], gap=True)
     seen = book.seen()
     assert ([one.text for one in seen.lines], seen.earlier) == (["whole"], True)
+
+
+def test_a_run_that_wrote_nothing_has_its_heading() -> None:
+    runs = [run(142, nth, RunStatus.PAUSED) for nth in (1, 2, 3)]
+    found = LogSeen([LogLine(0, 2, "here")])
+    drawn = log(replace(seen_job(), runs=runs, log=found), 80, NOW)
+    heads = [text(one.rows[0]) for one in drawn]
+    assert heads[0] == "── run D-142.1, paused: wrote nothing ──"
+    assert "run D-142.2, paused, started" in heads[1]
+    assert heads[3] == "── run D-142.3, paused: wrote nothing ──"
+    one = log(replace(seen_job(), runs=runs, log=replace(found, run=2)), 80, NOW)
+    assert [text(item.rows[0]) for item in one] == heads[1:3]
+    late = log(replace(seen_job(), runs=runs, log=replace(found, earlier=True)), 80, NOW)
+    assert [text(item.rows[0]) for item in late][1:] == heads[1:]
+
+
+def test_the_head_says_the_end_and_the_tries_before_what_is_long() -> None:
+    branch = {"branch": "draftsman/D-142-" + "long" * 20, "commit": "0" * 40}
+    job = replace(seen_job().job, status=Status.FAILED, finished_at=NOW, run_count=1, result=branch)
+    line = text(head(replace(seen_job(), job=job), NOW)[1])
+    assert line.index("ended ") < line.index("tries 1") < line.index("draftsman/D-142")
+    assert "attempts" not in line
+    tried = text(head(replace(seen_job(), job=replace(job, attempts=2)), NOW)[1])
+    assert "attempts 2 of 3" in tried

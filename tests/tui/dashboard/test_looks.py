@@ -8,6 +8,7 @@ import pytest
 from textual import events
 
 from draftsman_tui.dashboard.filter import ANYBODY
+from draftsman_tui.dashboard.job.seen import JobFound
 from draftsman_tui.dashboard.kept import place
 from draftsman_tui.dashboard.messages import Found
 from draftsman_tui.dashboard.resource import Rows
@@ -15,9 +16,9 @@ from draftsman_tui.dashboard.saved import View
 from draftsman_tui.dashboard.screens.main import MainScreen
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.command_line import CommandLine
-from tests.tui.dashboard.pictures import shown
-from tests.tui.dashboard.seeing import Seen
-from tests.tui.dashboard.still import ROWS
+from tests.tui.dashboard.pictures import RUNTIME, shown
+from tests.tui.dashboard.seeing import Seen, looking
+from tests.tui.dashboard.still import ANNA, ROWS, seen_job
 
 pytestmark = pytest.mark.usefixtures("stands")
 
@@ -217,3 +218,74 @@ async def test_a_table_that_is_looked_for_says_so() -> None:
         await seen.see("inbox · looking …", "  looking …")
         assert "Nothing waits" not in seen.text
         assert isinstance(seen.app.screen, MainScreen)
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("save my failures", "my failures"),
+        ("theme pink", "no theme is called 'pink'"),
+        ("sort nonsense", "no column 'nonsense' to sort by"),
+        ("D-0", "'D-0' is not a job"),
+    ],
+)
+async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, error: str) -> None:
+    async with shown() as seen:
+        await seen.command(typed)
+        await seen.see(error)
+        assert not seen.app._notifications
+        await seen.press("q")
+        assert _line(seen) == f"{typed}q"
+        await seen.press("escape")
+        await seen.see("? help")
+
+
+async def test_a_command_that_asks_closes_its_line() -> None:
+    async with shown() as seen:
+        await seen.command("views")
+        await seen.see("Go to which view?")
+        await seen.press("escape")
+        await seen.see("? help")
+        assert not seen.app.screen.query_one(CommandLine).has_class("open")
+
+
+async def test_an_error_of_the_line_is_told_to_its_end() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.paste("status:bogus")
+        await seen.press("enter")
+        await seen.see("nothing here is ever 'bogus'", "dead_letter", "canceled")
+
+
+async def test_the_title_says_how_many_are_marked() -> None:
+    async with shown() as seen:
+        await seen.see("jobs · 13")
+        await seen.press("space", "space")
+        await seen.see("jobs · 13 · 2 marked")
+        seen.app.main.keep([seen.app.main.jobs()[0]])
+        await seen.see("jobs · 13 · 1 marked")
+        await seen.press("escape")
+        await seen.until(lambda: "marked" not in seen.lines[2])
+
+
+async def test_what_nothing_says_is_told_and_taken_off() -> None:
+    async with shown() as seen:
+        seen.app.main.open_job(142, "log")
+        await seen.dialog("JobScreen")
+        seen.app.screen.post_message(JobFound(seen_job()))
+        await seen.see("ruff check")
+        await seen.command("find elephants")
+        await seen.see("nothing here says elephants; esc takes it off")
+        await seen.press("escape")
+        await seen.see("ruff check")
+
+
+async def test_the_same_is_told_once_and_away_from_the_line() -> None:
+    async with looking(RUNTIME, ANNA, toasts=True) as seen:
+        for text in ("refused, as before", "something else", "refused, as before"):
+            seen.app.main.refuse(text)
+        await seen.see("refused, as before", "something else")
+        assert sorted(seen.said) == ["refused, as before", "something else"]
+        assert seen.text.count("refused, as before") == 1
+        half = len(seen.lines) // 2
+        assert not any("refused, as before" in line for line in seen.lines[half:])

@@ -10,6 +10,7 @@ from textual import events
 from textual.app import App, SystemCommand
 from textual.filter import LineFilter, NoColor
 from textual.message import Message
+from textual.notifications import Notify
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -69,6 +70,13 @@ class Dashboard(App[str]):
         """Leave no colour over where none is wanted."""
         found = super().get_line_filters()
         return [*found, NoColor()] if self.theme == "none" else found
+
+    def on_notify(self, told: Notify) -> None:
+        """Let it stand in place of the same that was told before and is still there."""
+        new = told.notification
+        for one in list(self._notifications):
+            if (one.message, one.severity) == (new.message, new.severity):
+                self._unnotify(one, refresh=False)
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line before the next key is dealt out: a slow network brings several at once."""

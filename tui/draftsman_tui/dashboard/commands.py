@@ -6,6 +6,7 @@ the palette and the help are all made from it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -45,6 +46,8 @@ JOBS: Final = frozenset({"jobs", "dead", "inbox", "runs", "deliveries", "events"
 ASKING: Final = frozenset({"jobs", "inbox"}) | JOB
 """Where what is chosen may be about an open question."""
 REPOS: Final = frozenset({"repos"})
+NAMED: Final = re.compile(r"d-[0-9]+(/[0-9]+)?", re.IGNORECASE)
+"""A job or a question, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,8 +216,10 @@ def refusal(
 def of(text: str, views: Iterable[str] = ()) -> tuple[Command, str]:
     """Return the command that a `:` line means, and what follows it; raises UsageError.
 
-    The name of a saved view means to go there.
+    The name of a saved view means to go there, that of a job or a question to open it.
     """
+    if NAMED.fullmatch(text.strip()):
+        return BY_NAME["job"], text.strip()
     name, _, rest = text.strip().partition(" ")
     known = [*BY_NAME, *(view for view in views if view not in BY_NAME)]
     found = [name] if name in known else [one for one in known if name and one.startswith(name)]

@@ -48,19 +48,20 @@ def _progress(seen: JobSeen, now: datetime) -> Iterator[Cell]:
     job = seen.job
     if until := _until(seen, now):
         yield until
+    if job.finished_at:
+        yield Cell(f"ended {times.ago(job.finished_at, now)}")
     before = [one.name for one in seen.chain if one.number == job.retry_of]
     after = [one.name for one in seen.chain if one.retry_of == job.number]
     yield from (Cell(f"retry of {name}", "calm") for name in before)
     yield from (Cell(f"retried as {name}", "calm") for name in after)
-    yield Cell(f"run {job.run_count}" if job.run_count else "no run yet")
-    yield Cell(f"attempts {job.attempts} of {job.max_attempts}")
+    yield Cell(f"tries {job.run_count}" if job.run_count else "no run yet")
+    if job.attempts:
+        yield Cell(f"attempts {job.attempts} of {job.max_attempts}")
     yield Cell(f"retries {job.retry_count} of {job.max_retries}")
     if made := change(job.result or {}):
         yield Cell(one_line(made), "good")
     if url := (job.result or {}).get("pr_url"):
         yield Cell(one_line(str(url)), "key")
-    if job.finished_at:
-        yield Cell(f"ended {times.ago(job.finished_at, now)}")
 
 
 def _until(seen: JobSeen, now: datetime) -> Cell | None:

@@ -30,12 +30,23 @@ def _items(seen: JobSeen, found: LogSeen, width: int, now: datetime) -> Iterator
     if found.earlier:
         name = seen.job.name
         yield note(f"… only the newest {LINES:,} lines are here; all: draftsman logs {name}", width)
-    run = None
+    run = found.lines[0].run - 1 if found.earlier else 0
     for line in found.lines:
         if line.run != run:
+            yield from _silent(seen, found, run, line.run)
             run = line.run
             yield _head(seen, run, now)
         yield _item(line, width)
+    yield from _silent(seen, found, run, None)
+
+
+def _silent(seen: JobSeen, found: LogSeen, after: int, before: int | None) -> Iterator[Item]:
+    """Yield a heading for each run between these that wrote nothing."""
+    for run in seen.runs if found.run is None else ():
+        if run.ordinal > after and (before is None or run.ordinal < before):
+            yet = "" if run.finished_at else " yet"
+            said = f"── run {seen.job.name}.{run.ordinal}, {run.status}: wrote nothing{yet} ──"
+            yield Item(f"run {run.ordinal}", ((Cell(said, "calm"),),))
 
 
 def _head(seen: JobSeen, ordinal: int, now: datetime) -> Item:

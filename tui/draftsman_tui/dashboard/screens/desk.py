@@ -19,7 +19,7 @@ from textual.binding import BindingsMap, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
 
-from draftsman.errors import ConfigError, DraftsmanError, Refused
+from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands, completion, messages
 from draftsman_tui.dashboard import filter as filters
@@ -90,6 +90,8 @@ class Desk(Screen[None]):
         self.actor = session.actor
         self.live = session.live
         self.read_only = session.read_only
+        self._typed: CommandLine.Entered | None = None
+        """What was typed and is being done; the line stays open until then."""
 
     @property
     @abstractmethod
@@ -211,6 +213,7 @@ class Desk(Screen[None]):
 
     def type(self, kind: str, text: str, known: Known) -> None:
         """Let a line be typed; `known` is what completes it."""
+        self._typed = None
         self.query_one(CommandLine).open(kind, text, known)
         self.add_class("typing")
 
@@ -242,11 +245,13 @@ class Desk(Screen[None]):
         self.notify(one_line(text), severity="error", timeout=10, markup=False)
 
     @contextmanager
-    def said(self) -> Iterator[None]:
-        """Tell what is refused inside, and go on."""
+    def said(self, *, typed: bool = False) -> Iterator[None]:
+        """Tell what is refused inside, and go on; raises UsageError for what was `typed`."""
         try:
             yield
         except DraftsmanError as error:
+            if typed and isinstance(error, UsageError):
+                raise
             self.refuse(str(error))
 
     def _show_keys(self, _: object = None) -> None:
@@ -301,8 +306,9 @@ class Desk(Screen[None]):
         """Run a command that waits for nothing before anything else happens."""
         await self._do(command, "")
 
-    async def _do(self, command: commands.Command, text: str) -> None:
-        with self.said():
+    async def _do(self, command: commands.Command, text: str, *, typed: bool = False) -> None:
+        """Run it; say what is refused. Raises UsageError for what was typed."""
+        with self.said(typed=typed):
             if command.on is not None and not self.is_here(command):
                 raise Refused(f"{command.name} is for: {', '.join(sorted(command.on))}")
             if refused := self._refusal(command):
@@ -347,18 +353,37 @@ class Desk(Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, entered: CommandLine.Entered) -> None:
-        line = self.query_one(CommandLine)
-        try:
-            self.entered(entered.kind, entered.text)
-        except DraftsmanError as error:
-            line.refuse(str(error))
-        else:
-            line.close()
+        if self._typed is None:
+            self._typed = entered
+            self.run_worker(self._do_typed(entered), group="commands")
 
-    def entered(self, kind: str, text: str) -> None:
-        """Do what was typed; raises UsageError, and the line stays."""
-        if text:
-            self.do(*commands.of(text, self.session.views()))
+    async def _do_typed(self, entered: CommandLine.Entered) -> None:
+        """Do what was typed; where it cannot be meant, the line stays to be mended."""
+        try:
+            if entered.kind == "/":
+                self.look_for(entered.text)
+            elif entered.text:
+                given = commands.of(entered.text, self.session.views())
+                await self._do(*given, typed=True)
+        except UsageError as error:
+            if self._typed is entered:
+                self._typed = None
+                self.query_one(CommandLine).refuse(str(error))
+            else:
+                self.refuse(str(error))
+        else:
+            if self._typed is entered:
+                self.on_screen_suspend()
+
+    @abstractmethod
+    def look_for(self, text: str) -> None:
+        """Show only what was typed behind `/`; raises UsageError, and the line stays."""
+
+    def on_screen_suspend(self) -> None:
+        """Close the line of what is done, or asks: it could be meant."""
+        if self._typed is not None:
+            self._typed = None
+            self.query_one(CommandLine).close()
 
     @on(CommandLine.Left)
     def _left(self) -> None:

@@ -10,6 +10,7 @@ from textual import on
 from textual.widget import Widget
 
 from draftsman.domain.question import QuestionStatus
+from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands
 from draftsman_tui.dashboard.job import acts, rows
 from draftsman_tui.dashboard.job.head import head
@@ -180,12 +181,9 @@ class JobScreen(Desk):
         self.words = words
         self._draw()
 
-    def entered(self, kind: str, text: str) -> None:
-        """Look for it in the part, or do what was typed."""
-        if kind == "/":
-            self.narrow(text)
-        else:
-            super().entered(kind, text)
+    def look_for(self, text: str) -> None:
+        """Look for it in the part."""
+        self.narrow(text)
 
     async def changes(self, number: int) -> None:
         """Show what the job changed, here."""
@@ -254,7 +252,11 @@ class JobScreen(Desk):
         if seen is None:
             return [rows.note("looking …", width)]
         items = list(part.items(seen, width, self.live.now))
-        return [one for one in items if rows.holds(one, self.words)] if self.words else items
+        if not self.words or not any(one.key for one in items):
+            return items
+        found = [one for one in items if rows.holds(one, self.words)]
+        nothing = f"nothing here says {one_line(self.words)}; esc takes it off"
+        return found or [rows.note(nothing, width)]
 
     def _entitle(self) -> None:
         job = None if self.seen is None else self.seen.job

@@ -197,10 +197,7 @@ class MainScreen(Desk):
     def keep(self, numbers: Sequence[int]) -> None:
         """Leave marked only the rows of these jobs, of those that were."""
         table, wanted = self.table, set(numbers)
-        table.marked &= {
-            self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted
-        }
-        table.refresh()
+        table.keep(self.resource.key(r) for r in table.chosen if self.resource.job(r) in wanted)
 
     def seek(self, number: int) -> None:
         """Let the cursor go to a job as soon as it is there."""
@@ -246,12 +243,9 @@ class MainScreen(Desk):
         job = self.resource.job(row)
         return "" if job is None else f"D-{job}"
 
-    def entered(self, kind: str, text: str) -> None:
-        """Filter, or do what was typed."""
-        if kind == "/":
-            self.narrow(filters.parse(text))
-        else:
-            super().entered(kind, text)
+    def look_for(self, text: str) -> None:
+        """Filter."""
+        self.narrow(filters.parse(text))
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
@@ -295,7 +289,12 @@ class MainScreen(Desk):
         if self._sought in self.table.keys:
             self.table.go_to(str(self._sought))
             self._sought = None
-        self.query_one(Title).show(*titled(self._view, state), read_only=self.read_only)
+        self._entitle()
+
+    @on(ResourceTable.Marked)
+    def _entitle(self) -> None:
+        said = titled(self._view, self.state, len(self.table.marked))
+        self.query_one(Title).show(*said, read_only=self.read_only)
 
 
 def _seen(values: Iterable[str]) -> list[str]:

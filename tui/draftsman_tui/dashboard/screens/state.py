@@ -57,12 +57,14 @@ def ordered(resource: Resource[Any], state: State) -> Sequence[Any] | None:
     return rows[::-1] if state.down else rows
 
 
-def titled(table: str, state: State) -> list[str]:
+def titled(table: str, state: State, marked: int = 0) -> list[str]:
     """Return what the title says."""
     rows = state.rows
     more = rows is not None and rows.next is not None
     many = LOOKING if rows is None else str(len(rows.items)) + (" and more" if more else "")
     parts = [f"{table} {state.name}".strip(), many]
+    if marked:
+        parts.append(f"{marked} marked")
     if state.filter:
         parts.append(f"/{state.filter}")
     if state.sort or state.down:

@@ -98,7 +98,8 @@ class CommandLine(Vertical):
         self.post_message(self.Left())
 
     def _hint(self, text: Text, *, wrong: bool) -> None:
-        text.no_wrap, text.overflow = True, "ellipsis"
+        text.no_wrap = not wrong
+        text.overflow = "fold" if wrong else "ellipsis"
         hint = self.query_one(".hint", Static)
         hint.set_class(wrong, "wrong")
         hint.update(text)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
@@ -52,6 +52,9 @@ class ResourceTable(Pointed, can_focus=True):
 
     class Moved(Message):
         """The cursor is on another row."""
+
+    class Marked(Message):
+        """Other rows are marked."""
 
     class AtEnd(Message):
         """The cursor wants to go beyond the last row (1), or before the first (-1)."""
@@ -163,7 +166,7 @@ class ResourceTable(Pointed, can_focus=True):
         """Mark a row, or take its mark off."""
         self.marked ^= {self._keys[place]}
         self._last_mark = place
-        self.refresh()
+        self._marked()
 
     def mark_range(self) -> None:
         """Mark from the last mark to the cursor."""
@@ -174,12 +177,21 @@ class ResourceTable(Pointed, can_focus=True):
         first, last = sorted((one, other))
         self.marked |= set(self._keys[first : last + 1])
         self._last_mark = other
-        self.refresh()
+        self._marked()
 
     def unmark(self) -> None:
         """Take all marks off."""
         self.marked.clear()
+        self._marked()
+
+    def keep(self, keys: Iterable[str]) -> None:
+        """Leave only these marked, of those that are."""
+        self.marked.intersection_update(keys)
+        self._marked()
+
+    def _marked(self) -> None:
         self.refresh()
+        self.post_message(self.Marked())
 
     def row_at(self, y: int) -> int | None:
         """Return the place of the row on a line."""
