@@ -123,7 +123,7 @@ async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> Non
         await checked({"text": "Tidy", "repo": "nowhere"}, rt)
     assert "nor a repository of that name" in refused.value.beside["repo"]
     with pytest.raises(Errors) as refused:
-        await checked({"text": "Tidy", "notify": "webhook:ops"}, rt)
+        await checked({"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt)
     assert "there is no webhook 'ops'" in refused.value.beside["notify"]
     with pytest.raises(Errors) as refused:
         await checked({"type": "http_request", "payload": "{}"}, rt)

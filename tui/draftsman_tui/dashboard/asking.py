@@ -85,7 +85,8 @@ async def checked(typed: form.Typed, rt: Runtime) -> Invocation:
 
 
 async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> None:
-    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk))
+    help = form.hints(catalog)
+    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk), help)
     made = await desk.ask(dialog)
     if made is None:
         return

@@ -135,6 +135,14 @@ FIELDS: Final = (
 BY_NAME: Final = {field.name: field for field in FIELDS}
 
 
+def hints(catalog: Catalog) -> dict[str, str]:
+    """Return what stands in an empty field, where that depends on what is known."""
+    if not catalog.repos:
+        return {"repo": "path or URL of a git repository"}
+    named = next((repo.full_name for repo in catalog.repos if repo.is_default), None)
+    return {"repo": f"known name, URL or path; none: {named}"} if named else {}
+
+
 def read(typed: Typed) -> dict[str, Any]:
     """Return the fields of the Invocation; raises Errors with all that is wrong."""
     found: dict[str, Any] = {}
