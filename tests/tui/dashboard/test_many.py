@@ -91,6 +91,25 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
         await seen.hear("D-1 is failed already; nothing to cancel")
 
 
+async def test_a_question_is_answered_one_at_a_time(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = [(await make.asked()).name for _ in range(2)]
+    async with looking(rt, owner) as seen:
+        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{one}/1" for one in asked])):
+            await seen.command(table)
+            await seen.rows(*rows)
+            await seen.press("g")
+            await _mark(seen, 2)
+            for key in "ayxe":
+                await seen.press(key)
+                await seen.hear("one at a time: take the marks off with esc")
+                seen.app.clear_notifications()
+            await seen.dialog("MainScreen")
+        await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
+        await seen.see(f"{asked[0]}/1 asks")
+
+
 async def test_a_job_that_ends_while_it_is_asked_about(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
