@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source, Status
-from draftsman.domain.question import Ask, OnExpire, QuestionKind
+from draftsman.domain.question import Ask, Choice, OnExpire, QuestionKind
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
 from draftsman_tui.dashboard import watching
@@ -60,6 +60,19 @@ async def test_a_choice_of_many_and_words_of_several_lines(
         await seen.hear("D-2/1 answered")
     _, (answer,) = await rt.questions.of_job(second)
     assert answer.payload["text"] == "1\n2\n\tthree"
+
+
+async def test_what_choices_mean_stands_below_each_other(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    named = {"safe fixes": "2 findings", "all fixes": "3 findings"}
+    choices = tuple(Choice(value=value, description=said) for value, said in named.items())
+    ask = Ask(key="fixes", text="Which?", choices=choices)
+    await make.asked(ask)
+    async with looking(rt, owner, view="inbox", size=(80, 24)) as seen:
+        await seen.rows("D-1/1")
+        await seen.press("a")
+        await seen.see("1  safe fixes  2 findings", "2  all fixes   3 findings")
 
 
 async def test_who_was_first_is_said_and_what_was_typed_stays(

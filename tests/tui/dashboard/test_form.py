@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -57,11 +58,14 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
         "repo": ("https://a:b@git.example/x", "no user or password"),
         "notify": ("slack:#general", "give the channel by its id"),
         "when": ("soon", "give 10m, 2h, 1d, or 2030"),
-        "priority": ("1001", "less than or equal to 1000"),
+        "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
         "run_timeout": ("0s", "out of range"),
         "max_retries": ("many", "'many' is not a whole number"),
-        "queue": ("a b", "pattern"),
-        "overrides": ("timeout='soon'", "valid number"),
+        "max_attempts": ("101", "allowed: a whole number from 0 to 100"),
+        "queue": ("a b", "allowed: letters, digits and _"),
+        "type": ("1 2", "a letter first"),
+        "tags": ("a " * 101, "it should have at most 100 items"),
+        "overrides": ("timeout='soon'", "timeout 'soon': it should be a valid number"),
         "payload": ("[1]", "not a JSON object"),
         "title": ("x" * 501, "at most 500"),
     }
@@ -72,6 +76,7 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
     for name, (_, said) in wrong.items():
         assert said in beside[name], (name, beside[name])
         assert "\n" not in beside[name]
+        assert not re.search("Input|String|Tuple|parse", beside[name])
 
 
 def test_a_line_is_mode_repository_and_the_rest() -> None:
@@ -117,17 +122,28 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
 
 async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
     with pytest.raises(Errors) as refused:
-        await checked({}, rt)
+        await checked({"repo": PAY.remote_url}, rt)
     assert refused.value.beside == {"text": "say what is to be done"}
     with pytest.raises(Errors) as refused:
         await checked({"text": "Tidy", "repo": "nowhere"}, rt)
     assert "nor a repository of that name" in refused.value.beside["repo"]
     with pytest.raises(Errors) as refused:
-        await checked({"text": "Tidy", "notify": "webhook:ops"}, rt)
+        await checked({"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt)
     assert "there is no webhook 'ops'" in refused.value.beside["notify"]
     with pytest.raises(Errors) as refused:
         await checked({"type": "http_request", "payload": "{}"}, rt)
     assert "url" in refused.value.beside[""]
+
+
+async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
+    typed = {"repo": "nowhere", "max_retries": "101", "notify": "webhook:ops", "queue": "a b"}
+    with pytest.raises(Errors) as refused:
+        await checked(typed, rt)
+    assert refused.value.beside.keys() == {"text", *typed}
+    assert "nor a repository of that name" in refused.value.beside["repo"]
+    with pytest.raises(Errors) as refused:
+        await checked({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
+    assert refused.value.beside.keys() == {"payload", "priority"}
 
 
 def test_completion_offers_only_what_is_a_field() -> None:

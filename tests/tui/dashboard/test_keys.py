@@ -48,3 +48,11 @@ async def test_it_is_made_anew_only_where_it_differs(
         await seen.command("deliveries")
         await seen.see("deliveries ·")
         assert made != []
+
+
+async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> None:
+    async with looking(rt, owner, size=(80, 24)) as seen:
+        await seen.see("No jobs yet; n makes one", "n new", "q quit")
+        await seen.press("2")
+        await seen.see("Nothing waits for a person")
+        assert "n new" not in seen.lines[-1]

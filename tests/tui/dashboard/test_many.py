@@ -49,12 +49,14 @@ async def test_what_is_refused_stays_marked_and_says_why(
     async with looking(rt, owner) as seen:
         await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))
         await _mark(seen, 4)
-        await seen.press("c", "y")
+        await seen.press("c")
+        await seen.see(f"Cancel 2 of 4 jobs: {running.name}, D-{live}?")
+        await seen.see(f"D-{ended}, D-{done} have ended. What they did is kept.")
+        await rt.operate.cancel(live, owner)
+        await seen.press("y")
         await seen.hear(f"D-{running.number} told to stop")
-        await seen.hear(f"D-{live} canceled")
-        await seen.hear(f"D-{ended} is canceled already; nothing to cancel")
-        await seen.hear(f"D-{done} is completed already; nothing to cancel")
-        assert seen.app.main.table.marked == {f"D-{ended}", f"D-{done}"}
+        await seen.hear(f"D-{live} is canceled already; nothing to cancel")
+        assert seen.app.main.table.marked == {f"D-{live}"}
         assert (await rt.inspect.job(running.number)).cancel_requested_at is not None
         await seen.press("escape", "g")
         await seen.command("cancel-force")
@@ -68,6 +70,44 @@ async def test_what_is_refused_stays_marked_and_says_why(
         await seen.press("enter")
         await seen.hear(f"D-{running.number} canceled")
     assert (await rt.inspect.job(running.number)).status is Status.CANCELED
+
+
+async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, owner: Actor) -> None:
+    numbers = [await make.failed(), await make.canceled()]
+    waiting = [await make.queued(), await make.queued()]
+    async with looking(rt, owner) as seen:
+        await seen.rows(*(f"D-{n}" for n in (*reversed(waiting), *reversed(numbers))))
+        await _mark(seen, 2)
+        await seen.press("r", "y")
+        await seen.hear("each of D-4, D-3 is queued, not finished")
+        await seen.press("escape", "down")
+        await _mark(seen, 2)
+        for verb in ("cancel", "cancel-force"):
+            await seen.command(verb)
+            await seen.hear("D-2, D-1 have ended; nothing to cancel")
+            await seen.dialog("MainScreen")
+            seen.app.clear_notifications()
+        await seen.press("escape", "c")
+        await seen.hear("D-1 is failed already; nothing to cancel")
+
+
+async def test_a_question_is_answered_one_at_a_time(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = [(await make.asked()).name for _ in range(2)]
+    async with looking(rt, owner) as seen:
+        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{one}/1" for one in asked])):
+            await seen.command(table)
+            await seen.rows(*rows)
+            await seen.press("g")
+            await _mark(seen, 2)
+            for key in "ayxe":
+                await seen.press(key)
+                await seen.hear("one at a time: take the marks off with esc")
+                seen.app.clear_notifications()
+            await seen.dialog("MainScreen")
+        await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
+        await seen.see(f"{asked[0]}/1 asks")
 
 
 async def test_a_job_that_ends_while_it_is_asked_about(

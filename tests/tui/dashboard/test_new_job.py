@@ -48,6 +48,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
 async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
     rt: Runtime, owner: Actor
 ) -> None:
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with looking(rt, owner, size=(80, 24)) as seen:
         await seen.command("new fix 'Tidy the stock'")
         await seen.dialog("NewJob")
@@ -80,6 +81,7 @@ async def test_a_lost_database_keeps_the_form(
 ) -> None:
     quick = settings.database.model_copy(update={"connect_timeout": 2})
     settings = settings.model_copy(update={"database": quick})
+    await make.rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with open_runtime(settings) as rt, looking(rt, owner) as seen:
         await seen.press("n")
         await seen.dialog("NewJob")
@@ -99,6 +101,7 @@ async def test_a_lost_database_keeps_the_form(
 async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
     rt: Runtime, owner: Actor
 ) -> None:
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     from draftsman_tui.dashboard.asking import Asked
 
     async with looking(rt, owner) as seen:
@@ -126,3 +129,17 @@ async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) 
     new = await rt.inspect.job(2)
     assert (new.type, new.tags, new.payload, new.retry_of) == ("noop", ["a"], {"n": 1}, None)
     assert new.status is Status.QUEUED
+
+
+async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owner: Actor) -> None:
+    async with looking(rt, owner, size=(80, 24)) as seen:
+        await seen.press("n")
+        await seen.dialog("NewJob")
+        await seen.see("path or URL of a git repository")
+        assert "the job asks" not in seen.text
+        await seen.press(*"Tidy", "enter")
+        await seen.see("▲ no repository is known; give a path or URL", "draftsman repos add")
+        assert (await rt.inspect.jobs()) == []
+        await seen.paste(PAY)
+        await seen.press("enter")
+        await seen.hear("D-1 created")

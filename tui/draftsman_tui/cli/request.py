@@ -61,7 +61,18 @@ async def settled(request: Invocation, rt: Runtime) -> Invocation:
     """
     request = await _found(request, rt)
     on_this_machine(request, rt)
+    await has_repo(request, rt)
     return request
+
+
+async def has_repo(request: Invocation, rt: Runtime) -> None:
+    """Refuse what the agent would fail at once for: it names no repository, and none is known."""
+    if request.repo or request.type != AGENT_TYPE or AGENT_TYPE in rt.settings.handlers:
+        return
+    if not (await rt.repos.catalog()).repos:
+        said = "no repository is known; give a path or URL, or first: draftsman repos add"
+        text = "no repository is known; give --repo PATH or URL, or first: draftsman repos add"
+        raise Wrong("repo", said, text)
 
 
 async def _found(request: Invocation, rt: Runtime) -> Invocation:

@@ -152,6 +152,8 @@ async def _gate(desk: Desk) -> Question:
 
 async def _question(desk: Desk) -> Question:
     """Return the question of the row: its own, or the open one of its job."""
+    if len(desk.ids) > 1:
+        raise Refused("one at a time: take the marks off with esc")
     if desk.question is not None:
         return await desk.rt.questions.get(*desk.question)
     number = desk.jobs()[0]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
 from draftsman.runtime import targets
+from draftsman.services.intake import invocation
 from draftsman_tui.cli.request import Wrong, asked, is_said, settled
 from draftsman_tui.dashboard import form
 from draftsman_tui.dashboard.screens.new_job import NewJob
@@ -68,24 +69,55 @@ class Asked:
 
 
 async def checked(typed: form.Typed, rt: Runtime) -> Invocation:
-    """Return the request, as `submit` reads it; raises form.Errors."""
-    fields = form.read(typed)
+    """Return the request, as `submit` reads it; raises form.Errors with all that is wrong."""
+    fields, wrong = form.sifted(typed)
+    request = None
+    if not wrong.keys() & {"text", "title", "type"}:
+        try:
+            is_said(fields)
+        except Wrong as error:
+            wrong[error.field] = error.said
+    if "type" not in wrong:
+        request = await _settled(fields, wrong, rt)
     try:
-        is_said(fields)
-        request = await settled(asked(fields, rt.settings), rt)
-    except Wrong as error:
-        raise form.Errors({error.field: error.said}) from None
-    except (UsageError, NotFound) as error:
-        raise form.Errors({"": str(error)}) from None
-    try:
-        targets(rt.settings)[0].of(request)
+        told = {"notify": fields.get("notify", ())}
+        targets(rt.settings)[0].of(request or invocation(**told))
     except UsageError as error:
-        raise form.Errors({"notify": str(error)}) from None
+        wrong.setdefault("notify", str(error))
+    if wrong or request is None:
+        raise form.Errors(wrong)
     return request
 
 
+async def _settled(
+    fields: Mapping[str, Any], wrong: dict[str, str], rt: Runtime
+) -> Invocation | None:
+    """Return the request; what is wrong is added, and left out to find what else is."""
+    fields = dict(fields)
+    while True:
+        try:
+            return await settled(asked(fields, rt.settings), rt)
+        except Wrong as error:
+            name, said = error.field, error.said
+        except (UsageError, NotFound) as error:
+            name, said = "", str(error)
+        if name in wrong or _follows(name, fields, wrong):
+            return None
+        wrong[name] = said
+        if fields.pop(name, None) is None:
+            return None
+
+
+def _follows(name: str, fields: Mapping[str, Any], wrong: Mapping[str, str]) -> bool:
+    """Return whether this is wrong only because another field is: one may have said it."""
+    if name == "agent" and name not in fields:
+        return "repo" in wrong
+    return not name and "payload" in wrong
+
+
 async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> None:
-    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk))
+    help = form.hints(catalog)
+    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk), help)
     made = await desk.ask(dialog)
     if made is None:
         return

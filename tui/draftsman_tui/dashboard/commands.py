@@ -66,7 +66,12 @@ class Command:
     """Whether it writes without asking for a right."""
     takes: str = ""
     """What may follow it on the `:` line."""
-    footer: bool = False
+    footer: bool | frozenset[str] = False
+    """Whether its key is shown at the bottom, or in which places it is: 80 columns have little."""
+
+    def is_shown(self, place: str) -> bool:
+        """Return whether its key is shown at the bottom of a place."""
+        return self.footer if isinstance(self.footer, bool) else place in self.footer
 
 
 def _view(nth: int, name: str) -> Command:
@@ -104,7 +109,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             retrying.retry_all, "", "Jobs", frozenset({"jobs", "dead"}), Verb.RETRY,
             takes="status:failed since:2h"),
     Command("new", "Ask for a job, in a form.", asking.new,
-            "n", "Jobs", None, Verb.SUBMIT, takes="fix REPO TEXT"),
+            "n", "Jobs", None, Verb.SUBMIT, takes="fix REPO TEXT", footer=frozenset({"jobs"})),
     Command("copy-job", "Ask for a job like this one, in a form.", asking.copy_job,
             "N", "Jobs", JOBS, Verb.SUBMIT),
     Command("why", "Say what a job waits for.", verbs.why, "w", "Jobs", JOBS, footer=True),
@@ -190,7 +195,7 @@ def bindings(keys: Mapping[str, str] | None = None) -> Sequence[Binding]:
     mapped = {command.name: command.keys for command in COMMANDS} | dict(keys or {})
     return [
         Binding(
-            mapped[command.name], f"command('{command.name}')", command.name, command.footer,
+            mapped[command.name], f"command('{command.name}')", command.name, bool(command.footer),
             tooltip=command.help, id=command.name,
         )
         for command in COMMANDS

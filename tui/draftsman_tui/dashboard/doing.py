@@ -36,9 +36,13 @@ class Tally:
         return grouped
 
 
-async def sure(desk: Desk, verb: str, numbers: Sequence[int], note: str = "") -> bool:
-    """Ask whether it is meant: how many, and the first of them."""
+async def sure(
+    desk: Desk, verb: str, numbers: Sequence[int], note: str = "", *, of: int = 0
+) -> bool:
+    """Ask whether it is meant: how many, `of` how many that were chosen, and the first of them."""
     many = f"{len(numbers):,} jobs: " if len(numbers) > TOLD else ""
+    if of > len(numbers):
+        many = f"{len(numbers):,} of {of:,} jobs: "
     said = await desk.ask(Confirm(f"{verb} {many}{names(numbers)}?", note))
     return said is True
 
@@ -90,7 +94,10 @@ def told(desk: Desk, tally: Tally, done: str) -> None:
 def refuse(desk: Desk, tally: Tally) -> None:
     """Say what was refused and why: in a line each, or, of many reasons, on a page."""
     reasons = tally.reasons()
-    lines = [f"{names(numbers)} {reason}" for reason, numbers in reasons.items()]
+    lines = [
+        f"{'each of ' if numbers[1:] else ''}{names(numbers)} {reason}"
+        for reason, numbers in reasons.items()
+    ]
     if len(lines) > TOLD:
         title = f"{len(tally.refused):,} refused; they stay marked"
         desk.app.push_screen(Page(title, "\n".join(lines)))

@@ -6,6 +6,7 @@ Each field is read, and checked, as `draftsman submit` does with its option of t
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ class Field:
     """What alone it may be; the first where nothing is chosen."""
     several: bool = False
     """Whether it has words of which each is completed."""
+    allowed: str = ""
+    """What may stand there, where what core says of it is a rule for programs."""
 
 
 class Errors(UsageError):
@@ -116,27 +119,50 @@ FIELDS: Final = (
     Field("tags", "Tags", "words: urgent billing", _words("tags"), several=True),
     Field("notify", "Notify", "log  webhook:NAME  slack:CHANNEL  trello:CARD  none", _notify,
           several=True),
-    Field("when", "Not before", "10m, 2h, 1d, or 2030-12-31T18:00", _when),
-    Field("priority", "Priority", "-1000 to 1000; higher runs first", _number("priority")),
+    Field("when", "Not before", "10m, 2h, 1d, or 2030-12-31T18:00", _when,
+          allowed="in 366 days at the latest"),
+    Field("priority", "Priority", "-1000 to 1000; higher runs first", _number("priority"),
+          allowed="a whole number from -1000 to 1000"),
     Field("run_timeout", "Run time", "running time in all: 10m, 2h", _timeout),
-    Field("max_retries", "Retries", "failures of the work it survives", _number("max_retries")),
+    Field("max_retries", "Retries", "failures of the work it survives", _number("max_retries"),
+          allowed="a whole number from 0 to 100"),
     Field("max_attempts", "Attempts", "lost runs and failures of machines it survives",
-          _number("max_attempts")),
+          _number("max_attempts"), allowed="a whole number from 0 to 100"),
     Field("on_lost", "On lost", "when its worker dies", _plain("on_lost"),
           either=("default", *(str(one) for one in OnLost))),
     Field("skills", "Skills", "skills it asks for", _words("skills"), several=True),
     Field("subject_key", "Subject", "what it is about; a live job of it is joined",
           _plain("subject_key")),
-    Field("queue", "Queue", "none: default", _plain("queue")),
+    Field("queue", "Queue", "none: default", _plain("queue"),
+          allowed="letters, digits and _ . : - without spaces, at most 63"),
     Field("overrides", "Overrides", "key=value …", _overrides),
-    Field("type", "Type", "none: run_agent", _plain("type")),
+    Field("type", "Type", "none: run_agent", _plain("type"),
+          allowed="letters, digits and _ . : - without spaces, a letter first, at most 100"),
     Field("payload", "Payload", '{"key": "value"}', _payload),
 )  # fmt: skip
 BY_NAME: Final = {field.name: field for field in FIELDS}
+_RULE: Final = re.compile(r"\b(?:Input|String|Tuple|Value) should")
+_ASIDE: Final = re.compile(r", unable to parse.*| after validation, not \d+")
+
+
+def hints(catalog: Catalog) -> dict[str, str]:
+    """Return what stands in an empty field, where that depends on what is known."""
+    if not catalog.repos:
+        return {"repo": "path or URL of a git repository"}
+    named = next((repo.full_name for repo in catalog.repos if repo.is_default), None)
+    return {"repo": f"known name, URL or path; none: {named}"} if named else {}
 
 
 def read(typed: Typed) -> dict[str, Any]:
     """Return the fields of the Invocation; raises Errors with all that is wrong."""
+    found, wrong = sifted(typed)
+    if wrong:
+        raise Errors(wrong)
+    return found
+
+
+def sifted(typed: Typed) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the fields of the Invocation that can be meant, and what is wrong with the others."""
     found: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for field in FIELDS:
@@ -151,11 +177,17 @@ def read(typed: Typed) -> dict[str, Any]:
         try:
             invocation(**value)
         except UsageError as error:  # it begins with the name of the field, which stands there
-            wrong[field.name] = str(error).partition(": ")[2]
+            wrong[field.name] = _worded(field, str(error).partition(": ")[2])
+            continue
         found |= _merged(found, value)
-    if wrong:
-        raise Errors(wrong)
-    return found
+    return found, wrong
+
+
+def _worded(field: Field, said: str) -> str:
+    """Return what core says of a value, for people."""
+    if field.allowed and _RULE.search(said):
+        return f"allowed: {field.allowed}"
+    return _RULE.sub("it should", _ASIDE.sub("", said))
 
 
 def of_job(job: Job) -> dict[str, str]:

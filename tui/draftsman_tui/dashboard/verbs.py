@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from draftsman.domain.job import Status
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.text import first_line
 from draftsman.errors import Refused
 from draftsman.services.operate import Canceled
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
 
 async def cancel(desk: Desk, text: str) -> None:
     """End the chosen jobs; what follows is the reason."""
-    numbers = desk.jobs()
-    note = f"reason: {text}" if text else "What they did is kept."
-    if await sure(desk, "Cancel", numbers, await _about(desk, numbers, note)):
+    numbers, ended = await _live(desk)
+    note = f"{ended} reason: {text}" if text else f"{ended} What they did is kept."
+    about = await _about(desk, numbers, note.strip())
+    if await sure(desk, "Cancel", numbers, about, of=len(desk.jobs())):
         await _end(desk, numbers, text, force=False)
 
 
 async def cancel_force(desk: Desk, text: str) -> None:
     """End the chosen jobs at once; it is to be typed which."""
-    numbers = desk.jobs()
+    numbers, ended = await _live(desk)
     one = len(numbers) == 1
     question = f"End {names(numbers)} without waiting for the worker?"
-    note = "What its run still writes is refused; what it did outside stays as it is."
+    note = f"{ended} What its run still writes is refused; what it did outside stays as it is."
     word = f"D-{numbers[0]}" if one else f"cancel {len(numbers)}"
-    if await desk.ask(Typed(question, await _about(desk, numbers, note), word)):
+    if await desk.ask(Typed(question, await _about(desk, numbers, note.strip()), word)):
         await _end(desk, numbers, text, force=True)
 
 
@@ -64,6 +65,23 @@ async def patch(rt: Runtime, number: int) -> str | None:
         return None
     _, data = await rt.checkpoints.read_artifact(number, PATCH)
     return data.decode("utf-8", "replace")
+
+
+async def _live(desk: Desk) -> tuple[list[int], str]:
+    """Return the chosen jobs that can be ended, and what to say of the others.
+
+    Raises Refused where all have ended.
+    """
+    stands = {number: (await desk.rt.inspect.stand(number))[0] for number in desk.jobs()}
+    ended = [number for number, status in stands.items() if status in TERMINAL]
+    live = [number for number in stands if number not in ended]
+    if not live and len(ended) == 1:
+        how = str(stands[ended[0]]).replace("_", " ")
+        raise Refused(f"D-{ended[0]} is {how} already; nothing to cancel")
+    have = f"{names(ended)} {'have' if ended[1:] else 'has'} ended"
+    if not live:
+        raise Refused(f"{have}; nothing to cancel")
+    return live, f"{have}." if ended else ""
 
 
 async def _end(desk: Desk, numbers: list[int], reason: str, *, force: bool) -> None:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.text import Text
 from textual import events
 from textual.app import ComposeResult
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import OptionList, Static
 
+from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.screens.asking import Asking
 from draftsman_tui.dashboard.screens.dialog import safe
 from draftsman_tui.dashboard.widgets.words import Words
 
 AT_ONCE: Final = 9
 """Choices of which one digit is enough; with more, Enter ends the number."""
+
+WIDEST: Final = 48
+"""Columns of a choice, after which what is said of the others does not move to the right."""
 
 
 class Answer(Asking[Any]):
@@ -102,11 +107,19 @@ class Answer(Asking[Any]):
         self.attempt(str(self.question.choices[place]["value"]))
 
     def _choice(self, place: int) -> Text:
+        choices = self.question.choices
+        number = f"{place + 1:>{len(str(len(choices)))}}"
+        said, note = self._label(place), choices[place].get("description")
+        if not note:
+            return safe(f"{number}  {said}")
+        widths = [cell_len(self._label(one)) for one in range(len(choices))]
+        widest = max((width for width in widths if width <= WIDEST), default=0)
+        return safe(f"{number}  {said}{' ' * (widest - cell_len(said))}  {note}")
+
+    def _label(self, place: int) -> str:
         choice = self.question.choices[place]
-        note = f"  {choice['description']}" if choice.get("description") else ""
         is_default = choice["value"] == self.question.default_value
-        default = " (counts if nobody answers)" if is_default else ""
-        return safe(f"{place + 1}  {choice['label']}{default}{note}")
+        return one_line(f"{choice['label']}{' (counts if nobody answers)' if is_default else ''}")
 
     def _hint(self) -> str:
         asked, parts = self.question, []

@@ -258,7 +258,7 @@ class Desk(Screen[None]):
         items = [
             (shown(keys[0]), one.name, self._refusal(one) is None)
             for one in commands.COMMANDS
-            if one.footer and self.is_here(one) and (keys := self.keys_of(one))
+            if one.is_shown(self.place) and self.is_here(one) and (keys := self.keys_of(one))
         ]
         self.query_one(Keys).show(items)
 

@@ -71,8 +71,8 @@ class MainScreen(Desk):
     @property
     def question(self) -> tuple[int, int] | None:
         """The open question that the row is about."""
-        row = self.table.row
-        return None if row is None else self.resource.question(row)
+        rows = self.table.chosen
+        return self.resource.question(rows[0]) if len(rows) == 1 else None
 
     @property
     def deliveries(self) -> list[int]:

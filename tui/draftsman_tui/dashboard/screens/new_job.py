@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import on
@@ -34,8 +35,10 @@ class NewJob(Trying[Any]):
         typed: Typed,
         known: Mapping[str, Sequence[str]],
         do: Do[Any] = kept,
+        hints: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(do)
+        self._hints = hints or {}
         self._title = title
         self._given = dict(typed)
         self._known = known
@@ -127,7 +130,11 @@ class NewJob(Trying[Any]):
 
     def _rows(self, *, more: bool) -> list[FieldRow]:
         return [
-            FieldRow(field, self._given.get(field.name, ""), self._known.get(field.name, ()))
+            FieldRow(
+                replace(field, hint=self._hints.get(field.name, field.hint)),
+                self._given.get(field.name, ""),
+                self._known.get(field.name, ()),
+            )
             for field in FIELDS
             if field.more is more
         ]

@@ -24,7 +24,7 @@ class Jobs(Resource[Line]):
     name = "jobs"
     help = "Every job, newest first."
     statuses = tuple(map(str, Status))
-    empty = "No jobs yet; make one: draftsman demo, or draftsman submit --help"
+    empty = "No jobs yet; n makes one; or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[Line]("JOB", 9, order=lambda job: job.number),
         Column[Line]("STATUS", 10, order=lambda job: job.status),
