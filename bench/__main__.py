@@ -23,6 +23,7 @@ from bench.side import Side, introduced
 from draftsman.errors import DraftsmanError
 
 README = Path(__file__).with_name("README.md")
+MEASURES = [one.name for one in scenarios(0, 0)]
 BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
@@ -38,7 +39,8 @@ async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, s
             version = await admin.value("SHOW server_version")
             match = Match(place, sides, None if given.no_history else past, server, results)
             await match.prepare()
-            await match.run(given.rounds, scenarios(given.jobs))
+            wanted = scenarios(given.jobs, given.minutes)
+            await match.run(given.rounds, [one for one in wanted if one.name in given.only])
         finally:
             await place.leave()
     if server is None:
@@ -79,12 +81,17 @@ def arguments() -> argparse.Namespace:
     add("--no-history", action="store_true", help="nothing over a past")
     add("--history", type=int, default=1_000_000, metavar="N", help="finished jobs (1000000)")
     add("--waiting", type=int, default=100_000, metavar="N", help="waiting jobs (100000)")
+    add("--only", default=",".join(MEASURES), help=f"of {', '.join(MEASURES)} (all)")
+    add("--minutes", type=float, default=10, metavar="N", help="of a dashboard's memory (10)")
     add("--json", action="store_true", help="JSON with every round instead of the tables")
     add("--write", action="store_true", help=f"write the tables into {README.name} too")
     given = parser.parse_args()
     given.peers = [name for name in given.peers.split(",") if name not in ("", "none")]
     if strange := [name for name in given.peers if name not in install.PEERS]:
         parser.error(f"--peers: {', '.join(strange)} is not known; there are {known}")
+    given.only = given.only.split(",")
+    if strange := [name for name in given.only if name not in MEASURES]:
+        parser.error(f"--only: {', '.join(strange)} is not known; there are {', '.join(MEASURES)}")
     if given.rounds < 1 or given.jobs < 1000 or given.history < 1 or given.waiting < 1:
         parser.error("--rounds, --history and --waiting are 1 or more, --jobs 1000 or more")
     return given

@@ -8,6 +8,7 @@ from bench.report import OURS, Key, Results, grid, number
 
 RATES = ("submit", "batch1000", "drain10", "drain100")
 TIMES = ("idle", "answer")
+PAINTS = ("paint_ms", "down_p50_ms", "page_p50_ms", "view_p50_ms", "filter_p50_ms")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,15 @@ class Goal:
     against: str = ""
     past: bool = False
     """Is it the ratio of the figure over a past and without one?"""
+    over: bool = False
+    """Is it the figure over a past?"""
 
     @property
     def name(self) -> str:
         """Return what is held against what."""
         if self.past:
-            return f"{self.measure}, over a past / without"
+            figure = "" if self.least else f" {self.figure}"
+            return f"{self.measure}{figure}, over a past / without"
         what = self.measure if self.figure == "rate" else f"{self.measure} {self.figure}"
         return f"{what} / {self.against}" if self.against else what
 
@@ -36,11 +40,12 @@ class Goal:
         ours = Key(self.measure, OURS)
         if self.past:
             over = Key(self.measure, OURS, True)
-            pair = (over, ours) if self.figure == "rate" else (ours, over)
+            faster = self.figure == "rate" or not self.least
+            pair = (over, ours) if faster else (ours, over)
             return results.ratio(*pair, self.figure)
         if self.against:
             return results.ratio(ours, Key(self.measure, self.against), self.figure)
-        return results.median(ours, self.figure)
+        return results.median(Key(self.measure, OURS, self.over), self.figure)
 
     def verdict(self, results: Results) -> tuple[str, str, str, str]:
         """Return its line: name, what was measured, the goal, and whether it is met."""
@@ -74,6 +79,9 @@ GOALS = (
     most("drain100", "wal_bytes", 2800),
     most("drain100", "commits", 0.03),
     most("drain100", "rss_mb", 45),
+    *(Goal("dashboard", name, 1.5, least=False, past=True) for name in PAINTS),
+    Goal("dashboard", "idle_server", 2, least=False, over=True),
+    Goal("dashboard", "grows_mib", 0.1, least=False, over=True),
 )
 
 

@@ -7,10 +7,11 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 
 import psycopg
 
-from bench import answer, checks, measure, pgbench, slack
+from bench import answer, checks, dashboard, measure, pgbench, slack
 from bench.history import Past, seed
 from bench.measure import Run
 from bench.meter import ServerCpu
@@ -35,12 +36,14 @@ class Scenario:
     """Does everybody get the same number of jobs, however slow?"""
     alone: bool = False
     """Does draftsman alone have it?"""
+    once: bool = False
+    """Is one round of it enough?"""
     against: tuple[str, Measure] | None = None
     """Something that is no queue, against which draftsman's figure is held."""
 
 
-def scenarios(jobs: int) -> list[Scenario]:
-    """Return what is measured, with so many jobs in the largest drain."""
+def scenarios(jobs: int, minutes: float) -> list[Scenario]:
+    """Return what is measured, with so many jobs in the largest drain, and minutes of memory."""
     samples = max(20, jobs // 160)
     return [
         Scenario(
@@ -64,6 +67,15 @@ def scenarios(jobs: int) -> list[Scenario]:
             same=True,
             alone=True,
             against=("bolt", slack.bare),
+        ),
+        Scenario(
+            "dashboard",
+            partial(dashboard.measured, minutes=minutes),
+            "fast",
+            max(20, jobs // 100),
+            same=True,
+            alone=True,
+            once=True,
         ),
     ]
 
@@ -102,6 +114,8 @@ class Match:
                     await self._seed(side, self.past, stack)
             for number in range(1, rounds + 1):
                 for scenario in wanted:
+                    if scenario.once and number > 1:
+                        continue
                     await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
 
     async def _seed(self, side: Side, past: Past, stack: AsyncExitStack) -> None:

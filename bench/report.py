@@ -69,15 +69,55 @@ class Results:
         ]
 
 
+DASHBOARD = {
+    "start_ms": "process started to first paint, ms",
+    "paint_ms": "screen taken to first paint, ms",
+    **{
+        f"{key}_{part}_ms": f"{said} to paint, {part}, ms"
+        for key, said in (
+            ("down", "cursor down"),
+            ("page", "page down"),
+            ("view", "another table"),
+            ("filter", "filter"),
+        )
+        for part in ("p50", "p99")
+    },
+    "busy_cpu": "its process, % of a core",
+    "busy_server": "its sessions in the database, %",
+    "idle_cpu": "its process when idle, %",
+    "idle_server": "its sessions when idle, %",
+    "rss_mib": "resident at the end, MiB",
+    "grows_mib": "grows in a minute, MiB",
+}
+"""Figures of a dashboard, over a thousand jobs and over a past."""
+
+
 def tables(results: Results) -> str:
     """Return one table a measure. A ratio is draftsman's figure to the other's."""
-    return "\n\n".join(_table(results, measure) for measure in results.measures())
+    return "\n\n".join(
+        _dashboard(results) if measure == "dashboard" else _table(results, measure)
+        for measure in results.measures()
+    )
 
 
 def footer(missing: Mapping[str, str]) -> str:
     """Say what could not be measured, each with its reason."""
     lines = [f"- {what}: {why}" for what, why in missing.items()]
     return "\n".join([f"Could not be measured: {len(missing)}", *lines])
+
+
+def _dashboard(results: Results) -> str:
+    few, many = Key("dashboard", OURS), Key("dashboard", OURS, True)
+    rows = [
+        (
+            said,
+            number(results.median(few, figure)),
+            number(results.median(many, figure)),
+            number(results.ratio(many, few, figure)),
+        )
+        for figure, said in DASHBOARD.items()
+    ]
+    return grid(("dashboard", "1,000 jobs", "over a past", "past / 1,000"), rows)
 
 
 def _table(results: Results, measure: str) -> str:
@@ -130,5 +170,7 @@ def number(value: float | None) -> str:
     """Return three digits or more of it, or nothing."""
     if value is None:
         return ""
+    if value < 0:
+        return f"-{number(-value)}"
     digits = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 0.1 else 4
     return f"{value:,.{digits}f}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from draftsman.store.db import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.people import GROUPS, PEOPLE, People
+from tests.support.reuse import Databases
 from tests.support.server import Server, make_home, open_folder
 
 GIVEN = "DRAFTSMAN_TEST_URL"
@@ -35,8 +37,8 @@ hypothesis.settings.load_profile("draftsman")
 def pytest_configure(config: pytest.Config) -> None:
     """Find the session's server, and forget what this machine and this user have configured.
 
-    The processes that tests start are compiled once, not each time, and Ctrl-C ends them also where
-    a script started this in its background, which ignores that for all that come after.
+    Tests and the processes that they start are compiled once, not each time, and Ctrl-C ends them
+    also where a script started this in its background, which ignores that for all that come after.
     """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
@@ -45,12 +47,15 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in [name for name in os.environ if name.startswith("DRAFTSMAN_")]:
         del os.environ[name]
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     user = home / "user"
     user.mkdir(exist_ok=True)
-    for name in ("HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
+    for name in ("HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):
         os.environ[name] = str(user)
+    for kind in ("CONFIG", "DATA", "STATE"):
+        os.environ[f"XDG_{kind}_HOME"] = str(user)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -107,9 +112,25 @@ def empty_url(server: Server) -> Iterator[str]:
     server.leave(name)
 
 
+@pytest.fixture(scope="session")
+def databases(server: Server) -> Iterator[Databases]:
+    """Give the databases that the tests of this process have one after another."""
+    databases = Databases(server)
+    yield databases
+    databases.close()
+
+
 @pytest.fixture
-def database(server: Server) -> Iterator[str]:
-    """Give the name of a migrated database that only this test uses."""
+def database(databases: Databases) -> Iterator[str]:
+    """Give the name of a migrated database that only this test uses meanwhile."""
+    name = databases.lend()
+    yield name
+    databases.take_back(name)
+
+
+@pytest.fixture
+def own_database(server: Server) -> Iterator[str]:
+    """Give the name of a migrated database that no other test has before or after."""
     name = server.create()
     yield name
     server.leave(name)

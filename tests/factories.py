@@ -21,6 +21,7 @@ from draftsman.services.intake import invocation
 from draftsman.store import workers
 from draftsman.store.claim import exchange
 from draftsman.store.sweeps import Term
+from tests.support.races import PooledLine
 from tests.support.waits import until
 
 QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
@@ -36,7 +37,7 @@ class Factory:
         self.rt = rt
         self.owner = owner
         self.worker = uuid4()
-        self._line = rt.db.line()
+        self._line = PooledLine(rt.db)
         self._claiming = asyncio.Lock()
 
     async def queued(self, *, actor: Actor | None = None, **fields: Any) -> int:

@@ -20,7 +20,7 @@ SETTING = re.compile(r'^#(?=[a-z_"][^ ]* = |\[)', re.MULTILINE)
 """Before a commented setting or table; prose has a space after its `#`."""
 EXAMPLES = {
     *("handlers", "types", "profiles", "people", "groups", "tools", "llm", "webhooks"),
-    *("credentials", "agents"),
+    *("credentials", "agents", "keys"),
 }
 """Tables that are empty by default, or hold unset limits: what the file shows are examples."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import pwd
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from draftsman.handlers.registry import Handler
     from draftsman.loops.crew import Crew
     from draftsman.loops.dispatcher import Dispatcher
+    from draftsman.loops.ear import Ear
     from draftsman.loops.mailroom import Mailroom
     from draftsman.ports import Channel
 
@@ -105,7 +106,7 @@ class Runtime:
             self.settle,
             self.outbox,
             self.repos,
-            revive=self._revive if self.embedded else None,
+            revive=self.revive if self.embedded else None,
         )
         return Crew(
             worker,
@@ -140,11 +141,20 @@ class Runtime:
         """Return what sends the deliveries of these channels in a process without a worker."""
         from draftsman.loops.mailroom import Mailroom
 
-        listen = self.settings.listen_url
-        url = listen.get_secret_value() if listen else None
-        return Mailroom(self.dispatcher(channels), self.db, url)
+        return Mailroom(self.dispatcher(channels), self.db, self._listen_url())
 
-    async def _revive(self) -> None:
+    def ear(self, hear: Callable[[str, str], None]) -> Ear:
+        """Return what hands each notification of the database to `hear`."""
+        from draftsman.loops.ear import Ear
+
+        return Ear(self.db, self._listen_url(), hear)
+
+    def _listen_url(self) -> str | None:
+        listen = self.settings.listen_url
+        return listen.get_secret_value() if listen else None
+
+    async def revive(self) -> None:
+        """Start the embedded server where it is gone; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:

@@ -20,6 +20,12 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def database(own_database: str) -> str:
+    """Give a database that no process of another test can come back to."""
+    return own_database
+
+
+@pytest.fixture
 def places(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
     """Give places by name, as many hosts on one database."""
     made: dict[str, Place] = {}

@@ -95,7 +95,7 @@ def test_a_goal_is_met_missed_or_not_measured(
 def test_the_goals_close_with_how_many_are_met() -> None:
     results = Results()
     results.add(OURS, {"rate": 1.0, "wal_bytes": 2800.0, "rss_mb": 45.1})
-    assert goals(results).endswith("\n1 of 19 goals met, 17 not measured")
+    assert goals(results).endswith("\n1 of 26 goals met, 24 not measured")
 
 
 def test_what_could_not_be_measured_is_counted_and_named() -> None:

@@ -162,9 +162,15 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await inspect.jobs()
     await inspect.page(since=job.created_at)
     await inspect.runs(asked)
+    await inspect.stand(asked)
     await inspect.trail(asked)
+    await inspect.trail_end(asked)
     await inspect.feed()
     await inspect.feed_end()
+    await inspect.latest()
+    await inspect.latest_runs()
+    await inspect.pulse(job.created_at)
+    await inspect.counts()
     await inspect.why(asked)
     await inspect.chain(asked)
     await inspect.stats()
@@ -177,6 +183,7 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await rt.checkpoints.artifacts(asked)
     await rt.checkpoints.read_artifact(asked, "notes.md")
     await rt.checkpoints.logs(asked)
+    await rt.checkpoints.log_end(asked)
     await rt.checkpoints.steps(asked)
 
 

@@ -1,5 +1,13 @@
-"""The fixture of the kill tests."""
+"""The fixtures of the kill tests."""
 
 from __future__ import annotations
 
+import pytest
+
 from tests.kill.strikes import place as place
+
+
+@pytest.fixture
+def database(own_database: str) -> str:
+    """Give a database on the test's server, to which no process of another test can come back."""
+    return own_database

@@ -10,8 +10,14 @@ from tests.kill.strikes import place as place
 
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
-    " for its whole a PostgreSQL 15, 16 and 17 on this machine"
+    " for its whole a PostgreSQL 15, 16 and 17, a tmux and a Chromium on this machine"
 )
+
+
+@pytest.fixture
+def database(own_database: str) -> str:
+    """Give a database on the test's server, to which no process of another test can come back."""
+    return own_database
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -19,12 +19,14 @@ LEAST, MOST = 0.002, 0.1
 """Seconds between two looks."""
 
 
-async def until(look: Callable[[], Awaitable[bool]], what: str) -> None:
-    """Return once `look` says yes; fail with `what` was missing at the deadline."""
-    began = time.monotonic()
+async def until(
+    look: Callable[[], Awaitable[bool]], what: str, deadline: float | None = None
+) -> None:
+    """Return once `look` says yes; fail with `what` was missing at the deadline, in seconds."""
+    began, deadline = time.monotonic(), deadline or DEADLINE
     while not await look():
         waited = time.monotonic() - began
-        assert waited < DEADLINE, f"{what}: not within {DEADLINE:.0f} s"
+        assert waited < deadline, f"{what}: not within {deadline:.0f} s"
         await asyncio.sleep(min(max(waited * SHARE, LEAST), MOST))
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from draftsman_bots.text import fenceless, fit, graphemes, visible, width
+from draftsman_bots.text import fenceless, fit, graphemes, is_link, visible, width
 
 TEXT: Final = 3000
 """Characters of a section; the whole `text` of a message is kept below 4,000 with the same."""
@@ -98,12 +98,7 @@ def code(text: str, most: int = TEXT) -> str:
 
 def link(url: str) -> str:
     """Return a link that shows where it leads; other than http and https is shown as text."""
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= TEXT // 2
-    except ValueError:
-        fine = False
-    if not fine or any(char.isspace() for char in url):
+    if not is_link(url) or len(url) > TEXT // 2:
         return escaped(url, TEXT // 2)
     safe = quote(visible(url), safe="!#$%&'()*+,/:;=?@[]~-._")
     return f"<{safe.replace('&', '&amp;')}>" if len(safe) <= TEXT // 2 else escaped(url, TEXT // 2)

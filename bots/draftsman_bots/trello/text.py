@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
-from draftsman_bots.text import ENDS, clamped, fenceless, fit, graphemes, visible, width
+from draftsman_bots.text import ENDS, clamped, fenceless, fit, graphemes, is_link, visible, width
 
 COMMENT: Final = 16_384
 """Characters of a comment: of what is sent, escaped."""
@@ -60,12 +60,7 @@ def disarmed(text: str) -> str:
 
 def link(url: str) -> str:
     """Return an address that shows where it leads; other than http and https is shown as text."""
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and len(url) <= TEXT // 2
-    except ValueError:
-        fine = False
-    if not fine or any(char.isspace() for char in url):
+    if not is_link(url) or len(url) > TEXT // 2:
         return escaped(url, TEXT // 2)
     safe = quote(visible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
     return f"<{safe}>" if len(safe) <= TEXT // 2 else escaped(url, TEXT // 2)

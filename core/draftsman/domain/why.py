@@ -66,9 +66,14 @@ def explain(facts: Facts, question: Question | None) -> Why:
 
 def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
     if facts.status in TERMINAL:
-        error = None if facts.status is Status.COMPLETED else facts.last_error
-        then = "nothing follows; draftsman retry runs it anew"
-        return "ended", error or "it is over", then
+        if facts.status is Status.COMPLETED:
+            return (
+                "ended",
+                "it is over",
+                "nothing follows; draftsman retry --again runs it once more",
+            )
+        then = "nothing follows; draftsman retry goes on from its last checkpoint"
+        return "ended", facts.last_error or "it is over", then
     if question is not None:
         return _asked(question)
     if facts.claimable:

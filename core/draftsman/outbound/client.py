@@ -304,7 +304,8 @@ def _refused(host: str, port: int, address: Address) -> Failure:
     place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     text = (
         f"{address}{named} is a{'n' * kind.startswith(('IP', 'un'))} {kind} address,"
-        f' which is not called; where it is meant: http.allow = ["{place}"]'
+        " which is not called; where it is meant, in the configuration of the workers:"
+        f' http.allow = ["{place}"]'
     )
     return Failure(text, origin="http", code="address_refused")
 

@@ -20,6 +20,8 @@ from draftsman.store.db import Connection, Database
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Bytes of one artifact."""
 BUNDLE = "checkpoint.bundle"
+LAST = 2**31 - 1
+"""An ordinal that no run reaches."""
 
 
 class Checkpoints:
@@ -120,14 +122,19 @@ class Checkpoints:
         async with self._db.connection() as conn:
             return await store.artifacts(conn, job)
 
-    async def read_artifact(self, job: int, name: str) -> tuple[store.Artifact, bytes]:
-        """Return the newest artifact of that name and its bytes; raises NotFound with the names."""
+    async def read_artifact(
+        self, job: int, name: str, most: int | None = None
+    ) -> tuple[store.Artifact, bytes]:
+        """Return the newest artifact of that name and its bytes, of the first so many MiB or all.
+
+        Raises NotFound with the names.
+        """
         async with self._db.connection() as conn:
             found = await store.find_artifact(conn, job, name)
             if found is None:
                 names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
                 raise NotFound(f"D-{job} has no artifact {name!r}; it has: {names or 'none'}")
-            return found, await store.content(conn, found.id)
+            return found, await store.content(conn, found.id, most)
 
     async def logs(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
@@ -135,6 +142,17 @@ class Checkpoints:
         """Return the chunks of a job's logs that follow (run, seq)."""
         async with self._db.connection() as conn:
             return await store.logs(conn, job, after, limit)
+
+    async def log_end(
+        self,
+        job: int,
+        after: tuple[int, int] = (0, 0),
+        before: tuple[int, int] = (LAST, 0),
+        limit: int = 100,
+    ) -> Sequence[store.LogChunk]:
+        """Return the newest chunks of a job's logs between two (run, seq), in their order."""
+        async with self._db.connection() as conn:
+            return (await store.log_end(conn, job, after, before, limit))[::-1]
 
     async def now(self) -> datetime:
         """Return the database's time, which decides what is due."""

@@ -20,6 +20,7 @@ from draftsman.store import questions, workers
 from draftsman.store.db import Database, translated
 from draftsman.store.inspect import Line as Line  # of `page`, for those who show it
 from draftsman.store.inspect import Link as Link  # of `chain`
+from draftsman.store.inspect import Span as Span  # of `pulse`
 from draftsman.store.notify import hears
 
 FOLLOW: Final = 0.2
@@ -30,6 +31,14 @@ LOOK: Final = 100_000
 a second."""
 COUNTED: Final = 10_000
 """Jobs of a terminal status that are counted; more are `at least` so many."""
+SPAN: Final = 10
+"""Seconds of a span of a pulse."""
+PULSE: Final = 20_000
+"""Events that one query of a pulse reads: a few hundredths of a second."""
+PULSES: Final = 20
+"""Queries of a pulse at most: what is before so many events is not known."""
+BEYOND: Final = 2**62
+"""A number that no job and no epoch reaches."""
 HEARD: Final = 2.0
 """Seconds that a notification to ourselves may take."""
 
@@ -63,6 +72,18 @@ class Stats:
     answer_seconds: float | None
 
 
+@dataclass(frozen=True, slots=True)
+class Pulse:
+    """What happened of late: `spans` of ten seconds, by their number since the epoch."""
+
+    spans: dict[int, Span]
+    """Where nothing happened there is none."""
+    end: store.Cursor
+    """What to ask after for what comes then."""
+    since: int
+    """From this span on all of them are known."""
+
+
 class Inspect:
     """Reads. Nothing here changes a row."""
 
@@ -88,6 +109,14 @@ class Inspect:
         """Return one job; raises NotFound."""
         async with self._db.connection() as conn:
             found = await store.get(conn, number)
+        if found is None:
+            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+        return found
+
+    async def stand(self, number: int) -> tuple[Status, int]:
+        """Return a job's status and version, which grows with each step; raises NotFound."""
+        async with self._db.connection() as conn:
+            found = await store.stand(conn, number)
         if found is None:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
         return found
@@ -129,10 +158,22 @@ class Inspect:
         async with self._db.connection() as conn:
             return await store.runs(conn, number)
 
+    async def latest_runs(
+        self, before: tuple[int, int] | None = None, limit: int = PAGE
+    ) -> list[Run]:
+        """Return runs of all jobs before (job, ordinal), the newest job's first."""
+        async with self._db.connection() as conn:
+            return await store.latest_runs(conn, before or (BEYOND, 0), limit)
+
     async def trail(self, number: int, after: int = 0, limit: int = PAGE) -> list[Event]:
         """Return one job's events after an event id."""
         async with self._db.connection() as conn:
             return await store.trail(conn, number, after, limit)
+
+    async def trail_end(self, number: int, after: int = 0, limit: int = PAGE) -> list[Event]:
+        """Return one job's newest events after an event id, in their order."""
+        async with self._db.connection() as conn:
+            return (await store.trail_end(conn, number, after, limit))[::-1]
 
     async def feed(
         self, cursor: tuple[int, int, int] = (0, 0, 0), limit: int = PAGE
@@ -140,6 +181,13 @@ class Inspect:
         """Return everybody's events after a cursor (epoch, txid, id); none is ever skipped."""
         async with self._db.connection() as conn:
             return await store.feed(conn, cursor, limit)
+
+    async def latest(
+        self, before: tuple[int, int, int] | None = None, limit: int = PAGE
+    ) -> list[Event]:
+        """Return everybody's events before a cursor, the newest first."""
+        async with self._db.connection() as conn:
+            return await store.latest(conn, before or (BEYOND, 0, 0), limit)
 
     async def feed_end(self) -> tuple[int, int, int]:
         """Return the cursor behind which only new events come."""
@@ -210,14 +258,14 @@ class Inspect:
 
     async def stats(self) -> Stats:
         """Return counts of everything."""
+        counts, often = await self.counts()
         async with self._db.connection() as conn:
-            counts = await store.counts(conn, COUNTED)
             asked, soon, following = await store.open_counts(conn)
             answers, seconds = await store.answer_times(conn)
             live = [w for w in await workers.all_workers(conn) if w.silent < self._lease]
         return Stats(
-            {str(status): counts.get(status, 0) for status in Status},
-            [str(status) for status in Status if _ended_often(status, counts)],
+            counts,
+            often,
             asked,
             soon,
             following,
@@ -227,6 +275,31 @@ class Inspect:
             answers,
             seconds,
         )
+
+    async def counts(self) -> tuple[dict[str, int], list[str]]:
+        """Return how many jobs each status has, and of which there are at least so many."""
+        async with self._db.connection() as conn:
+            counts = await store.counts(conn, COUNTED)
+        often = [str(status) for status in Status if _ended_often(status, counts)]
+        return {str(status): counts.get(status, 0) for status in Status}, often
+
+    async def pulse(self, since: datetime, after: store.Cursor | None = None) -> Pulse:
+        """Return what happened since a time, or after the end of the last pulse.
+
+        It reads the events that came since then, and no other: at most the last 400,000.
+        """
+        first = int(since.timestamp()) // SPAN
+        spans: dict[int, Span] = {}
+        end = before = await self.feed_end()
+        for _ in range(PULSES):
+            async with self._db.connection() as conn:
+                found, rest = await store.pulse(conn, after or (0, 0, 0), before, SPAN, PULSE)
+            for span in found:
+                spans[span.at] = span + spans.get(span.at)
+            if rest is None or any(span.at < first for span in found):
+                return Pulse(spans, end, first)
+            before = rest
+        return Pulse(spans, end, min(spans) + 1)
 
     async def health(self) -> tuple[store.Health, float]:
         """Return what the server says of itself, and by how many seconds our clock is ahead."""

@@ -37,12 +37,16 @@ class Outbox:
         job: int | None = None,
         statuses: Sequence[DeliveryStatus] | None = None,
         limit: int = 50,
+        before: int | None = None,
     ) -> list[Delivery]:
-        """Return deliveries, newest first: of a job, or of all."""
+        """Return deliveries, newest first: of a job, or of all.
+
+        Of all, `before` is the seq that the last page ended with.
+        """
         async with self._db.connection() as conn:
             if job is not None:
                 return await store.of_job(conn, job, statuses, limit)
-            return await store.page(conn, statuses or list(DeliveryStatus), limit)
+            return await store.page(conn, statuses or list(DeliveryStatus), limit, before)
 
     async def targets(self, job: int) -> list[store.TargetRow]:
         """Return where the messages of a job go."""

@@ -111,12 +111,17 @@ class Questions:
         async with self._db.connection() as conn:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
-    async def open(self, job: int | None = None, limit: int = 200) -> Sequence[Question]:
-        """Return open questions of a job or of all, those that expire soonest first."""
+    async def open(
+        self, job: int | None = None, limit: int = 200, after: store.Spot | None = None
+    ) -> Sequence[Question]:
+        """Return open questions of a job or of all, those that expire soonest first.
+
+        Of all, `after` is (expires_at, job, ordinal) of the one that the last page ended with.
+        """
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_ones(conn, limit)
+            return await store.open_ones(conn, limit, after)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[Question]:
         """Return the open questions of these jobs, those that expire soonest first."""

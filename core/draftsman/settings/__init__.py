@@ -25,6 +25,7 @@ from pydantic_settings import (
 
 from draftsman.errors import ConfigError
 from draftsman.settings.chat import SlackSettings, TrelloSettings
+from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.explain import explain, unparsable
 from draftsman.settings.outbound import (
     CredentialSettings,
@@ -61,6 +62,7 @@ __all__ = [
     "AgentSettings",
     "CommandSettings",
     "CredentialSettings",
+    "DashboardSettings",
     "DatabaseSettings",
     "EmbeddedSettings",
     "FixSettings",
@@ -124,6 +126,7 @@ class Settings(BaseSettings):
     webhooks: dict[str, WebhookSettings] = {}
     slack: SlackSettings | None = None
     trello: TrelloSettings | None = None
+    dashboard: DashboardSettings = DashboardSettings()
     log: LogSettings = LogSettings()
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}

@@ -28,6 +28,8 @@ FILES: Final = 5
 """Artifacts that follow a result by themselves; the others are asked for by name."""
 FILE_SIZE: Final = 10 * 1024 * 1024
 """Bytes of such an artifact at most."""
+LAST: Final = 2**63 - 1
+"""A number that no delivery reaches."""
 _Q = load("deliveries")
 
 
@@ -236,9 +238,12 @@ async def let_go(conn: Connection, channel: ChannelName) -> None:
     await execute(conn, _Q["let_go"], {"channel": channel, "bucket": str(channel)})
 
 
-async def page(conn: Connection, statuses: Sequence[DeliveryStatus], limit: int) -> list[Delivery]:
-    """Return the newest deliveries of some statuses."""
-    params = {"statuses": [str(one) for one in statuses], "limit": limit}
+async def page(
+    conn: Connection, statuses: Sequence[DeliveryStatus], limit: int, before: int | None = None
+) -> list[Delivery]:
+    """Return the newest deliveries of some statuses, before a seq."""
+    last = LAST if before is None else before
+    params = {"statuses": [str(one) for one in statuses], "before": last, "limit": limit}
     return await fetch_all(conn, _Q["page"], params, Delivery)
 
 

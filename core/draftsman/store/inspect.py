@@ -17,6 +17,8 @@ from draftsman.store.queries import load
 
 _Q = load("inspect")
 _INVARIANTS = load("invariants")
+Cursor = tuple[int, int, int]
+"""A place in the feed: epoch, transaction, event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,22 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """What some seconds brought; `at` is their number since the epoch, by the database's clock."""
+
+    at: int
+    ended: int
+    """Jobs that came to a terminal status."""
+    answers: list[float]
+    """For each question that was answered, the seconds that it had waited."""
+
+    def __add__(self, other: Span | None) -> Span:
+        if other is None:
+            return self
+        return Span(self.at, self.ended + other.ended, self.answers + other.answers)
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """What the server says of itself; `clock` is its Unix time in seconds."""
 
@@ -92,7 +110,9 @@ async def find(conn: Connection, lowest: UUID, highest: UUID) -> list[int]:
 
 async def page(conn: Connection, filters: dict[str, Any]) -> list[Line]:
     """Return jobs, newest first, with numbers from `lowest` to below `before`."""
-    return await fetch_all(conn, _Q["page"], filters, Line)
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["page"], filters, Line)
 
 
 async def newest(conn: Connection) -> int:
@@ -110,21 +130,59 @@ async def runs(conn: Connection, job: int) -> list[Run]:
     return await fetch_all(conn, _Q["runs"], {"job": job}, Run)
 
 
+async def latest_runs(conn: Connection, before: tuple[int, int], limit: int) -> list[Run]:
+    """Return runs of all jobs before (job, ordinal), the newest job's first."""
+    params = {"job": before[0], "ordinal": before[1], "limit": limit}
+    return await fetch_all(conn, _Q["latest_runs"], params, Run)
+
+
 async def trail(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
     """Return one job's events after an id."""
     params = {"job": job, "after": after, "limit": limit}
     return await fetch_all(conn, _Q["trail"], params, Event)
 
 
-async def feed(conn: Connection, cursor: tuple[int, int, int], limit: int) -> list[Event]:
+async def trail_end(conn: Connection, job: int, after: int, limit: int) -> list[Event]:
+    """Return one job's newest events after an id, newest first."""
+    params = {"job": job, "after": after, "limit": limit}
+    return await fetch_all(conn, _Q["trail_end"], params, Event)
+
+
+async def feed(conn: Connection, cursor: Cursor, limit: int) -> list[Event]:
     """Return everybody's events after a cursor, in the order of commit-safe transaction ids."""
     params = {"epoch": cursor[0], "txid": cursor[1], "id": cursor[2], "limit": limit}
     async with conn.transaction():
-        await execute(conn, _Q["feed_order"])
+        await execute(conn, _Q["in_order"])
         return await fetch_all(conn, _Q["feed"], params, Event)
 
 
-async def feed_end(conn: Connection) -> tuple[int, int, int]:
+async def latest(conn: Connection, before: Cursor, limit: int) -> list[Event]:
+    """Return everybody's events before a cursor, the newest first."""
+    params = {"epoch": before[0], "txid": before[1], "id": before[2], "limit": limit}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        return await fetch_all(conn, _Q["latest"], params, Event)
+
+
+async def pulse(
+    conn: Connection, after: Cursor, before: Cursor, seconds: int, limit: int
+) -> tuple[list[Span], Cursor | None]:
+    """Return what the newest events between two cursors tell, in spans of so many seconds.
+
+    Where there were more than `limit`, also the cursor to ask before for the others.
+    """
+    params = {"epoch": after[0], "txid": after[1], "id": after[2]}
+    params |= {"end_epoch": before[0], "end_txid": before[1], "end_id": before[2]}
+    bounds = {"seconds": seconds, "limit": limit, "ended": [str(status) for status in TERMINAL]}
+    async with conn.transaction():
+        await execute(conn, _Q["in_order"])
+        found = await rows(conn, _Q["pulse"], params | bounds)
+    spans = [Span(row[0], row[1], row[2]) for row in found]
+    rest = found[0][3:] if found else (None, None, None)
+    return spans, None if rest[0] is None else (rest[0], rest[1], rest[2])
+
+
+async def feed_end(conn: Connection) -> Cursor:
     """Return the cursor behind which only new events come."""
     epoch, txid = (await rows(conn, _Q["feed_end"]))[0]
     return epoch, txid, 0

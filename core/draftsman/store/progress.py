@@ -137,9 +137,10 @@ async def find_artifact(conn: Connection, job: int, name: str) -> Artifact | Non
     return await fetch_one(conn, _Q["find_artifact"], {"job": job, "name": name}, Artifact)
 
 
-async def content(conn: Connection, artifact: int) -> bytes:
-    """Return an artifact's bytes."""
-    return b"".join(row[0] for row in await rows(conn, _Q["chunks"], {"artifact": artifact}))
+async def content(conn: Connection, artifact: int, most: int | None = None) -> bytes:
+    """Return an artifact's bytes, of the first so many MiB or all."""
+    params = {"artifact": artifact, "most": most}
+    return b"".join(row[0] for row in await rows(conn, _Q["chunks"], params))
 
 
 async def logs(
@@ -148,6 +149,15 @@ async def logs(
     """Return the chunks that follow (run, seq)."""
     params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
     return await fetch_all(conn, _Q["logs"], params, LogChunk)
+
+
+async def log_end(
+    conn: Connection, job: int, after: tuple[int, int], before: tuple[int, int], limit: int
+) -> Sequence[LogChunk]:
+    """Return the newest chunks between two (run, seq), newest first."""
+    params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
+    params |= {"before_run": before[0], "before_seq": before[1]}
+    return await fetch_all(conn, _Q["log_end"], params, LogChunk)
 
 
 async def now(conn: Connection) -> datetime:

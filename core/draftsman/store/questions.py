@@ -20,6 +20,10 @@ from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, 
 from draftsman.store.queries import load
 
 _Q = load("questions")
+Spot = tuple[datetime | None, int, int]
+"""Where a question stands among the open ones: its expiry (None: never), job and ordinal."""
+_END = 2**62
+"""A number that no job reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +90,19 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
     return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
 
 
-async def open_ones(conn: Connection, limit: int) -> list[Question]:
-    """Return open questions, soonest expiry first."""
-    return await fetch_all(conn, _Q["open"], {"limit": limit}, Question)
+async def open_ones(conn: Connection, limit: int, after: Spot | None = None) -> list[Question]:
+    """Return open questions after a spot, soonest expiry first."""
+    when, job, ordinal = after or (None, 0, 0)
+    never = after is not None and when is None
+    params = {
+        "expires_at": "infinity" if never else when or "-infinity",
+        "job": _END if never else job,
+        "ordinal": ordinal,
+        "never_job": job if never else 0,
+        "never_ordinal": ordinal if never else 0,
+        "limit": limit,
+    }
+    return await fetch_all(conn, _Q["open"], params, Question)
 
 
 async def open_of(conn: Connection, jobs: Sequence[int]) -> list[Question]:

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.delivery import Ended, File, Limit, Message
-from draftsman.errors import Failure
-from draftsman_bots.slack.channel import SlackChannel
+from tests.bots.readdressed import Readdressed
 from tests.bots.slack.desk import speaking
 from tests.core.channels.contract import ChannelContract
 from tests.support.slack import FakeSlack, Fault, error
@@ -23,7 +20,7 @@ class SlackPlace:
     def __init__(self, slack: FakeSlack) -> None:
         self._slack = slack
         self._room = slack.channel("ops")
-        self.channel = Readdressed(speaking(slack), self._room)
+        self.channel = Readdressed(speaking(slack), self._room, f"{self._room}/1.1")
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each message."""
@@ -45,40 +42,6 @@ class SlackPlace:
     async def go_away(self) -> None:
         """Close the port."""
         await self._slack.__aexit__(None, None, None)
-
-
-class Readdressed:
-    """The channel, for messages that name `ops`."""
-
-    def __init__(self, channel: SlackChannel, room: str) -> None:
-        self._channel = channel
-        self._room = room
-        self.name = channel.name
-
-    def _to(self, message: Message) -> Message:
-        edits = f"{self._room}/1.1" if message.edits == "ref" else message.edits
-        return replace(message, target=self._room, edits=edits)
-
-    def limits(self, message: Message) -> list[Limit]:
-        return list(self._channel.limits(self._to(message)))
-
-    def bucket(self, message: Message, failure: Failure) -> str:
-        return self._channel.bucket(self._to(message), failure)
-
-    async def send(self, message: Message) -> Ended:
-        return await self._channel.send(self._to(message))
-
-    async def find(self, message: Message) -> Ended | None:
-        return await self._channel.find(self._to(message))
-
-    async def edit(self, message: Message) -> Ended:
-        return await self._channel.edit(self._to(message))
-
-    async def upload(self, message: Message, file: File) -> Ended:
-        return await self._channel.upload(self._to(message), file)
-
-    async def close(self) -> None:
-        await self._channel.close()
 
 
 class TestSlack(ChannelContract):

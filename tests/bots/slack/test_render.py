@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman.domain.job import Status
@@ -17,76 +16,18 @@ from draftsman.domain.question import QuestionKind, QuestionStatus
 from draftsman.domain.wording import settled
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.render import MARKS, render
+from tests.bots.messages import messages, words
 from tests.bots.slack.desk import Json, message, person, pressable, shown
 from tests.core.channels.contract import question
 from tests.support.slack.check import message_blocks
 
 NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"
 SHOWN = "&lt;!everyone&gt; &lt;@U1&gt; &lt;http://evil|click&gt; &amp;"
-WORDS = st.text(st.characters(), max_size=200) | st.text("&<>`\n\u0301👩\u200d ", max_size=4000)
-NAMES = st.none() | WORDS
-CHOICES = st.lists(
-    st.fixed_dictionaries(
-        {"value": WORDS, "label": WORDS},
-        optional={"description": NAMES},
-    ),
-    max_size=130,
-)
-WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | WORDS,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
-    max_leaves=6,
-)
-
-
-@st.composite
-def messages(draw: st.DrawFn) -> Message:
-    asked = question(
-        kind=draw(st.sampled_from(QuestionKind)),
-        status=draw(st.sampled_from(QuestionStatus)),
-        text=draw(WORDS),
-        choices=draw(CHOICES),
-        freeform_allowed=draw(st.booleans()),
-        context_snippet=draw(NAMES),
-        action=draw(st.none() | st.dictionaries(WORDS, JSON, max_size=3)),
-        resolution=draw(
-            st.none()
-            | st.fixed_dictionaries(
-                {"outcome": WORDS, "via": WORDS, "by": st.lists(WORDS, max_size=3)},
-                optional={"value": NAMES, "text": NAMES, "reason": NAMES},
-            )
-        ),
-        expires_at=draw(WHEN),
-        escalate_to=draw(NAMES),
-        escalated_at=draw(WHEN),
-        quorum=draw(st.integers(1, 5)),
-    )
-    return message(
-        draw(st.sampled_from(DeliveryKind)),
-        "C1",
-        question=asked,
-        payload=draw(
-            st.fixed_dictionaries({}, optional={"text": WORDS, "name": WORDS, "to": WORDS})
-        ),
-        asked=tuple(person(name, own) for name, own in draw(st.dictionaries(WORDS, NAMES)).items()),
-        subject_title=draw(WORDS),
-        subject_status=draw(st.sampled_from(Status)),
-        subject_repo=draw(NAMES),
-        subject_agent=draw(NAMES),
-        subject_url=draw(NAMES),
-        subject_invoker=draw(WORDS),
-        subject_error=draw(NAMES),
-        subject_canceled_by=draw(NAMES),
-        subject_cancel_reason=draw(NAMES),
-        subject_next_retry_at=draw(WHEN),
-        subject_finished_at=draw(WHEN),
-        subject_result=draw(st.none() | st.dictionaries(WORDS, JSON, max_size=4)),
-    )
+WORDS = words("&<>`")
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
-@given(messages())
+@given(messages(WORDS, WORDS, person))
 def test_any_text_gives_a_message_that_slack_takes(said: Message) -> None:
     made = render(said)
     message_blocks(made.blocks)

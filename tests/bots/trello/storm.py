@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
@@ -52,8 +51,8 @@ class TrelloSky:
 
     async def reach(self, count: int) -> None:
         """Look at the cards until there are so many comments."""
-        while len(self.seen()) < count:  # noqa: ASYNC110 - the server has no bell
-            await asyncio.sleep(0.1)
+        while len(self.seen()) < count:
+            await self._trello.heard()
 
     def seen(self) -> list[Seen]:
         """Return the comments of every card."""

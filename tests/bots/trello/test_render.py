@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC
 from typing import Any
 from uuid import uuid4
 
@@ -18,6 +17,7 @@ from draftsman.domain.template import FIELDS
 from draftsman_bots.text import width
 from draftsman_bots.trello.render import MARKS, render, values
 from draftsman_bots.trello.text import COMMENT, marker_of, signed
+from tests.bots.messages import messages, words
 from tests.bots.trello.desk import person
 from tests.core.channels import contract
 from tests.core.channels.contract import question
@@ -26,13 +26,8 @@ ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"
 NAMES = {ANNA: "anna"}
 NASTY = "@ben **b** [x](http://evil) ``` <b>"
 SHOWN = "@\u200b" + r"ben \*\*b\*\* \[x\](http://evil) \`\`\` \<b\>"
-WORDS = st.text(st.characters(), max_size=200) | st.text("*_`@\n\u0301👩\u200d ", max_size=4000)
-SOME = st.none() | WORDS
-CHOICES = st.lists(
-    st.fixed_dictionaries({"value": WORDS, "label": WORDS}, optional={"description": SOME}),
-    max_size=130,
-)
-WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
+WORDS = words("*_`@")
+ACCOUNTS = st.sampled_from([ANNA, "x", ""])
 GATE = {"kind": QuestionKind.APPROVAL, "choices": []}
 
 
@@ -40,46 +35,8 @@ def said(kind: DeliveryKind, **fields: Any) -> Message:
     return contract.message(kind, **fields)
 
 
-@st.composite
-def messages(draw: st.DrawFn) -> Message:
-    asked = question(
-        kind=draw(st.sampled_from(QuestionKind)),
-        status=draw(st.sampled_from(QuestionStatus)),
-        text=draw(WORDS),
-        choices=draw(CHOICES),
-        freeform_allowed=draw(st.booleans()),
-        context_snippet=draw(SOME),
-        action=draw(st.none() | st.dictionaries(WORDS, WORDS, max_size=3)),
-        resolution=draw(
-            st.none()
-            | st.fixed_dictionaries(
-                {"outcome": WORDS, "via": WORDS, "by": st.lists(WORDS, max_size=3)},
-                optional={"value": SOME, "text": SOME, "reason": SOME},
-            )
-        ),
-        expires_at=draw(WHEN),
-    )
-    made = said(
-        draw(st.sampled_from(DeliveryKind)),
-        question=asked,
-        payload={"text": draw(WORDS), "to": draw(st.sampled_from([ANNA, "x", ""]))},
-        asked=(person(draw(WORDS), ANNA), person("ben")),
-    )
-    subject = replace(
-        made.subject,
-        status=draw(st.sampled_from(Status)),
-        title=draw(WORDS),
-        error=draw(SOME),
-        invoker=draw(WORDS),
-        url=draw(SOME),
-        result=draw(st.none() | st.dictionaries(WORDS, WORDS, max_size=3)),
-        next_retry_at=draw(WHEN),
-    )
-    return replace(made, subject=subject)
-
-
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
-@given(messages())
+@given(messages(WORDS, ACCOUNTS, person))
 def test_any_message_is_one_that_trello_takes_and_mentions_nobody_unasked(message: Message) -> None:
     text = signed(render(message, NAMES), message.marker)
     assert 1 <= width(text) <= COMMENT

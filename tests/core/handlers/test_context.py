@@ -174,10 +174,11 @@ async def test_a_sleep_holds_no_slot_and_spends_nothing(
     rt: Runtime, make: Factory, length: Any
 ) -> None:
     woke: list[tuple[int, datetime]] = []
-    until = datetime.now(UTC) + timedelta(seconds=0.3) if length == "datetime" else length
+    ends_at: list[datetime] = []
 
     async def handler(ctx: RunContext) -> Outcome:
-        await ctx.sleep("nap", until)
+        ends_at.append(datetime.now(UTC) + timedelta(seconds=0.3))
+        await ctx.sleep("nap", ends_at[0] if length == "datetime" else length)
         woke.append((ctx.job.run, datetime.now(UTC)))
         return Done({})
 

@@ -173,6 +173,11 @@ class TestARealServer:
         own.end()
 
     @pytest.fixture
+    def database(self, own_database: str) -> str:
+        """Give a database on it."""
+        return own_database
+
+    @pytest.fixture
     async def hasty(self, database_url: str) -> AsyncIterator[Database]:
         """Give the worker a pool that says soon that there is no connection."""
         db = Database(database_url, DatabaseSettings(connect_timeout=0.3))

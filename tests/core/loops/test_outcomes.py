@@ -31,6 +31,7 @@ from tests.core.loops.crews import (
     working,
 )
 from tests.factories import Factory
+from tests.support.waits import until
 
 S = Status
 
@@ -256,7 +257,11 @@ async def test_a_run_that_lost_its_job_writes_nothing(
         go.set()
         await ends(rt, await make.queued(queue="default"))
         await crew.heart.beat()
-        assert not crew.worker.leases()
+
+        async def let_go() -> bool:
+            return not crew.worker.leases()
+
+        await until(let_go, "the end of the run")
     assert (await rt.inspect.job(number), await rt.inspect.trail(number)) == before
     assert before[0].status is S.FAILED
 

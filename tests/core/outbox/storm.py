@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -18,6 +19,7 @@ from tests.factories import Factory
 from tests.support.chat import FATES, Chat, Proxy
 from tests.support.http import serving
 from tests.support.statements import rows, value
+from tests.support.waits import until
 
 ROOT = Path(__file__).resolve().parents[3]
 POSTED = (
@@ -124,8 +126,7 @@ class Storm:
             async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
                 group.create_task(self._kill(crew))
                 await self._cause(make)
-                while await value(conn, LIVE):  # noqa: ASYNC110 - the rows are what tells
-                    await asyncio.sleep(0.1)
+                await until(self._all_said, "the end of what is to be said", self.deadline)
 
     async def _cause(self, make: Factory) -> None:
         asking = []
@@ -144,9 +145,14 @@ class Storm:
                 for number in asking[::2]:
                     await make.answer(number, "red")
         for number in asking[1::2]:  # once people can see it
-            while not await value(self.watch, POSTED, (number,)):  # noqa: ASYNC110
-                await asyncio.sleep(0.1)
+            await until(partial(self._posted, number), f"D-{number}/1", self.deadline)
             await make.answer(number, "red")
+
+    async def _posted(self, number: int) -> bool:
+        return bool(await value(self.watch, POSTED, (number,)))
+
+    async def _all_said(self) -> bool:
+        return not await value(self.watch, LIVE)
 
     async def _kill(self, crew: Dispatchers) -> None:
         """Kill a process at every so many posts, and start another."""

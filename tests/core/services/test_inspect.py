@@ -12,12 +12,14 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.errors import NotFound, UsageError
 from draftsman.runtime import Runtime
+from draftsman.services.inspect import Pulse
 from draftsman.store import inspect as store
 from draftsman.store.db import Connection
 from draftsman.store.progress import now
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.statements import run
+from tests.support.waits import until
 
 
 async def test_a_job_is_found_by_number_and_id_and_prefix(make: Factory, rt: Runtime) -> None:
@@ -170,3 +172,78 @@ async def test_the_server_says_what_it_is_and_how_far_our_clock_is_ahead(rt: Run
     health, ahead = await rt.inspect.health()
     assert int(health.version.split(".")[0]) >= 15
     assert abs(ahead) < 2
+
+
+async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None:
+    numbers = [(await make.running()).number for _ in range(3)]
+    first = await rt.inspect.latest_runs(limit=2)
+    assert [run.job for run in first] == [numbers[2], numbers[1]]
+    rest = await rt.inspect.latest_runs((first[-1].job, first[-1].ordinal), limit=2)
+    assert [run.job for run in rest] == [numbers[0]]
+
+
+async def test_the_end_of_a_trail_is_its_newest_events_in_their_order(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.completed()
+    await make.completed()
+    trail = await rt.inspect.trail(number)
+    assert await rt.inspect.trail_end(number, limit=2) == trail[-2:]
+    assert await rt.inspect.trail_end(number, trail[0].id) == trail[1:]
+    assert await rt.inspect.trail_end(number, trail[-1].id) == []
+
+
+async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    assert await rt.inspect.stand(number) == (Status.QUEUED, 1)
+    await make.running(number)
+    assert await rt.inspect.stand(number) == (Status.RUNNING, 3)
+    with pytest.raises(NotFound, match="there is no job D-99"):
+        await rt.inspect.stand(99)
+
+
+async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
+    await make.completed()
+    forwards = await rt.inspect.feed()
+    first = await rt.inspect.latest(limit=2)
+    rest = await rt.inspect.latest(first[-1].cursor)
+    assert [*first, *rest] == forwards[::-1]
+
+
+async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make.completed()
+    await make.answer((await make.asked()).number, "red")
+    since = datetime.now(UTC) - timedelta(minutes=30)
+    first = await _pulse_with(rt, since, None, (1, 1))
+    monkeypatch.setattr("draftsman.services.inspect.PULSE", 2)
+    assert await rt.inspect.pulse(since) == first
+    await make.failed()
+    await make.queued()
+    await _pulse_with(rt, since, first.end, (1, 0))
+    monkeypatch.setattr("draftsman.services.inspect.PULSES", 1)
+    cut = await rt.inspect.pulse(since)
+    assert cut.since > first.since
+
+
+async def _pulse_with(
+    rt: Runtime, since: datetime, after: store.Cursor | None, felt: tuple[int, int]
+) -> Pulse:
+    """Wait for what happened: the feed holds back what a transaction elsewhere may be before."""
+
+    found: Pulse | None = None
+
+    async def look() -> bool:
+        nonlocal found
+        found = await rt.inspect.pulse(since, after)
+        return _felt(found) == felt
+
+    await until(look, f"a pulse of {felt}")
+    assert found is not None
+    return found
+
+
+def _felt(pulse: Pulse) -> tuple[int, int]:
+    spans = pulse.spans.values()
+    return sum(span.ended for span in spans), sum(len(span.answers) for span in spans)

@@ -90,6 +90,15 @@ async def test_an_artifact_comes_back_as_it_was(make: Factory, rt: Runtime, size
     assert data == b"\xff" * size
 
 
+async def test_the_beginning_of_an_artifact_is_read_without_the_rest(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "a", "file", b"x" * 3_000_000)
+    found, data = await rt.checkpoints.read_artifact(work.number, "a", most=1)
+    assert (found.size, len(data)) == (3_000_000, 1024 * 1024)
+
+
 async def test_the_same_name_again_replaces_the_artifact(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
@@ -132,6 +141,10 @@ async def test_logs_come_in_the_order_of_runs_and_chunks(make: Factory, rt: Runt
     assert [chunk.text for chunk in chunks] == ["1.1", "1.2", "1.10", "2.1"]
     rest = await rt.checkpoints.logs(work.number, (1, 2), 1)
     assert [(chunk.run, chunk.seq) for chunk in rest] == [(1, 10)]
+    end = await rt.checkpoints.log_end(work.number, limit=2)
+    assert [chunk.text for chunk in end] == ["1.10", "2.1"]
+    between = await rt.checkpoints.log_end(work.number, (1, 1), (2, 1))
+    assert [chunk.text for chunk in between] == ["1.2", "1.10"]
 
 
 async def test_a_chunk_sent_twice_is_kept_once(make: Factory, rt: Runtime) -> None:

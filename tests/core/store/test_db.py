@@ -55,7 +55,10 @@ async def test_who_asks_one_thing_after_the_other_has_one_session(
     for _ in range(3):
         async with db.connection() as mine:
             assert await value(mine, "SELECT 1") == 1
-    count = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+    count = (
+        "SELECT count(*) FROM pg_stat_activity"
+        " WHERE datname = current_database() AND application_name = 'draftsman'"
+    )
     others = await value(conn, f"{count} AND pid <> pg_backend_pid()")
     async with db.connection() as mine:
         assert await value(mine, f"{count} AND pid <> pg_backend_pid()") == others

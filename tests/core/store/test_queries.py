@@ -11,6 +11,7 @@ from uuid import UUID
 
 import pytest
 
+from bench.history import Past, seed_draftsman
 from draftsman import store
 from draftsman.domain.delivery import ChannelName
 from draftsman.store import queries
@@ -26,7 +27,7 @@ OTHER_NAMES = {
     "progress.chunk": "artifact",
     "progress.chunks": "content",
     "workers.list": "all_workers",
-    "inspect.feed_order": "feed",
+    "inspect.in_order": "feed",
     "schema.record": "apply",
     "schema.enums": "Database",
     "schema.lock_timeout": "apply",
@@ -159,6 +160,18 @@ async def test_a_hot_query_uses_the_index_made_for_it(
     ids = {"lowest": UUID(int=1), "highest": UUID(int=2)}
     values = {**numbers, **ids, "rows": "[{}]"}
     assert index in await explain(conn, queries.load(family)[name], values)
+
+
+async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
+    conn: Connection,
+) -> None:
+    await seed_draftsman(conn, Past(2000, 200))
+    await conn.execute("ANALYZE draftsman.jobs")
+    values = {"statuses": ["failed"], "lowest": 0, "before": 2**40, "limit": 200}
+    async with conn.transaction():
+        await conn.execute(queries.load("inspect")["in_order"])
+        planned = await explain(conn, queries.load("inspect")["page"], values)
+    assert "using jobs_status " in planned, planned
 
 
 @pytest.mark.parametrize(

@@ -100,6 +100,12 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.let_go": Call(_let_go, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
+    "deliveries.page: further on": Call(
+        lambda conn: deliveries.page(conn, list(DeliveryStatus), 50, MIDDLE // 10)
+    ),
+    "deliveries.page: none has it": Call(
+        lambda conn: deliveries.page(conn, [DeliveryStatus.SUPERSEDED], 50)
+    ),
     "deliveries.of_job": Call(lambda conn: deliveries.of_job(conn, TOLD, None, 50)),
     "deliveries.of_job: dead": Call(lambda conn: deliveries.of_job(conn, TOLD, DEAD, 50)),
     "deliveries.dead": Call(lambda conn: deliveries.dead(conn, [1, 2, 3])),

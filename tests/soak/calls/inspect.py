@@ -13,6 +13,7 @@ from tests.soak.calls.call import ENDS, MIDDLE, MISSING, Call, last_of
 from tests.soak.history import ALL, FINISHED, WAITING
 
 LEASE = 300.0
+NEVER = 2**62
 COUNTED = "what is open is counted exactly"
 
 
@@ -45,6 +46,14 @@ def _feed(epoch: int, txid: int, id: int = 0) -> Call:
     return Call(lambda conn: inspect.feed(conn, (epoch, txid, id), 200), 2000, "200 of a partition")
 
 
+def _latest(before: tuple[int, int, int]) -> Call:
+    return Call(lambda conn: inspect.latest(conn, before, 200), 2000, "200 of a partition")
+
+
+def _pulse(after: tuple[int, int, int], before: tuple[int, int, int]) -> Call:
+    return Call(lambda conn: inspect.pulse(conn, after, before, 10, 1000), 2000, "1,000 events")
+
+
 async def _feed_of_nothing(conn: Connection) -> object:
     return await inspect.feed(conn, await inspect.feed_end(conn), 200)
 
@@ -55,18 +64,30 @@ CALLS: Final[dict[str, Call]] = {
     **_each("stand", inspect.stand),
     **_each("chain", inspect.chain),
     **_each("runs", inspect.runs),
+    **_each("trail_end", lambda conn, number: inspect.trail_end(conn, number, 0, 200)),
     **_each("trail", lambda conn, number: inspect.trail(conn, number, 0, 200)),
     "inspect.find: whole": _find(36),
     "inspect.find: a prefix": _find(15),
     "inspect.find: of everything": _find(4),
     "inspect.find: nothing": Call(lambda conn: inspect.find(conn, UUID(int=1), UUID(int=2))),
-    "inspect.feed_order": _feed(1, MIDDLE),
+    "inspect.in_order": _feed(1, MIDDLE),
     "inspect.feed: from the beginning": _feed(0, 0),
     "inspect.feed: in the middle": _feed(1, MIDDLE),
     "inspect.feed: in this epoch": _feed(2, 0),
     "inspect.feed: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
     "inspect.feed: nothing new": Call(_feed_of_nothing),
+    "inspect.latest: the newest": _latest((NEVER, 0, 0)),
+    "inspect.latest: in the middle": _latest((1, MIDDLE, 0)),
+    "inspect.latest_runs: the newest": Call(
+        lambda conn: inspect.latest_runs(conn, (NEVER, 0), 200)
+    ),
+    "inspect.latest_runs: in the middle": Call(
+        lambda conn: inspect.latest_runs(conn, (MIDDLE, 1), 200)
+    ),
     "inspect.feed_end": Call(inspect.feed_end),
+    "inspect.pulse: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
+    "inspect.pulse: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
+    "inspect.pulse: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
     "inspect.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
     "inspect.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
     "inspect.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),

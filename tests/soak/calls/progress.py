@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.services.checkpoint import LAST
 from draftsman.store import progress
 from draftsman.store.db import Connection
 from tests.soak.calls.call import MIDDLE, MISSING, RUNNING, Call
@@ -40,5 +41,12 @@ CALLS: Final[dict[str, Call]] = {
     "progress.logs": Call(lambda conn: progress.logs(conn, MIDDLE, (0, 0), 200)),
     "progress.logs: further on": Call(lambda conn: progress.logs(conn, MIDDLE, (1, 2), 200)),
     "progress.logs: none": Call(lambda conn: progress.logs(conn, MIDDLE + 1, (0, 0), 200)),
+    "progress.log_end": Call(lambda conn: progress.log_end(conn, MIDDLE, (0, 0), (LAST, 0), 200)),
+    "progress.log_end: of a run": Call(
+        lambda conn: progress.log_end(conn, MIDDLE, (1, -1), (2, 0), 200)
+    ),
+    "progress.log_end: none": Call(
+        lambda conn: progress.log_end(conn, MIDDLE + 1, (0, 0), (LAST, 0), 200)
+    ),
     "progress.now": Call(progress.now),
 }

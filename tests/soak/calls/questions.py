@@ -50,6 +50,11 @@ def _ask(key: str) -> Call:
     )
 
 
+async def _walked(conn: Connection) -> object:
+    first = (await questions.open_ones(conn, 200))[-1]
+    return await questions.open_ones(conn, 200, (first.expires_at, first.job, first.ordinal))
+
+
 LOCK = Call(lambda conn: questions.lock(conn, WAITS, 1))
 CALLS: Final[dict[str, Call]] = {
     "questions.ask": _ask("new"),
@@ -59,6 +64,10 @@ CALLS: Final[dict[str, Call]] = {
     "questions.of_job": Call(lambda conn: questions.of_job(conn, MIDDLE)),
     "questions.of_job: none": Call(lambda conn: questions.of_job(conn, MIDDLE + 1)),
     "questions.open": Call(lambda conn: questions.open_ones(conn, 200), rows=401),
+    "questions.open: further on": Call(_walked, rows=801),
+    "questions.open: that never expire": Call(
+        lambda conn: questions.open_ones(conn, 200, (None, WAITS // 2, 1)), rows=401
+    ),
     "questions.open_of: a page": Call(
         lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
     ),

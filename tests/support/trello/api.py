@@ -128,6 +128,7 @@ class Api:
     def _record(self, call: Call, outcome: str) -> None:
         named = Call(call.method, call.path, call.url, call.args, call.by, outcome)
         self._world.calls.append(named)
+        self._world.called.set()
 
 
 def _route(method: str, path: str) -> tuple[Route, dict[str, str]] | None:

@@ -89,6 +89,11 @@ class FakeTrello(Deeds):
         """Return every call of the app's, in its order."""
         return self.world.calls
 
+    async def heard(self) -> None:
+        """Return at the next call of the app's."""
+        self.world.called.clear()
+        await self.world.called.wait()
+
     @property
     def webhooks(self) -> list[Json]:
         """Return the webhooks as Trello shows them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import time
 from collections import defaultdict
@@ -56,6 +57,8 @@ class World:
     on_card: defaultdict[str, dict[str, Json]] = field(default_factory=lambda: defaultdict(dict))
     """The same, by card."""
     webhooks: dict[str, Webhook] = field(default_factory=dict)
+    called: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set by every call of the app."""
     pending: list[Delivery] = field(default_factory=list)
     """What happened and was not delivered so far."""
     calls: list[Call] = field(default_factory=list)

@@ -16,6 +16,7 @@ from tests.support.people import GROUPS, PEOPLE
 from tests.support.trello import FakeTrello
 from tests.tui.cli.boards import Wall
 from tests.tui.cli.running import Cli, Terminal
+from tests.tui.cli.window import Window
 
 EVERY_ROLE = ["invoker", "responder", "approver", "operator"]
 As = Callable[[str | None], Cli]
@@ -68,6 +69,20 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
 
     def open_one(*args: object, **env: str) -> Terminal:
         opened.append(Terminal("--config", cli.config, *args, **env))
+        return opened[-1]
+
+    yield open_one
+    for one in opened:
+        one.close()
+
+
+@pytest.fixture
+def window(cli: Cli) -> Iterator[Callable[..., Window]]:
+    """Give windows that draw what a command shows; none outlives the test."""
+    opened: list[Window] = []
+
+    def open_one(*args: object, **env: str) -> Window:
+        opened.append(Window("--config", cli.config, *args, **env))
         return opened[-1]
 
     yield open_one

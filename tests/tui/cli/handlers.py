@@ -3,6 +3,14 @@
 from __future__ import annotations
 
 from draftsman import Done, Outcome, RunContext
+from draftsman.domain.question import Answered
+
+
+async def ask(ctx: RunContext) -> Outcome:
+    """Ask for a colour, and end with it."""
+    answer = await ctx.ask("colour", "Which colour?", choices=["red", "blue"])
+    assert isinstance(answer, Answered)
+    return Done({"colour": answer.value})
 
 
 async def echo(ctx: RunContext) -> Outcome:

@@ -117,13 +117,16 @@ def until(look: Callable[[], bool], what: str) -> None:
 
 
 class Terminal:
-    """A command on a terminal of its own, 80 by 24; what it shows is in `screen`."""
+    """A command on a terminal of its own; what it shows is in `screen`."""
+
+    size = (80, 24)
+    """Columns and lines."""
 
     def __init__(self, *args: object, **env: str) -> None:
         self.screen = ""
         env = {"TERM": "xterm", "COLUMNS": "", "LINES": ""} | env
         self._fd, end = pty.openpty()
-        fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+        self.resize(*self.size)
         command = [sys.executable, "-c", CONTROLLED, *COMMAND, *map(str, args)]
         self._process = subprocess.Popen(
             command,
@@ -146,6 +149,10 @@ class Terminal:
         until(lambda: text in self.plain or not self.read(), repr(text))
         assert text in self.plain, self.plain
 
+    def resize(self, columns: int, lines: int) -> None:
+        """Give it another size; the command hears of it."""
+        fcntl.ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
     def type(self, text: str) -> None:
         """Type, as a person does."""
         os.write(self._fd, text.encode())
@@ -156,11 +163,17 @@ class Terminal:
         code: int = self._process.wait(DEADLINE)
         return code
 
+    def hang_up(self) -> None:
+        """Close the terminal, as by its window."""
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd = -1
+
     def close(self) -> None:
         """Kill what still runs."""
         self._process.kill()
         self._process.wait(DEADLINE)
-        os.close(self._fd)
+        self.hang_up()
 
     def read(self) -> bool:
         """Take what is there; return False once there will be no more."""
@@ -170,5 +183,9 @@ class Terminal:
             data = os.read(self._fd, 65536)
         except OSError:  # the terminal's other end is closed
             return False
-        self.screen += data.decode("utf-8", "replace")
+        self.show(data)
         return bool(data)
+
+    def show(self, data: bytes) -> None:
+        """Put on the screen what the command wrote."""
+        self.screen += data.decode("utf-8", "replace")

@@ -83,6 +83,7 @@ async def test_db_is_for_the_embedded_server_alone(cli: Cli) -> None:
 
 
 async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> None:
+    await embedded("db", "stop")
     status = (await embedded("db", "status", "--json")).json
     assert (status["running"], status["pid"]) == (False, None)
     url = (await embedded("db", "start")).out

@@ -7,17 +7,35 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.domain.actor import Actor
+from draftsman.domain.address import parse
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.profile import RepoProfile
+from draftsman.domain.repo import Repo
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
-from draftsman_tui.cli.submit import _is_configured
+from draftsman_tui.cli.request import is_configured
 from tests.factories import QUESTION, Factory
 from tests.support.waits import background, until
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli
+
+PAY = "https://git.example/acme/pay"
+
+
+async def test_an_agent_needs_a_repository_where_none_is_known(
+    cli: Cli, rt: Runtime, owner: Actor
+) -> None:
+    said = "no repository is known; give --repo PATH or URL, or first: draftsman repos add"
+    (await cli("submit", "Tidy")).refused(2, said)
+    line = '{"type": "run_agent", "text": "Tidy"}\n'
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", said)
+    assert (await cli("jobs", "--json")).json == []
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
+    assert (await cli("submit", "Tidy")).out == "D-1 created\n"
 
 
 async def test_a_request_becomes_a_job_with_all_that_was_said(
@@ -53,32 +71,38 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
 
 
 async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
-    words = ["--max-attempts", "0", "--max-retries", "100", "--run-timeout", "1h30m"]
+    words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
+    words += ["--run-timeout", "1h30m"]
     made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
     job = await rt.inspect.job(made["number"])
     assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
-    words = ["--override", "max_retries=1", "--override", "timeout=5", "--run-timeout", "7"]
+    words = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
+    words += ["--run-timeout", "7"]
     job = await rt.inspect.job((await cli("submit", "--json", *words, "Paint")).json["number"])
     assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
 
 
 async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
-    first = (await cli("submit", "--key", "k", "--json", "Tidy")).json
+    first = (await cli("submit", "--repo", PAY, "--key", "k", "--json", "Tidy")).json
     assert first["how"] == "created"
-    again = await cli("submit", "--key", "k", "Tidy")
+    again = await cli("submit", "--repo", PAY, "--key", "k", "Tidy")
     assert again.out == f"D-{first['number']} deduplicated\n"
-    (await cli("submit", "--key", "k", "Paint")).refused(4, "'k'", f"D-{first['number']}")
+    (await cli("submit", "--repo", PAY, "--key", "k", "Paint")).refused(
+        4, "'k'", f"D-{first['number']}"
+    )
 
 
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
-    first = (await cli("submit", "--subject", "s", "--json", "Tidy")).json
-    done = await cli("submit", "--subject", "s", "Paint")
+    first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
+    done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
     assert done.out == f"D-{first['number']} joined: a live job has the same subject\n"
 
 
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
-    done = await cli("submit", "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n")
+    done = await cli(
+        "submit", "--repo", PAY, "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n"
+    )
     job = await rt.inspect.job(done.json["number"])
     assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
 
@@ -165,9 +189,9 @@ async def test_what_cannot_be_meant_is_refused_in_one_line(
 
 
 async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
-    done = await as_("ben")("submit", "x")
+    done = await as_("ben")("submit", "--repo", PAY, "x")
     done.refused(1, "may not submit", "who may: anna")
-    (await as_(None)("submit", "x")).refused(1, "may not submit")
+    (await as_(None)("submit", "--repo", PAY, "x")).refused(1, "may not submit")
 
 
 async def test_wait_tells_what_happens_and_ends_well_with_the_job(
@@ -255,5 +279,5 @@ def test_what_the_only_configuration_does_not_have_is_refused() -> None:
         ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
     ):
         with pytest.raises(UsageError, match=says):
-            _is_configured(invocation(type=type, payload=payload), settings)
-    _is_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)
+            is_configured(invocation(type=type, payload=payload), settings)
+    is_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)

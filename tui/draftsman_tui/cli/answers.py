@@ -21,6 +21,7 @@ from draftsman_tui.cli.output import line, one_line, words
 from draftsman_tui.cli.questions import describe
 
 if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
 
@@ -50,7 +51,7 @@ async def answer(app: App, question: Named, value: tuple[str, ...]) -> None:
             return
         if not said and asked.kind is QuestionKind.INPUT:
             raise UsageError(f"say what the answer is: draftsman answer {asked.name} VALUE")
-        await _hand_in(app, rt, job, ordinal, _response(text=said))
+        await _hand_in(app, rt, job, ordinal, response(text=said))
 
 
 @command(
@@ -128,8 +129,8 @@ async def _decide(
     async with app.runtime() as rt:
         job, ordinal = await named(app, rt, question, "approve" if decision else "deny")
         token = token.strip() if token else None
-        response = _response(decision=decision, reason=reason, token=token)
-        await _hand_in(app, rt, job, ordinal, response)
+        given = response(decision=decision, reason=reason, token=token)
+        await _hand_in(app, rt, job, ordinal, given)
 
 
 async def _prompt(app: App, rt: Runtime, question: Question) -> None:
@@ -137,24 +138,35 @@ async def _prompt(app: App, rt: Runtime, question: Question) -> None:
     while True:
         said = asking.prompt(f"Answer to {question.name}").strip()
         try:
-            await _hand_in(app, rt, question.job, question.ordinal, _response(text=said))
+            await _hand_in(app, rt, question.job, question.ordinal, response(text=said))
             return
         except UsageError as error:
             app.out.say(str(error))
 
 
-async def _hand_in(app: App, rt: Runtime, job: int, ordinal: int, response: Response) -> None:
+async def _hand_in(app: App, rt: Runtime, job: int, ordinal: int, given: Response) -> None:
     """Give the answer, print what became of it; raises Refused or LostRace if nothing did."""
-    verdict = await rt.questions.answer(job, ordinal, response, await rt.actor())
+    verdict = await rt.questions.answer(job, ordinal, given, await rt.actor())
     if app.json:
         app.out.document(verdict)
     if not verdict.accepted:
-        raise await _refused(rt, verdict, response.source_event_id)
+        raise await _refused(rt, verdict, given.source_event_id)
     if not app.json:
-        app.out.print(line(words(verdict.name, "bold"), f" {_outcome(verdict)}"))
+        app.out.print(line(words(verdict.name, "bold"), f" {outcome(verdict)}"))
 
 
-def _outcome(verdict: Verdict) -> str:
+async def handed_in(
+    rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor
+) -> Verdict:
+    """Give an answer; raises Refused or LostRace, which say what to do, if it does not count."""
+    verdict = await rt.questions.answer(job, ordinal, response, actor)
+    if not verdict.accepted:
+        raise await _refused(rt, verdict, response.source_event_id)
+    return verdict
+
+
+def outcome(verdict: Verdict) -> str:
+    """Return in words what an accepted answer did."""
     if not verdict.resolved:
         return f"counted: {verdict.votes} of {verdict.quorum} approvals"
     how = verdict.resolution or {}
@@ -181,19 +193,21 @@ async def _refused(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:
     return Refused(f"{text}; yours is kept; once the job has expired, carry on with: {retry}")
 
 
-def _response(
+def response(
+    channel: str = "cli",
     *,
     text: str | None = None,
     decision: bool | None = None,
     reason: str | None = None,
     token: str | None = None,
+    event: str | None = None,
 ) -> Response:
-    """Return what is handed in; raises UsageError where it is too long."""
+    """Return what is handed in, once for an `event`; raises UsageError where it is too long."""
     from pydantic import ValidationError
 
     try:
         return Response(
-            source_event_id=f"cli:{uuid4()}",
+            source_event_id=event or f"{channel}:{uuid4()}",
             text=text,
             decision=decision,
             reason=reason,

@@ -37,7 +37,7 @@ async def diff(app: App, job: JobRef) -> None:
     if app.json:
         app.out.document(as_data(found) | _content(data))
     elif app.out.on_screen:
-        app.out.print(*(_patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
+        app.out.print(*(patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
     else:
         streams.write_bytes(data)
 
@@ -145,7 +145,8 @@ def _content(data: bytes) -> dict[str, Any]:
         return {"content_base64": base64.b64encode(data).decode("ascii")}
 
 
-def _patch_line(text: str) -> Text:
+def patch_line(text: str) -> Text:
+    """Return a line of a patch, told apart by how it begins and by colour."""
     if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
         return words(text, "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}

@@ -105,7 +105,7 @@ async def remove(app: App, board: str, yes: bool) -> None:
                 raise UsageError(f"nobody is here to be asked; remove {config.name} with --yes")
             asking.confirm(f"watch {config.name} no more?")
         await rt.boards.remove(config.board_id, await rt.actor())
-        left = await _unhook(rt, config)
+        left = await unhook(rt, config)
     if app.json:
         app.out.document({"board_id": config.board_id, "removed": True, "webhook_left": left})
         return
@@ -125,7 +125,7 @@ def _state(checks: list[Check] | None) -> Text:
     return words("well", "green")
 
 
-async def _unhook(rt: Runtime, config: BoardConfig) -> str | None:
+async def unhook(rt: Runtime, config: BoardConfig) -> str | None:
     """Remove a board's webhook; return what is to be said where that did not work."""
     if rt.settings.trello is None:
         return None if config.webhook_id is None else _left(config, "[trello] is not configured")

@@ -13,6 +13,8 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.output import line, words
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from draftsman.domain.ids import JobRef
@@ -62,7 +64,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         app.out.document(found)
     elif found:
         heads = ("ID", "JOB", "KIND", "TO", "STATUS", "TRIES", "WHEN", "")
-        rows = [_row(one) for one in found]
+        rows = [columns(one) for one in found]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
         app.out.say(f"no delivery is {' or '.join(status)}")
@@ -124,12 +126,13 @@ def state(one: Delivery) -> Text:
     return words(one.status, STYLES.get(one.status, ""))
 
 
-def _row(one: Delivery) -> tuple[Text | str, ...]:
+def columns(one: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
+    """Return id, job, kind, to, status, tries, when, and what went wrong."""
     about = f"/{one.question}" if one.question else ""
-    when = times.ago(one.sent_at or one.created_at)
+    when = times.ago(one.sent_at or one.created_at, now)
     said = one.last_error or ""
     if said and one.next_attempt_at is not None and one.status is not DeliveryStatus.SENDING:
-        said = f"again {times.left(one.next_attempt_at)}: {said}"
+        said = f"again {times.left(one.next_attempt_at, now)}: {said}"
     return (
         words(one.seq, "bold"),
         f"D-{one.job}{about}",

@@ -85,8 +85,9 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
         for finding in await look_at_slack(settings.slack):
             yield finding
     yield environment.git()
-    for finding in (*environment.handlers(settings), *environment.agents(settings)):
-        yield finding
+    for look in (environment.handlers, environment.agents, environment.dashboard):
+        for finding in look(settings):
+            yield finding
 
 
 async def _server(rt: Runtime) -> Sequence[Finding]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
-from draftsman.errors import ConfigError
+from draftsman.errors import ConfigError, DraftsmanError
 
 if TYPE_CHECKING:
     from draftsman.settings import AgentSettings, Settings
@@ -82,6 +82,21 @@ def agents(settings: Settings) -> Iterator[Finding]:
         else:
             then = f"install it, or change agents.{name} in the configuration"
             yield Finding(f"agent {name}", "fail", missing, then)
+
+
+def dashboard(settings: Settings) -> Iterator[Finding]:
+    """Look at what the dashboard would begin with, and at what it kept."""
+    if importlib.util.find_spec("textual") is None:
+        return
+    from draftsman_tui.dashboard.kept import Kept
+    from draftsman_tui.dashboard.start import begin
+
+    try:
+        begin(settings.dashboard)
+    except DraftsmanError as error:
+        yield Finding("dashboard", "fail", str(error))
+    for problem in Kept().problems():
+        yield Finding("dashboard", "warn", problem)
 
 
 def _missing(agent: AgentSettings) -> str | None:

@@ -1,39 +1,28 @@
-"""What `up` shows on a terminal: one line of what goes on, and above it what the processes log.
+"""What `up` is on a terminal: the dashboard; a line of numbers where there can be none.
 
-The work is done by `up --headless`, started in a session of its own and held by a leash: a pipe
-that closes with us, however we end. Leaving it running is letting go of the leash.
+The work is done by `up --headless`, which is held by a leash: see `held`.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
-import shutil
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.errors import DraftsmanError, UsageError
-from draftsman_tui.cli import asking
-from draftsman_tui.cli.output import plain
-from draftsman_tui.cli.supervise import DETACH
+from draftsman_tui.cli import asking, dashboard, status_line
+from draftsman_tui.cli.held import Held, holding
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
-    from draftsman.services.inspect import Stats
     from draftsman_tui.cli.app import App
+    from draftsman_tui.dashboard.app import Dashboard
+    from draftsman_tui.dashboard.started import Started
 
 LOOK: Final = 1.0
-"""Seconds between two looks at the numbers."""
-KEPT: Final = 10_000_000
-"""Bytes of log above which a new start empties it."""
-CLEAR: Final = "\r\x1b[2K"
+"""Seconds between two looks at the log and at the numbers."""
 
 
 class Foreground:
@@ -43,118 +32,110 @@ class Foreground:
         self._app = app
         self._command = command
         self._interrupted = asyncio.Event()
-        self._told = False
+        self._dashboard: Dashboard | None = None
 
     async def run(self) -> int:
         """Show what goes on until all is stopped, or left running; return the exit code."""
+        if dashboard.can_be_shown():
+            dashboard.check(self._app)  # before anything is started that would have to be stopped
         path = self._app.settings.data_dir.expanduser() / "up.log"
-        with _log_file(path) as log:
-            at = log.seek(0, os.SEEK_END)
-            process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=PIPE, stdout=log, stderr=log, start_new_session=True
-            )
-        with path.open("rb") as lines:
-            lines.seek(at)
-            async with self._app.runtime(read_only=True) as rt:
-                return await self._watch(rt, process, lines, path)
-
-    async def _watch(self, rt: Runtime, process: Process, lines: BinaryIO, path: Path) -> int:
-        ending = asyncio.create_task(process.wait())
-        self._catch()
-        while not ending.done():
-            _print_above(lines)
-            _print_status(await _status(rt, stopping=self._told))
-            waiting = asyncio.create_task(self._interrupted.wait())
-            await asyncio.wait({ending, waiting}, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED)
-            waiting.cancel()
-            if self._interrupted.is_set() and not ending.done() and not self._next(process):
-                _print_above(lines)
-                self._app.out.say(f"left running, pid {process.pid}; its log: {path}")
-                self._app.out.say(f"stop it with: kill {process.pid}")
+        async with holding(self._command, path) as held, self._app.runtime() as rt:
+            self._catch(held)
+            if dashboard.can_be_shown():
+                await self._show_dashboard(rt, held)
+            while not (held.ended or held.left):
+                await self._show_line(rt, held)
+            status_line.print_above(held.said())
+            if held.left:
+                self._app.out.say(f"left running, pid {held.pid}; its log: {path}")
+                self._app.out.say("look at it with: draftsman dashboard")
+                self._app.out.say(f"stop it with: kill {held.pid}")
                 return 0
-        _print_above(lines)
-        return await ending
+            code = await held.ending
+            if code < 0:
+                self._app.out.say(f"draftsman: the supervisor was killed by signal {-code}")
+            if code and not held.told:
+                self._app.out.say(f"all has ended; its log: {path}")
+        return code if code >= 0 else 128 - code
 
-    def _next(self, process: Process) -> bool:
-        """Do what the person wants after Ctrl-C; return False when all is to be left running."""
-        self._interrupted.clear()
-        choice = "stop" if self._told else self._ask()
-        if choice == "leave":
-            assert process.stdin is not None  # noqa: S101 - it was started with a pipe
-            process.stdin.write(DETACH)
-            process.stdin.close()
-            return False
-        if choice == "stop":
-            self._told = True
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
-        return True
+    async def _show_dashboard(self, rt: Runtime, held: Held) -> None:
+        """Let the person look and do, until they leave or there is nothing to look after."""
+        from draftsman_tui.dashboard.started import Started
 
-    def _ask(self) -> str:
-        """Ask what to do; another Ctrl-C, or the end of the terminal, stops all."""
-        print(CLEAR, end="", file=sys.stderr)  # noqa: T201 - the status line goes
+        started = Started(held.pid, held.log)
+        self._dashboard = shown = await dashboard.make(self._app, rt, started=started)
+        watching = asyncio.create_task(_watch(held, shown, started))
+        dashboard.die_with_the_terminal()  # the leash breaks then, and all stops
         try:
-            choice = asking.prompt(
-                "Stop all, leave it running, or go on",
-                choices=("stop", "leave", "go-on"),
-                default="stop",
-            )
-        except click.Abort:
-            choice = "stop"
-        return choice
+            choice = await shown.run_async()
+        finally:
+            self._dashboard = None
+            watching.cancel()
+            self._catch(held)
+        if held.ended:
+            status_line.print_above("\n".join([*held.recent, ""]))
+        elif choice == "leave":
+            held.let_go()
+        elif choice == "stop" and not held.told:
+            held.stop()
+        elif shown.return_code:
+            self._app.out.say("the dashboard failed; the processes go on")
 
-    def _catch(self) -> None:
+    async def _show_line(self, rt: Runtime, held: Held) -> None:
+        """Show it once, wait for the next time, and hear what the person wants."""
+        status_line.print_above(held.said())
+        status_line.show(await status_line.numbers(rt, stopping=held.told))
+        waiting = asyncio.create_task(self._interrupted.wait())
+        await asyncio.wait(
+            {held.ending, waiting}, timeout=LOOK, return_when=asyncio.FIRST_COMPLETED
+        )
+        waiting.cancel()
+        if self._interrupted.is_set() and not held.ended:
+            self._interrupted.clear()
+            match "stop" if held.told else _ask():
+                case "leave":
+                    held.let_go()
+                case "stop":
+                    held.stop()
+
+    def _catch(self, held: Held) -> None:
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupted.set)
+        loop.add_signal_handler(signal.SIGINT, self._interrupt)
         for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end)
+            loop.add_signal_handler(number, self._end, held)
 
-    def _end(self) -> None:
+    def _interrupt(self) -> None:
+        if self._dashboard is None:
+            self._interrupted.set()
+        else:
+            self._dashboard.leave()
+
+    def _end(self, held: Held) -> None:
         """Stop all without asking."""
-        self._told = True
-        self._interrupted.set()
+        if not held.told:
+            held.stop()
+        if self._dashboard is not None:
+            self._dashboard.exit("stop")
 
 
-async def _status(rt: Runtime, *, stopping: bool) -> str:
+async def _watch(held: Held, shown: Dashboard, started: Started) -> None:
+    """Let the dashboard hear of processes that die; it ends with the last one."""
+    while not held.ended:
+        if started.hear(held.said().splitlines()):
+            shown.live.stir()
+        await asyncio.wait({held.ending}, timeout=LOOK)
+    held.said()
+    shown.exit()
+
+
+def _ask() -> str:
+    """Ask what to do; another Ctrl-C, or the end of the terminal, stops all."""
+    status_line.print_above("")
     try:
-        text = _numbers(await rt.inspect.stats())
-    except DraftsmanError as error:
-        text = str(error)
-    return f"stopping; Ctrl-C: at once · {text}" if stopping else f"{text} · Ctrl-C: stop"
-
-
-def _numbers(stats: Stats) -> str:
-    jobs = stats.jobs
-    waiting = jobs["waiting_for_input"] + jobs["waiting_for_approval"]
-    queued = jobs["queued"] + jobs["resumed"] + jobs["claimed"]
-    parts = [f"{stats.workers} worker{'' if stats.workers == 1 else 's'}"]
-    parts += [f"{jobs['running']} running", f"{queued} queued"]
-    parts += [f"{waiting} waiting: draftsman questions"] if waiting else ["nobody asked"]
-    return " · ".join(parts)
-
-
-def _print_status(text: str) -> None:
-    width = shutil.get_terminal_size((80, 24)).columns
-    with contextlib.suppress(OSError):
-        sys.stderr.write(f"{CLEAR}{plain(text)[: width - 1]}")
-        sys.stderr.flush()
-
-
-def _print_above(lines: BinaryIO) -> None:
-    """Print what was logged since the last look, in place of the status line."""
-    text = lines.read().decode("utf-8", "replace")
-    with contextlib.suppress(OSError):
-        sys.stderr.write(CLEAR + plain(text))
-        sys.stderr.flush()
-
-
-def _log_file(path: Path) -> BinaryIO:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if path.exists() and path.stat().st_size > KEPT:
-            path.write_bytes(b"")
-        return path.open("ab")
-    except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror}; set data_dir to a directory that you can write to"
-        ) from None
+        return asking.prompt(
+            "Stop all, leave it running, or go on",
+            choices=("stop", "leave", "go-on"),
+            default="stop",
+        )
+    except click.Abort:
+        return "stop"

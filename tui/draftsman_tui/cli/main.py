@@ -28,6 +28,7 @@ INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
+        "dashboard": ("dashboard", "Look at everything live, and do it from there."),
         "submit": ("submit", "Make a job of a request."),
         "jobs": ("jobs", "List jobs, newest first."),
         "show": ("show", "Show everything about a job."),
@@ -78,6 +79,10 @@ COMMANDS: Final = {name: found for section in SECTIONS.values() for name, found 
 class Commands(Group):
     """The group whose commands are loaded when they are named."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take no argument as any other group takes options alone: `cli` knows what to do."""
+        return click.Group.parse_args(self, ctx, args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every name, in the order of the help."""
         return list(COMMANDS)
@@ -108,6 +113,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.group(
     "draftsman",
     cls=Commands,
+    invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     params=[
         *shared_options(hidden=False),
@@ -129,8 +135,18 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         )
     ),
 )
-def cli() -> None:
+@click.pass_context
+def cli(ctx: click.Context) -> None:
     """Durable jobs that stop to ask people, and carry on when anyone answers."""
+    if ctx.invoked_subcommand is not None:
+        return
+    from draftsman_tui.cli.dashboard import can_be_shown, dashboard
+
+    if can_be_shown():
+        with dashboard.make_context("dashboard", [], parent=ctx) as shown:
+            dashboard.invoke(shown)
+    else:
+        Output().write(ctx.get_help() + "\n")
 
 
 def main() -> None:

@@ -89,7 +89,7 @@ class Output:
 
     def __init__(self, *, json: bool = False, colour: bool | None = None) -> None:
         self.json = json
-        self._colour = colour
+        self.colour = colour
 
     @property
     def interactive(self) -> bool:
@@ -187,7 +187,7 @@ class Output:
     def _coloured(self, stream: Any) -> bool:
         """Return whether the stream takes colour: a terminal, unless somebody said no."""
         forbidden = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        wanted = self._colour if self._colour is not None else not forbidden
+        wanted = self.colour if self.colour is not None else not forbidden
         return wanted and streams.is_terminal(stream)
 
 

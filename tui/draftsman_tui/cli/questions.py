@@ -14,6 +14,8 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.output import line, one_line, words
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from draftsman.domain.ids import JobRef
@@ -70,45 +72,57 @@ async def extend(app: App, question: tuple[JobRef, int | None], duration: float)
 async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Return a question as people read it: who may answer, until when, what can be said."""
     return [
-        *_head(question, await _who(rt, question)),
+        heading(question, await who(rt, question)),
         *(words(f"  {one}") for one in question.text.splitlines()),
-        *_details(question),
-        *_answers(question),
+        *details(question),
+        *choices(question),
+        _how(question),
     ]
 
 
-def _head(question: Question, who: str) -> Iterator[Text]:
+def heading(question: Question, who: str, now: datetime | None = None) -> Text:
+    """Return its name, who may answer, since when and until when, and what then."""
     gate = question.kind is QuestionKind.APPROVAL
-    until = question.expires_at
-    then = {OnExpire.DEFAULT: f", then {question.default_value!r} counts"}
-    then |= {OnExpire.CONTINUE: ", then it goes on without"}
-    to = question.escalate_to
-    then[OnExpire.ESCALATE] = "" if question.escalated_at else f", then {to} is asked too"
-    late = (
-        f"expires {times.left(until)}{then.get(question.on_expire, '')}" if until else "no expiry"
-    )
-    yield line(
+    return line(
         words(question.name, "bold yellow"),
         f"  {'approval' if gate else 'question'} for {who}"
-        f" · asked {times.ago(question.asked_at)} · ",
-        words(late, "yellow"),
+        f" · asked {times.ago(question.asked_at, now)} · ",
+        words(until(question, now), "yellow"),
     )
 
 
-def _details(question: Question) -> Iterator[Text]:
+def details(
+    question: Question, most: int = CONTEXT_LINES, more: str | None = None
+) -> Iterator[Text]:
+    """Yield where it went when nobody answered, the beginning of its context, what it allows.
+
+    `more` is how to see the rest; unset: the command of a terminal.
+    """
     if question.escalated_at:
         yield words(f"  {escalated(question)}", "yellow")
     context = (question.context_snippet or "").strip("\n").splitlines()
-    for one in context[:CONTEXT_LINES]:
+    for one in context[:most]:
         yield words(f"  | {one}", "dim")
-    if len(context) > CONTEXT_LINES:
-        job = f"D-{question.job}"
-        yield words(
-            f"  | … {len(context) - CONTEXT_LINES} lines more: draftsman show {job} --json", "dim"
-        )
+    if len(context) > most:
+        more = more or f"draftsman show D-{question.job} --json"
+        yield words(f"  | … {len(context) - most} lines more: {more}", "dim")
     if question.action:
         text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
         yield words(f"  allows: {one_line(text)}")
+
+
+def until(question: Question, now: datetime | None = None) -> str:
+    """Return how long there is to answer, and what follows where nobody does."""
+    if question.expires_at is None:
+        return "no expiry"
+    to = question.escalate_to
+    then = {
+        OnExpire.EXPIRE: "",
+        OnExpire.DEFAULT: f", then {question.default_value!r} counts",
+        OnExpire.CONTINUE: ", then it goes on without",
+        OnExpire.ESCALATE: "" if question.escalated_at else f", then {to} is asked too",
+    }
+    return f"expires {times.left(question.expires_at, now)}{then[question.on_expire]}"
 
 
 def escalated(question: Question) -> str:
@@ -117,7 +131,8 @@ def escalated(question: Question) -> str:
     return f"escalated to {question.escalate_to} {times.ago(question.escalated_at)}"
 
 
-def _answers(question: Question) -> Iterator[Text]:
+def choices(question: Question) -> Iterator[Text]:
+    """Yield what may be chosen, by number."""
     width = max((len(choice["label"]) for choice in question.choices), default=0)
     for place, choice in enumerate(question.choices, 1):
         note = choice.get("description") or ""
@@ -125,18 +140,20 @@ def _answers(question: Question) -> Iterator[Text]:
         yield line(
             words(f"  {place:>3}  ", "bold"), f"{label:<{width}}  ", words(one_line(note), "dim")
         )
+
+
+def _how(question: Question) -> Text:
     if question.kind is QuestionKind.APPROVAL:
-        yield words(
+        return words(
             f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"
         )
-    elif not question.choices:
-        yield words(f"  draftsman answer {question.name} 'your answer'", "cyan")
-    else:
-        own = ", or your own words" if question.freeform_allowed else ""
-        yield words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
+    if not question.choices:
+        return words(f"  draftsman answer {question.name} 'your answer'", "cyan")
+    own = ", or your own words" if question.freeform_allowed else ""
+    return words(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
 
 
-async def _who(rt: Runtime, question: Question) -> str:
+async def who(rt: Runtime, question: Question) -> str:
     """Return who may answer, in words."""
     if question.kind is QuestionKind.APPROVAL:
         people = sorted(rt.policy.approvers(question.approvers))

@@ -97,14 +97,15 @@ def needs_the_extra(chat: str) -> None:
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"))
-@click.option("--headless", is_flag=True, help="Ask nothing and show no status: for a service.")
+@click.option("--headless", is_flag=True, help="Ask nothing and show no dashboard: for a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:
     """Start all that is needed, and keep it running.
 
     That is a worker, and the bots where a chat is configured. What dies is started again. On a
-    terminal you see what goes on; Ctrl-C asks whether to stop all or leave it running. The embedded
-    database is brought to this version first; any other has to be (see: draftsman migrate).
+    terminal you get the dashboard; q or Ctrl-C asks whether to stop all or leave it running. The
+    embedded database is brought to this version first; any other has to be (see: draftsman
+    migrate).
     """
     from draftsman import migrate
     from draftsman.runtime import database_url

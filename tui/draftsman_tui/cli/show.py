@@ -64,10 +64,10 @@ async def show(app: App, job: JobRef) -> None:
         *_head(found, why, chain),
         *(_pair("events", one) for one in left(archived)),
         *_section("Request", _request(found)),
-        *_section("Runs", [_run(run) for run in runs]),
+        *_section("Runs", [run_text(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
         *_section("Told", brief(told)),
-        *_section("Files", [_file(one) for one in files]),
+        *_section("Files", [file_text(one) for one in files]),
         *_section("Result", _json_lines(found.result)),
     )
 
@@ -140,16 +140,18 @@ def _request(job: Job) -> list[Text]:
     return lines + _json_lines(rest) + _json_lines(job.overrides and {"overrides": job.overrides})
 
 
-def _run(run: Run) -> Text:
-    took = times.span(((run.finished_at or datetime.now(UTC)) - run.started_at).total_seconds())
+def run_text(run: Run, now: datetime | None = None, *, error: bool = True) -> Text:
+    """Return a run on one line: how it ended, how long it took, when it began, its error."""
+    now = now or datetime.now(UTC)
+    took = times.span(((run.finished_at or now) - run.started_at).total_seconds())
     style = {"completed": "green", "failed": "red", "running": "cyan"}.get(run.status, "")
-    error = f"  {one_line(run.error)}" if run.error else ""
+    wrong = f"  {one_line(run.error)}" if run.error and error else ""
     code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
     return line(
         f"  .{run.ordinal:<3} ",
         words(f"{run.status:<11}", style),
-        f" {took:>7}  started {times.ago(run.started_at)}{code}",
-        words(error, "red"),
+        f" {took:>7}  started {times.ago(run.started_at, now)}{code}",
+        words(wrong, "red"),
     )
 
 
@@ -174,7 +176,8 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
             yield words(f"    refused from {answer.voter}: {answer.reason}", "dim")
 
 
-def _file(one: Any) -> Text:
+def file_text(one: Any) -> Text:
+    """Return a file that a run left on one line."""
     return line(words(f"  {one.name}", "bold"), f"  {one.kind}  {size(one.size)}  run .{one.run}")
 
 

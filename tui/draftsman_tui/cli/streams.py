@@ -17,6 +17,8 @@ from typing import Any, Final
 from draftsman.errors import DraftsmanError
 
 NARROWEST: Final = 40
+DUMB: Final = ("dumb", "unknown")
+"""Values of TERM that promise no more than lines of text."""
 PIPED_WIDTH: Final = 10_000
 """Cells: what another program reads is never cut."""
 
@@ -35,6 +37,12 @@ def is_terminal(stream: Any) -> bool:
         return stream is not None and bool(stream.isatty())
     except ValueError:  # closed
         return False
+
+
+def is_screen() -> bool:
+    """Return whether a person sits at a terminal that more than lines can be shown on."""
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return all(map(is_terminal, streams)) and os.environ.get("TERM") not in DUMB
 
 
 def width(stream: Any) -> int:

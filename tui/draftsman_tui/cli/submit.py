@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from draftsman.domain import payload
-from draftsman.domain.address import is_address
-from draftsman.domain.invocation import Invocation, Resolution
-from draftsman.domain.repo import Place
-from draftsman.errors import NotFound, UsageError
+from draftsman.domain.invocation import Invocation
+from draftsman.errors import UsageError
 from draftsman_tui.cli import params, waiting
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.output import line, words
+from draftsman_tui.cli.request import AGENT_TYPE, asked, is_said, settled
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -24,7 +22,6 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 1000
 """Requests of a batch that go in one statement."""
-_AGENT_TYPE: Final = "run_agent"
 
 
 @command(
@@ -39,7 +36,7 @@ _AGENT_TYPE: Final = "run_agent"
     ),
 )
 @click.argument("text", nargs=-1, type=params.TEXT)
-@click.option("--type", default=_AGENT_TYPE, show_default=True, help="Which handler runs it.")
+@click.option("--type", default=AGENT_TYPE, show_default=True, help="Which handler runs it.")
 @click.option("--agent", help="Which agent of the configuration.")
 @click.option("--repo", type=params.TEXT, help="Path, URL or known name of a repository.")
 @click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from.")
@@ -94,12 +91,10 @@ async def submit(
     if batch is not None:
         await _submit_batch(app, batch, text, wait, fields)
         return
-    if "text" not in fields and fields["type"] == _AGENT_TYPE and "title" not in fields:
-        raise UsageError("say what is to be done: draftsman submit 'Tidy up', or see --help")
-    request = _invocation(fields, app.settings)
+    is_said(fields)
+    request = asked(fields, app.settings)
     async with app.runtime() as rt:
-        request = await _settled(request, rt)
-        _on_this_machine(request, rt)
+        request = await settled(request, rt)
         made = await rt.intake.submit(request, await rt.actor())
         if not wait:
             await _print(app, rt, made)
@@ -120,8 +115,6 @@ async def _submit_batch(
     made: list[Submitted] = []
     async with app.runtime() as rt:
         requests = [await _settled_line(*one, rt) for one in lines]
-        for request in requests:
-            _on_this_machine(request, rt)
         actor = await rt.actor()
         try:
             for start in range(0, len(requests), CHUNK):
@@ -167,107 +160,16 @@ def _lines(
             allowed = ", ".join(Invocation.model_fields)
             raise UsageError(f"{origin}: unknown field {unknown[0]!r}; allowed: {allowed}")
         try:
-            yield origin, _invocation(fields | given, settings)
+            yield origin, asked(fields | given, settings)
         except UsageError as error:
             raise UsageError(f"{origin}: {error}") from None
 
 
-def _invocation(fields: dict[str, Any], settings: Settings) -> Invocation:
-    """Return the request, its agent chosen and its repository found; raises UsageError."""
-    from draftsman.services.intake import invocation
-
-    fields = dict(fields)
-    if fields.get("type", _AGENT_TYPE) == _AGENT_TYPE and not fields.get("agent"):
-        if len(settings.agents) == 1:
-            fields["agent"] = next(iter(settings.agents))
-        elif not fields.get("repo"):
-            raise _which_agent(settings)
-    if isinstance(repo := fields.get("repo"), str):
-        fields["repo"] = _place(repo)
-    made = invocation(**fields)
-    if made.type in payload.MODELS and made.type not in settings.handlers:
-        payload.parse(made.type, made.payload)
-    return made
-
-
-def _place(repo: str) -> str:
-    """Return a URL or a name as it is, and a path made absolute."""
-    if is_address(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
-        return repo
-    path = Path(repo).expanduser()
-    found = path.resolve() if path.is_dir() else path
-    if not found.is_absolute() and repo.startswith("."):
-        raise UsageError(f"--repo {repo}: no such directory here; give a path, a URL or a name")
-    return str(found)
-
-
-async def _settled(request: Invocation, rt: Runtime) -> Invocation:
-    """Return the request with the repository that it names, and its agent, which that may have."""
-    place = None
-    if request.repo and not is_address(request.repo):
-        place = await _named(request.repo, rt)
-        how = Resolution(path=place.path)
-        found = {"repo": place.repo.remote_url, "resolution": how}
-        request = request.model_copy(update=found)
-    if request.agent or request.type != _AGENT_TYPE:
-        return request
-    if place is None and request.repo:
-        repo = await rt.repos.known(request.repo)
-        place = Place(repo) if repo else None
-    saved = await rt.repos.profile(place) if place else None
-    if saved is None or saved.profile.agent is None:
-        raise _which_agent(rt.settings)
-    return request.model_copy(update={"agent": saved.profile.agent})
-
-
 async def _settled_line(origin: str, request: Invocation, rt: Runtime) -> Invocation:
     try:
-        return await _settled(request, rt)
+        return await settled(request, rt)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
-
-
-async def _named(repo: str, rt: Runtime) -> Place:
-    try:
-        return await rt.repos.place(repo)
-    except NotFound as error:
-        said = str(error).partition("; ")[2]
-        text = f"--repo {repo}: no such directory here, nor a repository of that name; {said}"
-        raise UsageError(text) from None
-
-
-def _which_agent(settings: Settings) -> UsageError:
-    return UsageError(f"which agent? give --agent: {', '.join(sorted(settings.agents))}")
-
-
-def _on_this_machine(request: Invocation, rt: Runtime) -> None:
-    """Refuse what no worker can have: the embedded database serves this machine alone."""
-    if not rt.embedded:
-        return
-    repo, agents = request.repo, rt.settings.agents
-    if repo and repo.startswith("/") and not Path(repo).is_dir():
-        raise UsageError(f"--repo {repo}: no such directory here; give a path or a URL")
-    if request.agent and request.type == _AGENT_TYPE and request.agent not in agents:
-        known = ", ".join(sorted(agents))
-        raise UsageError(f"there is no agent {request.agent!r}; choose: {known}")
-    _is_configured(request, rt.settings)
-
-
-def _is_configured(request: Invocation, settings: Settings) -> None:
-    """Refuse a tool, a model or a receiver that the only configuration there is does not have."""
-    tables: dict[str, tuple[str, Mapping[str, object]]] = {
-        "execute_tool": ("tool", settings.tools),
-        "llm_generate": ("llm", settings.llm),
-        "webhook_dispatch": ("webhook", settings.webhooks),
-        "http_request": ("credential", settings.http.credentials),
-    }
-    if request.type not in tables or request.type in settings.handlers:
-        return
-    key, known = tables[request.type]
-    wanted = request.payload.get(key)
-    if wanted is not None and wanted not in known:
-        names = ", ".join(sorted(known)) or "none, see config/draftsman.toml"
-        raise UsageError(f"there is no {key} {wanted!r}; configured are: {names}")
 
 
 async def _print(app: App, rt: Runtime, made: Submitted) -> None:

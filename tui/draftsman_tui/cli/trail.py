@@ -17,6 +17,8 @@ from draftsman_tui.cli.archives import tell_left
 from draftsman_tui.cli.output import as_data, line, one_line, plain, words
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rich.text import Text
 
     from draftsman.domain.event import Event
@@ -112,17 +114,21 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
             app.out.write(plain(chunk.text) if app.out.on_screen else chunk.text)
         if not run and not app.json:
             kept = app.settings.retention.logs
-            note = f", or it ended over {kept} months ago" if kept else ""
-            app.out.say(f"D-{number} logged nothing{note}; see: draftsman events D-{number}")
+            app.out.say(f"{no_log(number, kept)}; see: draftsman events D-{number}")
 
 
-def event_text(event: Event, *, name: bool = False) -> Text:
+def no_log(number: int, kept: int | None) -> str:
+    """Return that a job has no log; `kept` is the months after its end for which it had one."""
+    return f"D-{number} logged nothing" + (f", or it ended over {kept} months ago" if kept else "")
+
+
+def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
     """Return one event on one line."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     kind, _, id = event.actor.partition(":")
     detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
     return line(
-        words(times.clock(event.created_at), "dim"),
+        words(times.clock(event.created_at, now), "dim"),
         words(f"  D-{event.job}" if name else "", "bold"),
         f"  {event.kind}",
         words(f" →{moved}" if moved else "", STYLES.get(event.to_status or "", "cyan")),

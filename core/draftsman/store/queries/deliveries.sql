@@ -331,8 +331,7 @@ SELECT p.*
        SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, status, attempts,
               in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
          FROM draftsman.deliveries
-        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, 9223372036854775807)
-          AND status = w.status
+        WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint)
         ORDER BY status DESC, seq DESC
         LIMIT %(limit)s) p
  ORDER BY p.seq DESC

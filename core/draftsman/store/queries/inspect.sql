@@ -21,7 +21,9 @@ SELECT number FROM draftsman.jobs
 -- The newest jobs first, between two numbers. The status index gives each status in this order, so
 -- that a page costs its rows however long the past is; what other filters refuse is bounded by the
 -- caller's `lowest`. The bounds stand twice: compared as rows they are the ends of a scan, apart
--- PostgreSQL can tell how few rows they leave, and does not read the table whole instead.
+-- PostgreSQL can tell how few rows they leave, and does not read the table whole instead. That the
+-- status is one is not said: the index of numbers would give the order then, and be read from end to
+-- end for a status that few jobs have.
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
@@ -36,7 +38,7 @@ SELECT p.*
          FROM draftsman.jobs
         WHERE (status, number) >= (w.status, %(lowest)s::bigint)
           AND (status, number) < (w.status, %(before)s::bigint)
-          AND status = w.status AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
+          AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
           AND (%(agent)s::text IS NULL OR agent = %(agent)s)
           AND (%(repo)s::text IS NULL
                OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
@@ -77,6 +79,15 @@ SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_
  WHERE job = %(job)s
  ORDER BY ordinal
 
+-- The runs of all jobs, the newest job's first: the key gives this order, so a page costs its rows.
+-- name: latest_runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+ ORDER BY job DESC, ordinal DESC
+ LIMIT %(limit)s
+
 -- One job's trail: its row lock orders the ids.
 -- name: trail
 SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
@@ -84,6 +95,15 @@ SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, c
   FROM draftsman.job_events
  WHERE job = %(job)s AND id > %(after)s
  ORDER BY id
+ LIMIT %(limit)s
+
+-- The end of one job's trail: its newest events after an id.
+-- name: trail_end
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       txid::text::bigint AS txid
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND id > %(after)s
+ ORDER BY id DESC
  LIMIT %(limit)s
 
 -- Everybody's trail, safe to follow: never past a transaction that may still commit. Ordered by the
@@ -97,14 +117,62 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
  ORDER BY e.epoch, e.txid, e.id
  LIMIT %(limit)s
 
+-- The same feed backwards, from before a cursor: the newest first.
+-- name: latest
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.job_events e
+ WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+ ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+ LIMIT %(limit)s
+
 -- Planners know nothing of an epoch and its transactions together: they expect one event after any
--- cursor, and would sort all of a long trail. For this transaction only the index gives the order.
--- name: feed_order
+-- cursor, and would sort all of a long trail; nor of how many jobs a status has between two numbers.
+-- For this transaction only an index gives the order.
+-- name: in_order
 SELECT set_config('enable_sort', 'off', true)
 
 -- Where the feed ends now: the cursor of somebody who wants only what comes.
 -- name: feed_end
 SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+
+-- What the newest so many events between two cursors tell, in spans of so many seconds: how many jobs
+-- ended, and how long the questions had waited that were answered. `rest` is where to go on.
+-- name: pulse
+WITH passed AS MATERIALIZED (
+    SELECT e.epoch, e.txid, e.id, e.job, e.to_status,
+           floor(extract(epoch FROM e.created_at) / %(seconds)s)::bigint AS span,
+           CASE WHEN e.kind = 'answer_received' THEN (e.payload ->> 'question')::int END AS question
+      FROM draftsman.job_events e
+     WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s)
+     ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+     LIMIT %(limit)s
+), answered AS (
+    SELECT p.span, array_agg(q.seconds) AS seconds
+      FROM passed p
+     CROSS JOIN LATERAL (
+           SELECT extract(epoch FROM answered_at - asked_at)::float8 AS seconds
+             FROM draftsman.job_questions
+            WHERE job = p.job AND ordinal = p.question AND status = 'answered'
+            LIMIT 1) q
+     WHERE p.question IS NOT NULL
+     GROUP BY p.span
+), rest AS (
+    SELECT epoch, txid, id FROM passed
+     WHERE (SELECT count(*) FROM passed) = %(limit)s
+     ORDER BY epoch, txid, id
+     LIMIT 1
+)
+SELECT s.span, s.ended, coalesce(a.seconds, '{}') AS answers,
+       r.epoch, r.txid::text::bigint AS txid, r.id
+  FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(ended)s::draftsman.job_status[]))
+               AS ended
+          FROM passed
+         GROUP BY span) s
+  LEFT JOIN answered a ON a.span = s.span
+  LEFT JOIN rest r ON true
 
 -- name: status
 SELECT status FROM draftsman.jobs WHERE number = %(job)s
@@ -173,7 +241,10 @@ SELECT w.status::text, c.count
   FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
  CROSS JOIN LATERAL (
        SELECT count(*) AS count
-         FROM (SELECT FROM draftsman.jobs WHERE status = w.status
+         FROM (SELECT FROM draftsman.jobs
+                WHERE (status, number) >= (w.status, 0)
+                  AND (status, number) < (w.status, 9223372036854775807)
+                ORDER BY status, number
                 LIMIT CASE WHEN w.status = ANY (%(ended)s::draftsman.job_status[])
                       THEN %(most)s::bigint END) j) c
  WHERE c.count > 0

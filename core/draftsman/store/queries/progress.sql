@@ -130,9 +130,10 @@ SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifac
  ORDER BY run DESC
  LIMIT 1
 
+-- The first so many, or all.
 -- name: chunks
 SELECT data FROM draftsman.artifact_chunks
- WHERE artifact = %(artifact)s
+ WHERE artifact = %(artifact)s AND seq < coalesce(%(most)s::int, 2147483647)
  ORDER BY seq
 
 -- Chunks after (run, seq); a run of 0 starts at the beginning.
@@ -140,6 +141,14 @@ SELECT data FROM draftsman.artifact_chunks
 SELECT run, seq, text FROM draftsman.run_log_chunks
  WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
  ORDER BY run, seq
+ LIMIT %(limit)s
+
+-- The end of a job's log: the newest chunks between two (run, seq).
+-- name: log_end
+SELECT run, seq, text FROM draftsman.run_log_chunks
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+   AND (run, seq) < (%(before_run)s, %(before_seq)s)
+ ORDER BY run DESC, seq DESC
  LIMIT %(limit)s
 
 -- name: now

@@ -67,12 +67,23 @@ SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 -- name: of_job
 SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
--- Open questions, those that expire soonest first.
+-- Open questions after a place, those that expire soonest first, then those that never do: each of
+-- the two is a range of the index.
 -- name: open
 WITH soonest AS MATERIALIZED (
-    SELECT q.job, q.ordinal FROM draftsman.job_questions q
-     WHERE q.status = 'open'
-     ORDER BY q.expires_at NULLS LAST, q.job
+    (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
+      WHERE q.status = 'open'
+        AND (q.expires_at, q.job, q.ordinal)
+            > (%(expires_at)s::timestamptz, %(job)s::bigint, %(ordinal)s::int)
+      ORDER BY q.expires_at, q.job, q.ordinal
+      LIMIT %(limit)s)
+     UNION ALL
+    (SELECT q.expires_at, q.job, q.ordinal FROM draftsman.job_questions q
+      WHERE q.status = 'open' AND q.expires_at IS NULL
+        AND (q.job, q.ordinal) > (%(never_job)s::bigint, %(never_ordinal)s::int)
+      ORDER BY q.expires_at, q.job, q.ordinal
+      LIMIT %(limit)s)
+     ORDER BY expires_at NULLS LAST, job, ordinal
      LIMIT %(limit)s
 )
 SELECT q.* FROM soonest s
@@ -80,7 +91,7 @@ SELECT q.* FROM soonest s
        SELECT * FROM draftsman.questions q
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
- ORDER BY q.expires_at NULLS LAST, q.job
+ ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- Those of some jobs, each of which has at most one.
 -- name: open_of

@@ -1,0 +1,261 @@
+"""The shipped dashboard on a terminal: how soon it paints, what it costs, whether it grows.
+
+200 changes a second go on meanwhile, by jobs that are submitted and done: each is four changes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+
+import psutil
+
+from bench.history import Past, seed_draftsman
+from bench.measure import NEVER, Run, percentiles
+from bench.place import Session, session
+from bench.report import Figures
+from bench.screen import Screen, Terminal
+
+SMALL = Past(900, 100)
+"""What the large past is held against."""
+COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main", "dashboard")
+AT_ONCE, EVERY = 5, 0.1
+"""Jobs, and the seconds between two times of submitting so many: 50 a second."""
+STARTS = 5
+"""Times that it is started."""
+GAP = (0.15, 0.45)
+"""Seconds between two keys, changing, so that they come at any moment of its looks."""
+SETTLE = 5.0
+"""Seconds after the start until it is called idle."""
+IDLE = 60.0
+"""Seconds for which nothing happens and nobody types."""
+SAMPLING = 10.0
+"""Seconds between two samples of memory."""
+FIRST = 4
+"""The line of the first row."""
+VIEWS = (("inbox", "2"), ("runs", "4"), ("events", "7"), ("workers", "6"), ("jobs", "1"))
+MIB = 2**20
+
+
+async def measured(run: Run, minutes: float, idle: float = IDLE) -> Figures:
+    """Measure start, keys, an idle time and, over a long past, so many minutes of memory."""
+    if not run.past:
+        async with session(run.url) as into:
+            await seed_draftsman(into.conn, SMALL)
+            await into.conn.execute("RESET session_replication_role")
+            await into.conn.execute("VACUUM (FREEZE, ANALYZE)")
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder, "draftsman.toml")
+        config.touch()
+        where = {"DRAFTSMAN_DATABASE_URL": run.url, "DRAFTSMAN_CONFIG": str(config)}
+        where |= {"DRAFTSMAN_DATA_DIR": folder}
+        figures = await _idle(run, where, idle)
+        async with _changes(run):
+            figures |= await _starts(where)
+            figures |= await _keys(run, where, minutes if run.past else 0)
+    return figures
+
+
+async def _starts(where: dict[str, str]) -> Figures:
+    """Start it anew and anew: from the start of the process, and from when it took the screen."""
+    whole, painted = list[float](), list[float]()
+    for _ in range(STARTS):
+        terminal = Terminal(COMMAND, where)
+        at = await terminal.shows(_has_rows, "the first paint")
+        whole.append((at - terminal.began) * 1e3)
+        painted.append((at - (terminal.taken or terminal.began)) * 1e3)
+        await terminal.close("q")
+    return {"start_ms": percentiles(whole)["p50_ms"], "paint_ms": percentiles(painted)["p50_ms"]}
+
+
+async def _keys(run: Run, where: dict[str, str], minutes: float) -> Figures:
+    """Press keys while things change; then go on for so long, and look at the memory."""
+    figures: Figures = {}
+    async with session(run.url) as asked:
+        others = await _backends(asked)
+        terminal = Terminal(COMMAND, where)
+        await terminal.shows(_has_rows, "the first paint")
+        await asyncio.sleep(SETTLE)
+        own, server = _cpu(terminal.pid), await _backends(asked, others)
+        began = time.monotonic()
+        for name, press in KEYS.items():
+            await terminal.key("1", lambda now: _titled(now, "jobs"))
+            times = [await press(terminal, nth) for nth in range(run.jobs)]
+            figures |= {f"{name}_{key}": value for key, value in percentiles(times).items()}
+        took = time.monotonic() - began
+        figures["busy_cpu"] = (_cpu(terminal.pid) - own) / took * 100
+        figures["busy_server"] = _used(await _backends(asked, others), server) / took * 100
+    if minutes:
+        figures |= await _memory(terminal, minutes)
+    await terminal.close("q")
+    return figures
+
+
+async def _idle(run: Run, where: dict[str, str], seconds: float) -> Figures:
+    """Let it be, while nothing happens: what it and its sessions in the database cost."""
+    terminal = Terminal(COMMAND, where)
+    await terminal.shows(_has_rows, "the first paint")
+    await asyncio.sleep(SETTLE)
+    async with session(run.url) as asked:
+        own, server = _cpu(terminal.pid), await _backends(asked)
+        await asyncio.sleep(seconds)
+        cost = {"idle_cpu": (_cpu(terminal.pid) - own) / seconds * 100}
+        cost["idle_server"] = _used(await _backends(asked), server) / seconds * 100
+    await terminal.close("q")
+    return cost
+
+
+async def _memory(terminal: Terminal, minutes: float) -> Figures:
+    """Press a key each second; return what it has resident, and what is added in a minute."""
+    process, samples = psutil.Process(terminal.pid), list[tuple[float, float]]()
+    began = time.monotonic()
+    for keys in _wander():
+        now = time.monotonic() - began
+        if not samples or now - samples[-1][0] * 60 >= SAMPLING:
+            samples.append((now / 60, process.memory_info().rss / MIB))
+        if now >= minutes * 60:
+            break
+        terminal.press(keys)
+        await asyncio.sleep(1.0)
+    steady = samples[len(samples) // 4 :]
+    return {"rss_mib": samples[-1][1], "grows_mib": _slope(steady)}
+
+
+def _wander() -> Iterator[str]:
+    """Go through the tables, up and down, and through a filter, for ever."""
+    while True:
+        for view in "123456781":
+            yield view
+            yield from "jjj"
+        yield from ("/", "noop\r", "\x1b")
+
+
+async def _down(terminal: Terminal, nth: int) -> float:
+    """Go to the next row. Rows come faster than a person goes down, so from the first one."""
+    await terminal.key("g", lambda now: _cursor(now) == FIRST)
+    await _gap()
+    below = _row(terminal.screen, 1)
+    return await terminal.key("j", lambda now: _row(now) == below)
+
+
+async def _page(terminal: Terminal, nth: int) -> float:
+    """Go to the next screen."""
+    await terminal.key("g", lambda now: _cursor(now) == FIRST)
+    await _gap()
+    was = _row(terminal.screen)
+    return await terminal.key("\x1b[6~", lambda now: _row(now) not in ("", was))
+
+
+async def _switch(terminal: Terminal, nth: int) -> float:
+    """Go to another table."""
+    await _gap()
+    name, key = VIEWS[nth % len(VIEWS)]
+    return await terminal.key(key, lambda now: _titled(now, name))
+
+
+async def _filter(terminal: Terminal, nth: int) -> float:
+    """Type a filter, and hand it in; only what comes after that counts."""
+    await terminal.key("\x1b", lambda now: _titled(now, "jobs") and "/no" not in _title(now))
+    await terminal.key("/", lambda now: now.lines[-1].strip().startswith("/"))
+    terminal.press("noop")
+    await _gap()
+    return await terminal.key("\r", lambda now: _titled(now, "jobs") and "/no" in _title(now))
+
+
+async def _gap() -> None:
+    await asyncio.sleep(random.uniform(*GAP))
+
+
+KEYS = {"down": _down, "page": _page, "view": _switch, "filter": _filter}
+
+
+def _title(screen: Screen) -> str:
+    return screen.lines[2]
+
+
+def _titled(screen: Screen, name: str) -> bool:
+    """Return whether a table is shown, with what was found."""
+    title = _title(screen)
+    return title.strip().startswith(f"{name} ·") and "looking" not in title
+
+
+def _has_rows(screen: Screen) -> bool:
+    return _cursor(screen) > 0
+
+
+def _cursor(screen: Screen) -> int:
+    """Return the line of the cursor, 0 without rows."""
+    return next((nth for nth, line in enumerate(screen.lines) if line.startswith("▸")), 0)
+
+
+def _row(screen: Screen, below: int = 0) -> str:
+    """Return what the row under the cursor is called, or the one so many below it."""
+    words = screen.lines[_cursor(screen) + below].lstrip("▸● ").split()
+    return words[0] if _cursor(screen) and words else ""
+
+
+def _cpu(pid: int) -> float:
+    used = psutil.Process(pid).cpu_times()
+    return float(used.user + used.system)
+
+
+async def _backends(asked: Session, others: Collection[int] = ()) -> dict[int, float]:
+    """Return the processor seconds of each session of draftsman in this database, but of others."""
+    pids = await asked.value(
+        "SELECT array_agg(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        " AND application_name = 'draftsman'"
+    )
+    return {pid: _spent(pid) for pid in pids or () if pid not in others}
+
+
+def _spent(pid: int) -> float:
+    """Return the processor seconds of a process, by the nanosecond where that is told."""
+    told = Path(f"/proc/{pid}/schedstat")
+    return int(told.read_text().split()[0]) / 1e9 if told.exists() else _cpu(pid)
+
+
+def _used(after: dict[int, float], before: dict[int, float]) -> float:
+    return sum(spent - before.get(pid, 0.0) for pid, spent in after.items())
+
+
+def _slope(samples: list[tuple[float, float]]) -> float:
+    """Return by how much the second value grows with the first, by least squares."""
+    x, y = (sum(values) / len(samples) for values in zip(*samples, strict=True))
+    over = sum((one - x) * (other - y) for one, other in samples)
+    return float(over / max(1e-9, sum((one - x) ** 2 for one, _ in samples)))
+
+
+@asynccontextmanager
+async def _changes(run: Run) -> AsyncIterator[None]:
+    """Submit and do fifty jobs a second."""
+    async with (
+        run.side.child("work", run.url, "fast", NEVER) as worker,
+        run.side.child("produce", run.url) as producer,
+    ):
+        await worker.hear("ready")
+        await producer.hear("ready")
+        worker.say("go")
+
+        async def submit() -> None:
+            due = time.monotonic()
+            for first in count(0, AT_ONCE):
+                await producer.submit(first, AT_ONCE, many=False)
+                due += EVERY
+                await asyncio.sleep(max(0.0, due - time.monotonic()))
+
+        submitting = asyncio.create_task(submit())
+        try:
+            await worker.hear("first")
+            yield
+        finally:
+            submitting.cancel()
+            await asyncio.gather(submitting, return_exceptions=True)
+        await run.until_idle()
+        worker.say("stop")

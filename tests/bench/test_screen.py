@@ -1,0 +1,47 @@
+"""What the bench sees of a terminal."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from bench.place import Broken
+from bench.screen import Screen, Terminal
+
+
+def test_what_is_drawn_is_seen() -> None:
+    screen = Screen()
+    screen.feed(b"\x1b[?1049h\x1b[2;3H\x1b[1;38;2;1;2;3mhello\x1b[0m there\x1b[1;1Htop")
+    assert screen.lines[:3] == ["top", "  hello there", ""]
+    screen.feed(b"\x1b[2;5HY\x1b[2;9H\x1b[K")
+    assert screen.lines[1] == "  heYlo"
+    screen.feed(b"\x1b[2J")
+    assert set(screen.lines) == {""}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+def test_it_may_come_in_pieces(size: int) -> None:
+    said, screen = "\x1b[1;1Hä▸\x1b]0;title\x07\x1b[2;1H\x1b[7mé\x1b[0m".encode(), Screen()
+    for at in range(0, len(said), size):
+        screen.feed(said[at : at + size])
+    assert screen.lines[:2] == ["ä▸", "é"]
+
+
+async def test_a_key_is_timed_until_it_is_shown() -> None:
+    program = "print('ready', flush=True); print('got', input(), flush=True); input()"
+    terminal = Terminal([sys.executable, "-c", program], {})
+    at = await terminal.shows(lambda now: now.lines[0] == "ready", "it")
+    assert terminal.taken is not None
+    assert terminal.began < terminal.taken <= at
+    assert await terminal.key("x\r", lambda now: "got x" in now.lines) > 0
+    assert await terminal.close("\r") == 0
+
+
+async def test_what_is_never_shown_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bench.screen.PATIENCE", 0.2)
+    terminal = Terminal([sys.executable, "-c", "print('ready', flush=True); input()"], {})
+    await terminal.shows(lambda now: "ready" in now.lines, "it")
+    with pytest.raises(Broken, match="'k': not shown within"):
+        await terminal.key("k", lambda now: "never" in now.lines)
+    await terminal.close("\r")

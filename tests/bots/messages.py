@@ -1,0 +1,100 @@
+"""Any message that a chat may have to show, of any words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC
+
+from hypothesis import strategies as st
+
+from draftsman.domain.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.job import Status
+from draftsman.domain.policy import Person
+from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from tests.core.channels import contract
+
+Words = st.SearchStrategy[str]
+WHEN = st.none() | st.datetimes(timezones=st.just(UTC))
+
+
+def words(marks: str) -> Words:
+    """Return any text, and much of the characters that mean something to a chat."""
+    return st.text(st.characters(), max_size=200) | st.text(
+        f"{marks}\n\u0301👩\u200d ", max_size=4000
+    )
+
+
+@st.composite
+def messages(
+    draw: st.DrawFn,
+    any_words: Words,
+    accounts: Words,
+    person: Callable[[str, str | None], Person],
+) -> Message:
+    """Draw a message of any kind, about a job and a question in any state.
+
+    `person` makes somebody of a name and one of the `accounts`, or of none.
+    """
+    payload = {"text": any_words, "name": any_words, "to": accounts}
+    asked = draw(st.dictionaries(any_words, st.none() | accounts))
+    made = contract.message(
+        draw(st.sampled_from(DeliveryKind)),
+        question=draw(_questions(any_words)),
+        payload=draw(st.fixed_dictionaries({}, optional=payload)),
+        asked=tuple(person(name, own) for name, own in asked.items()),
+    )
+    return replace(made, subject=_subject(draw, any_words, made.subject))
+
+
+@st.composite
+def _questions(draw: st.DrawFn, any_words: Words) -> Question:
+    some = st.none() | any_words
+    choice = st.fixed_dictionaries(
+        {"value": any_words, "label": any_words}, optional={"description": some}
+    )
+    resolution = st.fixed_dictionaries(
+        {"outcome": any_words, "via": any_words, "by": st.lists(any_words, max_size=3)},
+        optional={"value": some, "text": some, "reason": some},
+    )
+    return contract.question(
+        kind=draw(st.sampled_from(QuestionKind)),
+        status=draw(st.sampled_from(QuestionStatus)),
+        text=draw(any_words),
+        choices=draw(st.lists(choice, max_size=130)),
+        freeform_allowed=draw(st.booleans()),
+        context_snippet=draw(some),
+        action=draw(st.none() | st.dictionaries(any_words, _json(any_words), max_size=3)),
+        resolution=draw(st.none() | resolution),
+        expires_at=draw(WHEN),
+        escalate_to=draw(some),
+        escalated_at=draw(WHEN),
+        quorum=draw(st.integers(1, 5)),
+    )
+
+
+def _subject(draw: st.DrawFn, any_words: Words, before: Subject) -> Subject:
+    some = st.none() | any_words
+    return replace(
+        before,
+        title=draw(any_words),
+        status=draw(st.sampled_from(Status)),
+        repo=draw(some),
+        agent=draw(some),
+        url=draw(some),
+        invoker=draw(any_words),
+        error=draw(some),
+        canceled_by=draw(some),
+        cancel_reason=draw(some),
+        next_retry_at=draw(WHEN),
+        finished_at=draw(WHEN),
+        result=draw(st.none() | st.dictionaries(any_words, _json(any_words), max_size=4)),
+    )
+
+
+def _json(any_words: Words) -> st.SearchStrategy[object]:
+    return st.recursive(
+        st.none() | st.booleans() | st.floats(allow_nan=False) | any_words,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_words, inner, max_size=3),
+        max_leaves=6,
+    )

@@ -1,0 +1,142 @@
+"""Takes the pictures of the README: the real dashboard, over real jobs of a real worker.
+
+python -m tests.docs.pictures
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+from unittest.mock import PropertyMock, patch
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.invocation import Invocation
+from draftsman.domain.job import Source, Status
+from draftsman.domain.policy import ROLES
+from draftsman.handlers.sample import make_sample_repo
+from draftsman.runtime import Runtime, open_runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import load
+from draftsman_tui.dashboard.live import Live
+from tests.docs.pages import DOCS
+from tests.factories import GATE, Factory
+from tests.support.drawing import drawn
+from tests.support.server import Server, make_home
+from tests.support.waits import until
+from tests.tui.cli.running import COMMAND
+from tests.tui.dashboard.seeing import Seen, looking
+
+PLACE: Final = DOCS / "pictures"
+SIZE: Final = (100, 24)
+ANNA: Final = Actor(Source.CLI, "anna", "Anna", "anna", ROLES, owner=True)
+HOST: Final = "build-1"
+"""What the worker's machine is called in a picture."""
+PICTURED: Final = re.compile(r"!\[[^\]]*\]\((docs/[^)]+\.svg)\)")
+
+
+async def take(config: Path, into: Path) -> None:
+    """Let jobs be worked on, and picture the dashboard that shows them."""
+    repo = config.parent / "inventory"
+    await make_sample_repo(repo)
+    async with open_runtime(load(config)) as rt:
+        make = Factory(rt, ANNA)
+        await make.failed(title="Publish the price list")
+        await make.retrying(title="Fetch exchange rates")
+        async with _worker(rt, config):
+            done, asking = [
+                (await rt.intake.submit(_request(repo, title), ANNA)).number
+                for title in ("Tidy up the inventory", "Fix the import of orders")
+            ]
+            for number in (done, asking):
+                await _reached(rt, number, Status.WAITING_FOR_INPUT)
+            await make.answer(done, "safe fixes")
+            await _reached(rt, done, Status.COMPLETED)
+            await make.asked(GATE, title="Deploy the shop")
+            await make.running(title="Count the stock")
+            await make.queued(title="Send the weekly report")
+            into.mkdir(exist_ok=True)
+            with _clock_at(await _now(rt) + timedelta(minutes=2)):
+                await _pictures(rt, done, asking, into)
+
+
+async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
+    async with looking(rt, ANNA, size=SIZE) as seen:
+        await seen.see("approve or deny", f"{HOST} leads")
+        _keep(seen, into / "jobs.svg")
+        await seen.job(f"D-{done}", "4")
+        await seen.see("files changed")
+        _keep(seen, into / "job.svg")
+        await seen.press("escape")
+        await seen.command(f"job D-{asking}")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await seen.see("safe fixes")
+        _keep(seen, into / "answer.svg")
+
+
+def _keep(seen: Seen, path: Path) -> None:
+    path.write_text(drawn(seen.app, f"draftsman: {path.stem}"), "utf-8")
+
+
+def _request(repo: Path, title: str) -> Invocation:
+    return invocation(type="run_agent", agent="tidy", repo=str(repo), queue="demo", title=title)
+
+
+@asynccontextmanager
+async def _worker(rt: Runtime, config: Path) -> AsyncIterator[None]:
+    command = [*COMMAND, "--config", str(config), "worker", "--queue", "demo", "--slots", "2"]
+    process = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.DEVNULL)
+    try:
+        await until(lambda: _leads(rt), "the worker")
+        async with rt.db.connection() as conn:
+            await conn.execute("UPDATE draftsman.workers SET host = %s", (HOST,))
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+async def _leads(rt: Runtime) -> bool:
+    return any(one.leader for one in await rt.inspect.workers())
+
+
+async def _reached(rt: Runtime, number: int, status: Status) -> None:
+    async def there() -> bool:
+        return (await rt.inspect.job(number)).status is status
+
+    await until(there, f"D-{number} {status}")
+
+
+async def _now(rt: Runtime) -> datetime:
+    return await rt.checkpoints.now()
+
+
+@contextmanager
+def _clock_at(now: datetime) -> Iterator[None]:
+    """Let ages stand still, so that one picture says the same as the other."""
+    with patch.object(Live, "now", PropertyMock(return_value=now)):
+        yield
+
+
+def main() -> None:
+    """Take them anew."""
+    home = make_home()
+    server = Server(home, None)
+    try:
+        config = home / "draftsman.toml"
+        url, data = server.url(server.create()), home / "data"
+        config.write_text(f'database_url = "{url}"\ndata_dir = "{data}"\n', "utf-8")
+        asyncio.run(take(config, PLACE))
+    finally:
+        server.end()
+    sys.stdout.write(f"{PLACE}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,49 @@
+"""The page about the dashboard is true, and the pictures of the README can be taken."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from draftsman_tui.dashboard.filter import FIELDS, parse
+from draftsman_tui.dashboard.saved import READY
+from draftsman_tui.dashboard.themes import NAMES
+from tests.docs.dashboard import PAGE, page
+from tests.docs.pages import DOCS
+from tests.docs.pictures import PICTURED, PLACE, take
+
+
+def test_the_page_has_every_command() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert page(text) == text, "regenerate it: python -m tests.docs.dashboard"
+
+
+def test_the_page_has_every_field_view_and_theme() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in FIELDS if f"{name}:" not in text] == []
+    assert [name for name in (*READY, *NAMES) if f"`{name}`" not in text] == []
+
+
+def test_the_filters_of_the_page_can_be_typed() -> None:
+    rows = re.findall(r"^\| `([^`]+)` \| rows", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 5
+    for text in rows:
+        assert parse(text)
+
+
+def test_the_pictures_of_the_readme_are_there() -> None:
+    text = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    named = {DOCS.parent / name for name in PICTURED.findall(text)}
+    assert {path for path in named if path.parent == PLACE} == set(PLACE.glob("*.svg"))
+    assert [path for path in named if not path.exists()] == []
+
+
+async def test_they_can_be_taken(database_url: str, tmp_path: Path) -> None:
+    config = tmp_path / "draftsman.toml"
+    config.write_text(f'database_url = "{database_url}"\ndata_dir = "{tmp_path / "data"}"\n')
+    await take(config, tmp_path / "pictures")
+    taken = {path.name: path.read_text("utf-8") for path in (tmp_path / "pictures").iterdir()}
+    assert taken.keys() == {path.name for path in PLACE.iterdir()}
+    assert "approve or deny" in taken["jobs.svg"]
+    assert "files changed" in taken["job.svg"]
+    assert "safe fixes" in taken["answer.svg"]

@@ -1,0 +1,122 @@
+"""The page of `dashboard --web` in a real browser, which is driven by its DevTools.
+
+Needs Chromium (on Debian: apt-get install chromium); takes some seconds.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pyte
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.soak.browser import Browser, Page, browsing, found
+from tests.support.waits import until
+from tests.tui.cli.conftest import as_ as as_
+from tests.tui.cli.conftest import cli as cli
+from tests.tui.cli.conftest import config as config
+from tests.tui.cli.conftest import me as me
+from tests.tui.cli.running import DEADLINE, Cli
+from tests.tui.cli.tabs import dashboards, origin_of, served, socket_of
+
+KNOCK = """new Promise((done) => {
+  const socket = new WebSocket(%r);
+  socket.onopen = () => { socket.close(); done("open"); };
+  socket.onerror = () => done("refused");
+})"""
+
+
+@pytest.fixture
+async def browser(tmp_path: Path) -> AsyncIterator[Browser]:
+    """Give a browser."""
+    if (program := found()) is None:
+        pytest.skip("there is no Chromium here")
+    async with browsing(program, tmp_path / "browser") as one:
+        yield one
+
+
+def drawn(page: Page) -> list[str]:
+    """Return the lines of the terminal, as its dashboard has drawn them."""
+    screen = pyte.Screen(*page.cells())
+    pyte.ByteStream(screen).feed(page.received())
+    return [line.rstrip() for line in screen.display]
+
+
+async def see(page: Page, *words: str) -> None:
+    """Wait until all of it has come, and is painted: ink where text is, and none elsewhere."""
+
+    async def there() -> bool:
+        lines = drawn(page)
+        if not all(word in "\n".join(lines) for word in words):
+            return False
+        return await page.inked(len(lines)) == [bool(line) for line in lines]
+
+    try:
+        await until(there, f"{words}")
+    except AssertionError as error:
+        raise AssertionError("\n".join([str(error), *drawn(page)])) from None
+
+
+async def test_a_question_is_answered_in_the_browser(
+    browser: Browser, cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    number = (await make.asked()).number
+    async with served(cli.config) as address:
+        page = await browser.open(address)
+        await see(page, f"D-{number}", "asks", "q quit")
+        await page.press("2")
+        await see(page, f"D-{number}/1", "inbox · 1")
+        await page.press("a")
+        await see(page, "1  ")
+        await page.press("1")
+        await see(page, "inbox · 0", "Nothing waits for a person")
+        assert await rt.questions.open() == []
+        assert (await rt.inspect.job(number)).status is Status.RESUMED
+
+        assert all(one.startswith(origin_of(address)) for one in page.requested())
+        assert page.complaints() == []
+        (process,) = dashboards()
+        await browser.close(page)
+        await asyncio.to_thread(process.wait, DEADLINE)
+
+
+async def test_the_end_of_a_dashboard_is_said_and_enter_begins_anew(
+    browser: Browser, cli: Cli
+) -> None:
+    async with served(cli.config) as address:
+        page = await browser.open(address)
+        await see(page, "No jobs yet")
+        (process,) = dashboards()
+        await page.press("q")
+
+        async def said() -> bool:
+            return bool(await page.evaluate("document.body.matches('.-closed')"))
+
+        await until(said, "the word that it has ended")
+        await asyncio.to_thread(process.wait, DEADLINE)
+        page.events.clear()
+        await page.press("\r")
+        await see(page, "No jobs yet")
+
+
+async def test_the_page_of_somebody_else_gets_in_nowhere(browser: Browser, cli: Cli) -> None:
+    async def elsewhere(_: web.Request) -> web.Response:
+        return web.Response(text="<p>Win a prize</p>", content_type="text/html")
+
+    app = web.Application()
+    app.router.add_get("/", elsewhere)
+    async with served(cli.config) as address, TestServer(app) as other:
+        knock = KNOCK % socket_of(address)
+        page = await browser.open(str(other.make_url("/")))
+        assert await page.evaluate(knock) == "refused"
+        assert dashboards() == []
+        ours = await browser.open(address)
+        await see(ours, "No jobs yet")
+        assert await ours.evaluate(knock) == "open"

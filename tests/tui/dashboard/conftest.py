@@ -1,0 +1,46 @@
+"""Nothing of this terminal reaches a dashboard of the tests."""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+from pathlib import Path
+
+import pytest
+
+from draftsman_tui.cli import times
+from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.messages import Counted
+from tests.tui.dashboard.still import NOW, VITALS
+
+
+class Still(datetime):
+    """A clock that stands."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        return NOW.astimezone(tz)
+
+
+@pytest.fixture(autouse=True)
+def _plain_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "COLORTERM", "TEXTUAL_THEME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Let no test see what another one left in the state directory."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def stands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let nothing be looked at, and the clock stand."""
+
+    async def nothing(live: Live) -> None:
+        """Never look."""
+
+    monkeypatch.setattr(Live, "run", nothing)
+    monkeypatch.setattr(Live, "now", NOW)
+    monkeypatch.setattr(Live, "counted", Counted(VITALS))
+    monkeypatch.setattr(times, "datetime", Still)

@@ -1,0 +1,192 @@
+"""Questions are answered in whatever way, whoever else is at it."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source, Status
+from draftsman.domain.question import Ask, Choice, OnExpire, QuestionKind
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import Term
+from draftsman_tui.dashboard import watching
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.dashboard.seeing import looking
+
+MANY = Ask(
+    key="many",
+    text="Which?",
+    choices=tuple(f"v{n}" for n in range(1, 15)),
+    freeform=True,
+    on_expire=OnExpire.DEFAULT,
+    default="v3",
+)
+BOTH = GATE.model_copy(update={"quorum": 2, "action": {"push": "main", "to": "x" * 80}})
+PATCH = "".join(
+    f"--- a/{name}.py\n+++ b/{name}.py\n@@ -1,60 +1,60 @@\n"
+    + "".join(f"-old {name} {n}\n+new {name} {n}\n" for n in range(60))
+    for name in ("one", "two", "three")
+)
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Look at once whether somebody else was first."""
+    monkeypatch.setattr(watching, "EVERY", 0.05)
+
+
+async def test_a_choice_of_many_and_words_of_several_lines(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
+    async with looking(rt, owner, view="inbox", size=(80, 24)) as seen:
+        await seen.rows(f"D-{first}/1", f"D-{second}/1")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await seen.see("D-1/1 asks", "expires in", "then 'v3' counts", "3  v3 (counts if nobody")
+        await seen.press("9", "9")
+        await seen.see("there is no choice 99; there are 14")
+        await seen.press("1", "3", "backspace", "2")
+        await seen.see("12, enter: take it")
+        await seen.press("enter")
+        assert "v12" in await seen.hear("answered")
+        await seen.rows(f"D-{second}/1")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await seen.press("tab", "1", "ctrl+j", "2")
+        await seen.paste("\n\tthree\n")
+        await seen.press("enter")
+        await seen.hear("D-2/1 answered")
+    _, (answer,) = await rt.questions.of_job(second)
+    assert answer.payload["text"] == "1\n2\n\tthree"
+
+
+async def test_what_choices_mean_stands_below_each_other(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    named = {"safe fixes": "2 findings", "all fixes": "3 findings"}
+    choices = tuple(Choice(value=value, description=said) for value, said in named.items())
+    ask = Ask(key="fixes", text="Which?", choices=choices)
+    await make.asked(ask)
+    async with looking(rt, owner, view="inbox", size=(80, 24)) as seen:
+        await seen.rows("D-1/1")
+        await seen.press("a")
+        await seen.see("1  safe fixes  2 findings", "2  all fixes   3 findings")
+
+
+async def test_who_was_first_is_said_and_what_was_typed_stays(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
+    ben = people.on(Source.SLACK, "ben")
+    async with looking(rt, owner, view="inbox") as seen:
+        await seen.rows(f"D-{first}/1", f"D-{second}/1")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await make.answer(first, "v2", ben)
+        await seen.dialog("MainScreen")  # nothing was typed, nothing is lost
+        await seen.hear("D-1/1 was answered by ben: v2 (in slack)")
+        await seen.rows(f"D-{second}/1")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await seen.press("tab", "m", "y")
+        await make.answer(second, "v1", ben)
+        await seen.see("D-2/1 was answered by ben: v1 (in slack)", "my", "ctrl+y: copy")
+        await seen.press("enter")
+        await seen.see("D-2/1 is closed")
+        await seen.press("ctrl+y")
+        assert seen.app.clipboard == "my"
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+    assert len((await rt.questions.of_job(second))[1]) == 1
+
+
+async def test_two_dashboards_answer_the_same_question(
+    make: Factory, rt: Runtime, owner: Actor, people: People, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "EVERY", 60)  # neither learns of the other before it is too late
+    job = (await make.asked()).number
+    ben = people.on(Source.TUI, "ben")
+    async with looking(rt, owner) as one, looking(rt, ben) as other:
+        for seen in (one, other):
+            await seen.rows(f"D-{job}")
+            await seen.press("a")
+            await seen.dialog("Answer")
+        await other.press("1")
+        await other.hear("answered: red")
+        await one.press("2")
+        await one.see("was answered by ben", "yours is kept, and changes nothing")
+    questions, answers = await rt.questions.of_job(job)
+    assert (questions[0].resolution or {})["value"] == "red"
+    assert sorted(one.accepted for one in answers) == [False, True]
+
+
+async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owner: Actor) -> None:
+    brief = Ask(key="pick", text="Which?", freeform=True, choices=("red", "blue"), expires_in=1e-6)
+    job = (await make.asked(brief)).number
+    async with looking(rt, owner) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await rt.sweeps.expire(Term())
+        await seen.hear("D-1/1 expired")
+        await seen.dialog("MainScreen")
+        await seen.press("a")
+        await seen.hear("D-1 has no open question")
+    late = (await make.asked(brief)).number
+    async with looking(rt, owner) as seen:
+        await seen.rows(f"D-{late}", f"D-{job}")
+        await seen.press("a")
+        await seen.dialog("Answer")
+        await seen.press("tab", *"blue")
+        await rt.sweeps.expire(Term())
+        await seen.see("D-2/1 expired", "enter: hand it in late", "blue")
+        await seen.press("enter")
+        await seen.see("D-2/1 expired before. Run D-2 anew with your answer?")
+        await seen.press("y")
+        await seen.hear("D-2 goes on as D-3, with your answer")
+    assert (await rt.inspect.job(3)).overrides["answers"] == {"pick": "blue"}
+
+
+async def test_a_gate_of_two_shows_votes_files_and_the_action(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.questions.ask(work.lease, BOTH)
+    dave = people.on(Source.TUI, "dave")
+    async with looking(rt, dave, view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.see("2 of carol, dave", "0 of 2 approved so far", '"push": "main"', "two.py")
+        await seen.press("right_square_bracket")
+        await seen.see("old two 1")
+        await seen.press("j", "G")
+        await seen.see("new three 59")
+        await seen.press("shift+tab", "enter")
+        await seen.see("old one 1")
+        await make.decide(work.number, True, people.carol)
+        await seen.see("1 of 2 approved so far: carol")
+        await seen.press("y")
+        await seen.hear("approved")
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+async def test_a_question_is_extended_and_refused_beside_the_line(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = (await make.asked()).number
+    async with looking(rt, owner, view="inbox") as seen:
+        await seen.rows(f"D-{job}/1")
+        await seen.press("e")
+        await seen.dialog("Prompt")
+        await seen.press(*"x", "enter")
+        await seen.see("'x' is not a duration")
+        await seen.press("ctrl+u", *"never", "enter")
+        await seen.hear("never expires")
+        await seen.command("approve")
+        await seen.hear("is a question, not a gate")
+    assert (await rt.questions.get(job, 1)).kind is QuestionKind.INPUT
+    assert (await rt.questions.get(job, 1)).expires_at is None

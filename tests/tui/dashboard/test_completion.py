@@ -1,0 +1,59 @@
+"""What a line that was begun may become."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman_tui.dashboard.completion import commands, filters
+
+VALUES = {
+    "status": ["waiting", "failed", "dead_letter"],
+    "repo": ["acme/pay", "my repo"],
+    "by": ["me", "anna"],
+    "COLUMN": ["job", "title"],
+    "VIEW": ["mine"],
+}
+TAKES = {
+    "jobs": "FILTER",
+    "sort": "COLUMN",
+    "theme": "dark|light",
+    "views": "VIEW",
+    "cancel": "REASON",
+    "save": "NAME",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", [*TAKES, "mine"]),
+        ("s", ["sort", "save"]),
+        ("m", ["mine"]),
+        ("sort ", ["sort job", "sort title"]),
+        ("sort T", ["sort title"]),
+        ("theme l", ["theme light"]),
+        ("views ", ["views mine"]),
+        ("jobs status:f", ["jobs status:failed"]),
+        ("jobs x status:failed,d", ["jobs x status:failed,dead_letter"]),
+        ("cancel wr", []),
+        ("nonsense x", []),
+    ],
+)
+def test_a_command(text: str, wanted: list[str]) -> None:
+    assert commands(text, [*TAKES, "mine"], TAKES, VALUES) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", ["status:", "repo:", "by:", "age<", "age>"]),
+        ("st", ["status:"]),
+        ("word a", ["word age<", "word age>"]),
+        ("by:", ["by:me", "by:anna"]),
+        ("repo:M", ["repo:'my repo'"]),
+        ("status:failed,f", []),
+        ("https:", []),
+    ],
+)
+def test_a_filter(text: str, wanted: list[str]) -> None:
+    assert filters(text, VALUES) == wanted

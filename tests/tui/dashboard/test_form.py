@@ -1,0 +1,172 @@
+"""What is typed in the form of a new job is read, and refused, as `draftsman submit` does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from draftsman.domain.address import parse
+from draftsman.domain.job import Status
+from draftsman.domain.repo import Catalog, Repo
+from draftsman.errors import UsageError
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard import form, retrying
+from draftsman_tui.dashboard.asking import checked
+from draftsman_tui.dashboard.filter import parse as filtered
+from draftsman_tui.dashboard.form import Errors, of_job, of_line, read
+from tests.factories import Factory
+
+PAY = Repo.at(parse("https://git.example/acme/pay"))
+KNOWN = Catalog([PAY])
+
+
+def test_every_field_is_read() -> None:
+    typed = {
+        "text": "Tidy\nit",
+        "mode": "investigate",
+        "tags": "a, b",
+        "notify": "log none",
+        "when": "1h30m",
+        "priority": "7",
+        "run_timeout": "10m",
+        "max_retries": "0",
+        "on_lost": "fail",
+        "overrides": "n=3 who='anna b' timeout=5",
+        "payload": '{"rows": [1]}',
+        "title": "  ",
+    }
+    assert read(typed) == {
+        "text": "Tidy\nit",
+        "mode": "investigate",
+        "tags": ("a", "b"),
+        "notify": ("log", "none"),
+        "delay": 5400.0,
+        "priority": 7,
+        "overrides": {"timeout": 600.0, "n": 3, "who": "anna b"},
+        "max_retries": 0,
+        "on_lost": "fail",
+        "payload": {"rows": [1]},
+    }
+    assert read({"mode": "fix", "on_lost": "default"}) == {}
+    assert read({"when": "2030-12-31T18:00Z"})["run_at"].year == 2030
+
+
+def test_all_that_is_wrong_is_said_beside_its_field() -> None:
+    wrong = {
+        "repo": ("https://a:b@git.example/x", "no user or password"),
+        "notify": ("slack:#general", "give the channel by its id"),
+        "when": ("soon", "give 10m, 2h, 1d, or 2030"),
+        "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
+        "run_timeout": ("0s", "out of range"),
+        "max_retries": ("many", "'many' is not a whole number"),
+        "max_attempts": ("101", "allowed: a whole number from 0 to 100"),
+        "queue": ("a b", "allowed: letters, digits and _"),
+        "type": ("1 2", "a letter first"),
+        "tags": ("a " * 101, "it should have at most 100 items"),
+        "overrides": ("timeout='soon'", "timeout 'soon': it should be a valid number"),
+        "payload": ("[1]", "not a JSON object"),
+        "title": ("x" * 501, "at most 500"),
+    }
+    with pytest.raises(Errors) as refused:
+        read({name: text for name, (text, _) in wrong.items()})
+    beside = refused.value.beside
+    assert beside.keys() == wrong.keys()
+    for name, (_, said) in wrong.items():
+        assert said in beside[name], (name, beside[name])
+        assert "\n" not in beside[name]
+        assert not re.search("Input|String|Tuple|parse", beside[name])
+
+
+def test_a_line_is_mode_repository_and_the_rest() -> None:
+    assert of_line('fix acme/pay "Tidy the stock"', KNOWN) == {
+        "mode": "fix",
+        "repo": "acme/pay",
+        "text": "Tidy the stock",
+    }
+    assert of_line("pay Tidy up", KNOWN) == {"repo": "pay", "text": "Tidy up"}
+    assert of_line("https://git.example/x why", KNOWN)["repo"] == "https://git.example/x"
+    assert of_line("docs are wrong", KNOWN) == {"text": "docs are wrong"}
+    assert of_line("", KNOWN) == {}
+    with pytest.raises(UsageError, match="not closed"):
+        of_line('fix "Tidy', KNOWN)
+
+
+async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
+    fields: dict[str, Any] = {
+        "type": "run_agent",
+        "agent": "tidy",
+        "repo": "https://git.example/acme/pay",
+        "ref": "main",
+        "mode": "investigate",
+        "title": "Pay",
+        "text": "Tidy\nit",
+        "tags": ("a", "b"),
+        "skills": ("python",),
+        "priority": 3,
+        "overrides": {"timeout": 600.0, "n": [1], "answers": {"pick": "red"}},
+        "payload": {"rows": [1]},
+        "max_retries": 2,
+    }
+    first = await rt.inspect.job(await make.queued(**fields))
+    typed = of_job(first)
+    again = await checked(typed, rt)
+    assert "answers" not in again.overrides
+    assert again.overrides == {"timeout": 600.0, "n": [1]}
+    same = ("type", "agent", "repo", "ref", "mode", "title", "text", "tags", "skills", "priority")
+    assert {name: getattr(again, name) for name in same} == {name: fields[name] for name in same}
+    assert again.payload == {"rows": [1]}
+    assert again.queue == first.queue
+
+
+async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
+    with pytest.raises(Errors) as refused:
+        await checked({"repo": PAY.remote_url}, rt)
+    assert refused.value.beside == {"text": "say what is to be done"}
+    with pytest.raises(Errors) as refused:
+        await checked({"text": "Tidy", "repo": "nowhere"}, rt)
+    assert "nor a repository of that name" in refused.value.beside["repo"]
+    with pytest.raises(Errors) as refused:
+        await checked({"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt)
+    assert "there is no webhook 'ops'" in refused.value.beside["notify"]
+    with pytest.raises(Errors) as refused:
+        await checked({"type": "http_request", "payload": "{}"}, rt)
+    assert "url" in refused.value.beside[""]
+
+
+async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
+    typed = {"repo": "nowhere", "max_retries": "101", "notify": "webhook:ops", "queue": "a b"}
+    with pytest.raises(Errors) as refused:
+        await checked(typed, rt)
+    assert refused.value.beside.keys() == {"text", *typed}
+    assert "nor a repository of that name" in refused.value.beside["repo"]
+    with pytest.raises(Errors) as refused:
+        await checked({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
+    assert refused.value.beside.keys() == {"payload", "priority"}
+
+
+def test_completion_offers_only_what_is_a_field() -> None:
+    assert {one.name for one in form.FIELDS if one.more is False} == {
+        "text",
+        "repo",
+        "agent",
+        "mode",
+    }
+
+
+def test_what_is_retried_is_read_from_the_line_or_the_filter() -> None:
+    wanted = retrying.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
+    assert wanted.statuses == (Status.FAILED, Status.DEAD_LETTER)
+    assert (wanted.type, wanted.repo, wanted.since, wanted.fresh) == ("noop", "pay", 7200.0, True)
+    of_filter = retrying.of_filter
+    assert of_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
+    assert of_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
+    for wrong, said in (("", "of which status"), ("status:running", "has not ended")):
+        with pytest.raises(UsageError, match=said):
+            retrying.parse(wrong)
+    with pytest.raises(UsageError, match="give status:"):
+        retrying.parse("failed")
+    for more in ("status:failed words", "status:failed age<2h", "status:failed by:anna"):
+        with pytest.raises(UsageError, match="mark the rows"):
+            of_filter(filtered(more), "jobs")

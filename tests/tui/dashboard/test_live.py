@@ -1,0 +1,113 @@
+"""The live source: what happens is shown, a lost database is said, counted down, and recovered."""
+
+from __future__ import annotations
+
+import pytest
+from textual.message import Message
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime, open_runtime
+from draftsman.settings import Settings
+from draftsman.store.db import Connection
+from draftsman_tui.dashboard.filter import NOTHING
+from draftsman_tui.dashboard.live import Live, Page
+from draftsman_tui.dashboard.messages import Found
+from draftsman_tui.dashboard.resource import Query
+from draftsman_tui.dashboard.views import VIEWS
+from tests.factories import Factory
+from tests.support.server import Server
+from tests.support.waits import until
+from tests.tui.dashboard.seeing import looking
+
+
+def _live(rt: Runtime) -> tuple[Live, list[Message]]:
+    posted: list[Message] = []
+    live = Live(rt, posted.append)
+    live.show(Page(VIEWS["jobs"], Query(NOTHING, live.now)))
+    return live, posted
+
+
+async def test_a_page_is_read_when_somebody_asks_or_something_happened(
+    make: Factory, rt: Runtime
+) -> None:
+    live, posted = _live(rt)
+    assert not await live.look()
+    assert [type(one) for one in posted] == [Found]
+    assert not await live.look()
+    assert len(posted) == 1
+    live.ask()
+    assert not await live.look()
+    assert [type(one) for one in posted[1:]] == [Found]
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted[2:]] == [Found]
+    assert not await live.look()
+
+
+async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Runtime) -> None:
+    live, posted = _live(rt)
+    await live.look()
+    for _ in range(70):
+        await make.running()
+    await until(live.look, "the events")
+    assert isinstance(found := posted[-1], Found)
+    assert len(found.rows.items) == 70
+    assert not await live.look()
+
+
+async def test_a_look_is_spared_what_does_not_concern_it(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    live, posted = _live(rt)
+    await live.look()
+    monkeypatch.setattr(Page, "concerns", lambda look, events: events[0].job == 2)
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted] == [Found]
+    await make.queued()
+    await until(live.look, "the event")
+    assert [type(one) for one in posted[1:]] == [Found]
+
+
+async def test_a_lost_database_is_said_and_comes_back(
+    make: Factory, settings: Settings, owner: Actor, server: Server, database: str
+) -> None:
+    await make.queued()
+    async with open_runtime(settings) as rt, looking(rt, owner) as seen:
+        await seen.rows("D-1")
+        admin = await rt.db.dedicated(server.url("postgres"))
+        await cut(admin, database)
+        await seen.see("what is shown is old; trying again", "D-1")
+        await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
+        await admin.close()
+        await seen.hear("the database is there again")
+        assert "trying again" not in seen.text
+    assert (await make.rt.inspect.job(1)).status is Status.QUEUED
+
+
+async def cut(admin: Connection, database: str) -> None:
+    await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS false')
+    await admin.execute(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = %s",
+        (database,),
+    )
+
+
+async def test_read_only_is_held_by_the_database_session(
+    make: Factory, settings: Settings, owner: Actor
+) -> None:
+    from draftsman.errors import Refused
+
+    job = await make.queued()
+    async with open_runtime(settings, read_only=True) as rt:
+        with pytest.raises(Refused, match="read-only"):
+            await rt.operate.cancel(job, owner)
+        async with looking(rt, owner, read_only=True) as seen:
+            await seen.see("read-only", f"D-{job}")
+            await seen.press("c")
+            await seen.command("cancel")
+            await seen.hear("cancel: this dashboard is read-only")
+            await seen.press("w")
+            await seen.see(f"D-{job} queued")
+    assert (await make.rt.inspect.job(job)).status is Status.QUEUED

@@ -1,0 +1,156 @@
+"""Every table shows what there is, and keeps the cursor where it was."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.address import parse
+from draftsman.domain.board import BoardConfig
+from draftsman.domain.profile import RepoProfile
+from draftsman.domain.repo import Repo
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.screens import main
+from draftsman_tui.dashboard.views import VIEWS
+from tests.factories import GATE, Factory
+from tests.tui.dashboard.seeing import looking
+
+
+async def test_every_table_shows_its_rows_and_says_so_when_there_are_none(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    async with looking(rt, owner) as seen:
+        for nth, view in enumerate(VIEWS.values(), 1):
+            await seen.press(str(nth))
+            await seen.see(f"{view.name} · 0", view.empty[:40])
+    asked, gate = await make.asked(), await make.asked(GATE)
+    dead = await make.dead(notify=["log"])
+    worker = await make.worker_row()
+    repo = Repo.at(parse("https://git.example/acme/pay"))
+    await rt.repos.add(repo, RepoProfile(), owner)
+    board = BoardConfig(board_id="a" * 24, name="Plans")
+    await rt.boards.save(board, owner)
+    shown = {
+        "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
+        "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
+        "dead": (f"D-{dead}", "gone"),
+        "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "paused"),
+        "deliveries": (f"D-{dead}", "log", "pending"),
+        "workers": (str(worker)[-8:], "far pid 1", "alive"),
+        "events": ("job created", "needs input", "cli:root"),
+        "repos": ("acme/pay", "https://git.example/acme/pay"),
+        "boards": ("Plans", "polling"),
+    }
+    assert shown.keys() == VIEWS.keys()
+    async with looking(rt, owner, view="boards", size=(140, 40)) as seen:
+        await seen.see("Plans")
+        for name, words in shown.items():
+            await seen.command(name)
+            await seen.see(*words)
+
+
+async def test_the_cursor_stays_on_its_row_whatever_comes(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    first = await make.queued()
+    second = await make.queued()
+    async with looking(rt, owner) as seen:
+        await seen.rows(f"D-{second}", f"D-{first}")
+        await seen.press("down")
+        third = await make.queued()
+        await seen.rows(f"D-{third}", f"D-{second}", f"D-{first}")
+        assert seen.here == f"D-{first}"
+        await rt.operate.cancel(first, owner)
+        await seen.see("canceled")
+        assert seen.here == f"D-{first}"
+
+
+async def test_more_rows_are_read_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
+    for _ in range(5):
+        await make.queued()
+    async with looking(rt, owner) as seen:
+        seen.app.main._change(limit=2)
+        await seen.rows("D-5", "D-4")
+        await seen.see("2 and more")
+        await seen.press("end", "down")
+        await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
+        assert seen.here == "D-4"
+
+
+@pytest.mark.parametrize("view", ["jobs", "inbox", "deliveries"])
+async def test_beyond_the_most_rows_the_next_page_takes_their_place_and_back(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    numbers = [(await make.asked(notify=["log"])).number for _ in range(5)]
+    keys = {
+        "jobs": [f"D-{number}" for number in reversed(numbers)],
+        "inbox": [f"D-{number}/1" for number in numbers],
+        "deliveries": [str(one.seq) for one in await rt.outbox.all(limit=100)],
+    }[view]
+    assert len(keys) >= 5
+    monkeypatch.setattr(main, "MOST", 2)
+    async with looking(rt, owner, view=view) as seen:
+        seen.app.main._change(limit=2)
+        await seen.rows(*keys[:2])
+        for nth in range(2, len(keys), 2):
+            await seen.press(*["down"] * (2 - seen.app.main.table.place))
+            await seen.rows(*keys[nth : nth + 2])
+            assert seen.here == keys[nth]
+        await seen.see(f"page {(len(keys) + 1) // 2}")
+        for nth in range(len(keys) - 3 + len(keys) % 2, 0, -2):
+            await seen.press(*["up"] * (seen.app.main.table.place + 1))
+            await seen.rows(*keys[nth - 1 : nth + 1])
+
+
+async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(title="Paint the fence")
+    failed = await make.failed(title="Paint the door")
+    dead = await make.dead(title="Mow")
+    async with looking(rt, owner) as seen:
+        await seen.press("slash")
+        await seen.type("paint")
+        await seen.press("enter")
+        await seen.rows("D-2", "D-1")
+        await seen.command("jobs status:failed,dead_letter")
+        await seen.rows(f"D-{dead}", f"D-{failed}")
+        await seen.command("filter /D.or/")
+        await seen.rows(f"D-{failed}")
+        await seen.command("filter status:nonsense")
+        assert "choose: waiting" in await seen.hear("nothing here is ever 'nonsense'")
+        await seen.rows(f"D-{failed}")
+        await seen.command("filter age>1h")
+        await seen.rows()
+        await seen.press("escape")
+        await seen.rows("D-3", "D-2", "D-1")
+
+
+async def test_rows_are_sorted_by_a_column_and_the_other_way_round(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for title in ("b", "c", "a"):
+        await make.queued(title=title)
+    async with looking(rt, owner) as seen:
+        await seen.command("sort title")
+        await seen.rows("D-3", "D-1", "D-2")
+        await seen.press("S")
+        await seen.rows("D-2", "D-1", "D-3")
+        await seen.command("sort nonsense")
+        await seen.hear("no column 'nonsense'")
+
+
+async def test_what_controls_a_terminal_is_shown_and_not_obeyed(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(title="red \x1b[31m [bold]alert[/bold]")
+    async with looking(rt, owner, size=(160, 20)) as seen:
+        await seen.see("[bold]alert[/bold]")
+        assert "\x1b" not in seen.text
+
+
+async def test_it_fits_80_by_24(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.failed(title="A title that is much longer than there is room for on a line")
+    async with looking(rt, owner, size=(80, 24)) as seen:
+        await seen.see("D-1", "failed", "…", "no worker", "q quit")
+        assert max(map(len, seen.lines)) <= 80

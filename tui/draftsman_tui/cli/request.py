@@ -1,0 +1,153 @@
+"""What a person asks for becomes a request: `submit` and the form of the dashboard share it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain import payload
+from draftsman.domain.address import is_address
+from draftsman.domain.invocation import Invocation, Resolution
+from draftsman.domain.repo import Place
+from draftsman.errors import NotFound, UsageError
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+    from draftsman.settings import Settings
+
+AGENT_TYPE: Final = "run_agent"
+
+
+class Wrong(UsageError):
+    """A field cannot be meant: `field` is its name, `said` what is wrong with it, without that."""
+
+    def __init__(self, field: str, said: str, message: str) -> None:
+        super().__init__(message)
+        self.field = field
+        self.said = said
+
+
+def is_said(fields: Mapping[str, Any]) -> None:
+    """Raise Wrong where nobody says what an agent is to do."""
+    if "text" in fields or "title" in fields or fields.get("type", AGENT_TYPE) != AGENT_TYPE:
+        return
+    text = "say what is to be done"
+    raise Wrong("text", text, f"{text}: draftsman submit 'Tidy up', or see --help")
+
+
+def asked(fields: Mapping[str, Any], settings: Settings) -> Invocation:
+    """Return the request, its agent chosen and its repository found; raises UsageError."""
+    from draftsman.services.intake import invocation
+
+    fields = dict(fields)
+    if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not fields.get("agent"):
+        if len(settings.agents) == 1:
+            fields["agent"] = next(iter(settings.agents))
+        elif not fields.get("repo"):
+            raise _which_agent(settings)
+    if isinstance(repo := fields.get("repo"), str):
+        fields["repo"] = _place(repo)
+    made = invocation(**fields)
+    if made.type in payload.MODELS and made.type not in settings.handlers:
+        payload.parse(made.type, made.payload)
+    return made
+
+
+async def settled(request: Invocation, rt: Runtime) -> Invocation:
+    """Return the request with the repository that it names, and its agent, which that may have.
+
+    Raises UsageError, also for what no worker can have.
+    """
+    request = await _found(request, rt)
+    on_this_machine(request, rt)
+    await has_repo(request, rt)
+    return request
+
+
+async def has_repo(request: Invocation, rt: Runtime) -> None:
+    """Refuse what the agent would fail at once for: it names no repository, and none is known."""
+    if request.repo or request.type != AGENT_TYPE or AGENT_TYPE in rt.settings.handlers:
+        return
+    if not (await rt.repos.catalog()).repos:
+        said = "no repository is known; give a path or URL, or first: draftsman repos add"
+        text = "no repository is known; give --repo PATH or URL, or first: draftsman repos add"
+        raise Wrong("repo", said, text)
+
+
+async def _found(request: Invocation, rt: Runtime) -> Invocation:
+    place = None
+    if request.repo and not is_address(request.repo):
+        place = await _named(request.repo, rt)
+        how = Resolution(path=place.path)
+        found = {"repo": place.repo.remote_url, "resolution": how}
+        request = request.model_copy(update=found)
+    if request.agent or request.type != AGENT_TYPE:
+        return request
+    if place is None and request.repo:
+        repo = await rt.repos.known(request.repo)
+        place = Place(repo) if repo else None
+    saved = await rt.repos.profile(place) if place else None
+    if saved is None or saved.profile.agent is None:
+        raise _which_agent(rt.settings)
+    return request.model_copy(update={"agent": saved.profile.agent})
+
+
+def on_this_machine(request: Invocation, rt: Runtime) -> None:
+    """Refuse what no worker can have: the embedded database serves this machine alone."""
+    if not rt.embedded:
+        return
+    repo, agents = request.repo, rt.settings.agents
+    if repo and repo.startswith("/") and not Path(repo).is_dir():
+        raise _repo(repo, "no such directory here; give a path or a URL")
+    if request.agent and request.type == AGENT_TYPE and request.agent not in agents:
+        text = f"there is no agent {request.agent!r}; choose: {', '.join(sorted(agents))}"
+        raise Wrong("agent", text, text)
+    is_configured(request, rt.settings)
+
+
+def is_configured(request: Invocation, settings: Settings) -> None:
+    """Refuse a tool, a model or a receiver that the only configuration there is does not have."""
+    tables: dict[str, tuple[str, Mapping[str, object]]] = {
+        "execute_tool": ("tool", settings.tools),
+        "llm_generate": ("llm", settings.llm),
+        "webhook_dispatch": ("webhook", settings.webhooks),
+        "http_request": ("credential", settings.http.credentials),
+    }
+    if request.type not in tables or request.type in settings.handlers:
+        return
+    key, known = tables[request.type]
+    wanted = request.payload.get(key)
+    if wanted is not None and wanted not in known:
+        names = ", ".join(sorted(known)) or "none, see config/draftsman.toml"
+        text = f"there is no {key} {wanted!r}; configured are: {names}"
+        raise Wrong("payload", text, text)
+
+
+def _place(repo: str) -> str:
+    """Return a URL or a name as it is, and a path made absolute."""
+    if is_address(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
+        return repo
+    path = Path(repo).expanduser()
+    found = path.resolve() if path.is_dir() else path
+    if not found.is_absolute() and repo.startswith("."):
+        raise _repo(repo, "no such directory here; give a path, a URL or a name")
+    return str(found)
+
+
+async def _named(repo: str, rt: Runtime) -> Place:
+    try:
+        return await rt.repos.place(repo)
+    except NotFound as error:
+        what = "no such directory here, nor a repository of that name"
+        then = str(error).partition("; ")[2]
+        raise Wrong("repo", what, f"--repo {repo}: {what}; {then}") from None
+
+
+def _repo(repo: str, said: str) -> Wrong:
+    return Wrong("repo", said, f"--repo {repo}: {said}")
+
+
+def _which_agent(settings: Settings) -> Wrong:
+    known = ", ".join(sorted(settings.agents))
+    return Wrong("agent", f"which agent? there are: {known}", f"which agent? give --agent: {known}")

@@ -1,0 +1,130 @@
+"""New jobs: asked for in a form, on the `:` line, or as another was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from draftsman.errors import IdempotencyConflict, NotFound, UsageError
+from draftsman.runtime import targets
+from draftsman.services.intake import invocation
+from draftsman_tui.cli.request import Wrong, asked, is_said, settled
+from draftsman_tui.dashboard import form
+from draftsman_tui.dashboard.screens.new_job import NewJob
+
+if TYPE_CHECKING:
+    from draftsman.domain.invocation import Invocation
+    from draftsman.domain.repo import Catalog
+    from draftsman.runtime import Runtime
+    from draftsman.services.intake import Submitted
+    from draftsman.settings import Settings
+    from draftsman_tui.dashboard.screens.desk import Desk
+
+
+async def new(desk: Desk, text: str) -> None:
+    """Open the form, filled with what is given."""
+    catalog = await desk.rt.repos.catalog()
+    await _form(desk, "New job", form.of_line(text, catalog), catalog)
+
+
+async def copy_job(desk: Desk, text: str) -> None:
+    """Open the form, filled with what a job was asked for."""
+    job = await desk.rt.inspect.job(desk.jobs()[0])
+    await _form(desk, f"New job like {job.name}", form.of_job(job), await desk.rt.repos.catalog())
+
+
+def known(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
+    """Return what completes the fields of a form."""
+    places = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
+    return {
+        "repo": [place.name for place in catalog.places()],
+        "agent": sorted(settings.agents),
+        "notify": places,
+        "type": ["run_agent", *sorted(settings.handlers)],
+    }
+
+
+class Asked:
+    """What a form submits, under one idempotency key: pressed twice, it is one job."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._key = _key()
+
+    async def __call__(self, typed: form.Typed) -> Submitted:
+        """Make the job; raises form.Errors, and whatever else core refuses."""
+        rt = self._desk.rt
+        request = await checked(typed, rt)
+        try:
+            return await rt.intake.submit(
+                request.model_copy(update={"key": self._key}), self._desk.actor
+            )
+        except IdempotencyConflict as error:  # the reply to an earlier try was lost, and it counted
+            self._key = _key()
+            before = str(error).partition(" was used for ")[2].partition(" ")[0]
+            raise UsageError(
+                f"what you sent before is {before} already; enter makes another job of this"
+            ) from None
+
+
+async def checked(typed: form.Typed, rt: Runtime) -> Invocation:
+    """Return the request, as `submit` reads it; raises form.Errors with all that is wrong."""
+    fields, wrong = form.sifted(typed)
+    request = None
+    if not wrong.keys() & {"text", "title", "type"}:
+        try:
+            is_said(fields)
+        except Wrong as error:
+            wrong[error.field] = error.said
+    if "type" not in wrong:
+        request = await _settled(fields, wrong, rt)
+    try:
+        told = {"notify": fields.get("notify", ())}
+        targets(rt.settings)[0].of(request or invocation(**told))
+    except UsageError as error:
+        wrong.setdefault("notify", str(error))
+    if wrong or request is None:
+        raise form.Errors(wrong)
+    return request
+
+
+async def _settled(
+    fields: Mapping[str, Any], wrong: dict[str, str], rt: Runtime
+) -> Invocation | None:
+    """Return the request; what is wrong is added, and left out to find what else is."""
+    fields = dict(fields)
+    while True:
+        try:
+            return await settled(asked(fields, rt.settings), rt)
+        except Wrong as error:
+            name, said = error.field, error.said
+        except (UsageError, NotFound) as error:
+            name, said = "", str(error)
+        if name in wrong or _follows(name, fields, wrong):
+            return None
+        wrong[name] = said
+        if fields.pop(name, None) is None:
+            return None
+
+
+def _follows(name: str, fields: Mapping[str, Any], wrong: Mapping[str, str]) -> bool:
+    """Return whether this is wrong only because another field is: one may have said it."""
+    if name == "agent" and name not in fields:
+        return "repo" in wrong
+    return not name and "payload" in wrong
+
+
+async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> None:
+    help = form.hints(catalog)
+    dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk), help)
+    made = await desk.ask(dialog)
+    if made is None:
+        return
+    why = {"joined": "joined: a live job has the same subject", "deduplicated": "was made before"}
+    desk.say(f"{made.name} {why.get(made.how, made.how)}")
+    desk.find(made.number)
+
+
+def _key() -> str:
+    return f"tui:{uuid4()}"

@@ -1,0 +1,58 @@
+"""How values look in a cell: short, on one line, without control characters."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from draftsman.domain.job import Status
+from draftsman_tui.cli import times
+from draftsman_tui.cli.output import one_line
+from draftsman_tui.dashboard.resource import Cell
+
+ROLES: Final = {
+    **dict.fromkeys(("queued", "claimed", "resumed", "scheduled", "pending"), "calm"),
+    **dict.fromkeys(("running", "sending", "alive"), "busy"),
+    **dict.fromkeys(("waiting_for_input", "waiting_for_approval", "open"), "asks"),
+    **dict.fromkeys(("retrying", "unknown", "silent", "draining", "paused"), "warns"),
+    **dict.fromkeys(("failed", "dead_letter", "expired", "dead", "lost"), "bad"),
+    **dict.fromkeys(("completed", "sent", "answered"), "good"),
+    **dict.fromkeys(("canceled", "superseded"), "dim"),
+}
+"""The role of each status, of jobs, runs, deliveries and workers."""
+_SHORT: Final = {
+    Status.WAITING_FOR_INPUT: "asks",
+    Status.WAITING_FOR_APPROVAL: "gate",
+    Status.DEAD_LETTER: "dead",
+}
+
+
+def status(value: object) -> Cell:
+    """Return a status; the word says it, the colour only repeats it."""
+    name = str(value)
+    return Cell(_SHORT.get(name, name.replace("_", " ")), ROLES.get(name, ""))  # type: ignore[call-overload]
+
+
+def text(value: object, role: str = "") -> Cell:
+    """Return whatever people or programs said."""
+    return Cell(one_line(str(value)) if value is not None else "", role)
+
+
+def age(moment: datetime | None, now: datetime) -> Cell:
+    """Return how long ago something was."""
+    return Cell(times.span((now - moment).total_seconds()) if moment else "", "dim")
+
+
+def clock(moment: datetime, now: datetime) -> Cell:
+    """Return the local time of day, or the day and the minute where it is not today."""
+    here, today = moment.astimezone(), now.astimezone().date()
+    return Cell(here.strftime("%H:%M:%S" if here.date() == today else "%m-%d %H:%M"), "dim")
+
+
+def left(moment: datetime | None, now: datetime) -> Cell:
+    """Return how long something still has, louder when it is short."""
+    if moment is None:
+        return Cell("never", "dim")
+    seconds = (moment - now).total_seconds()
+    role = "bad" if seconds < 300 else "asks" if seconds < 3600 else ""
+    return Cell(times.left(moment, now), role)

@@ -1,0 +1,116 @@
+"""One thing done to many rows: asked about before, seen while it goes on, summed up at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman_tui.dashboard.screens.confirm import Confirm
+from draftsman_tui.dashboard.screens.progress import Progress
+from draftsman_tui.dashboard.screens.text import Page
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.screens.desk import Desk
+
+TOLD: Final = 5
+"""Names that a message lists; the rest is counted."""
+PATIENCE: Final = 0.4
+"""Seconds that something may take before it is shown how far it is."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of each: done, refused and why, or left when it was stopped."""
+
+    done: list[int] = field(default_factory=list)
+    refused: dict[int, str] = field(default_factory=dict)
+    left: int = 0
+
+    def reasons(self) -> dict[str, list[int]]:
+        """Return the refusals, those for the same reason together."""
+        grouped: dict[str, list[int]] = {}
+        for number, error in self.refused.items():
+            grouped.setdefault(error.replace(f"D-{number} ", ""), []).append(number)
+        return grouped
+
+
+async def sure(
+    desk: Desk, verb: str, numbers: Sequence[int], note: str = "", *, of: int = 0
+) -> bool:
+    """Ask whether it is meant: how many, `of` how many that were chosen, and the first of them."""
+    many = f"{len(numbers):,} jobs: " if len(numbers) > TOLD else ""
+    if of > len(numbers):
+        many = f"{len(numbers):,} of {of:,} jobs: "
+    said = await desk.ask(Confirm(f"{verb} {many}{names(numbers)}?", note))
+    return said is True
+
+
+async def each(
+    desk: Desk, doing: str, numbers: Sequence[int], do: Callable[[int], Awaitable[object]]
+) -> Tally:
+    """Do it to each in turn, until Escape; who is refused does not hinder the others.
+
+    What was refused stays marked, and so does what is left.
+    """
+    tally, shown = Tally(), Progress(doing, len(numbers))
+    slow = desk.set_timer(PATIENCE, lambda: _show(desk, shown)) if len(numbers) > 1 else None
+    try:
+        for number in numbers:
+            try:
+                await do(number)
+            except DatabaseUnreachable as error:
+                desk.refuse(str(error))
+                break
+            except DraftsmanError as error:
+                tally.refused[number] = str(error)
+            else:
+                tally.done.append(number)
+            shown.show(len(tally.done) + len(tally.refused), len(tally.refused))
+            if shown.stopped:
+                break
+    finally:
+        if slow is not None:
+            slow.stop()
+        if shown.is_attached:
+            shown.dismiss(None)
+    handled = {*tally.done, *tally.refused}
+    tally.left = len(numbers) - len(handled)
+    desk.keep([number for number in numbers if number not in tally.done])
+    return tally
+
+
+def told(desk: Desk, tally: Tally, done: str) -> None:
+    """Say what became of them; `done` is said of those that worked."""
+    if tally.done:
+        desk.say(f"{names(tally.done)} {done}")
+    if tally.left:
+        total = tally.left + len(tally.done) + len(tally.refused)
+        desk.refuse(f"stopped; {tally.left:,} of {total:,} left, which are marked")
+    refuse(desk, tally)
+
+
+def refuse(desk: Desk, tally: Tally) -> None:
+    """Say what was refused and why: in a line each, or, of many reasons, on a page."""
+    reasons = tally.reasons()
+    lines = [
+        f"{'each of ' if numbers[1:] else ''}{names(numbers)} {reason}"
+        for reason, numbers in reasons.items()
+    ]
+    if len(lines) > TOLD:
+        title = f"{len(tally.refused):,} refused; they stay marked"
+        desk.app.push_screen(Page(title, "\n".join(lines)))
+        return
+    for line in lines:
+        desk.refuse(line)
+
+
+def names(numbers: Sequence[int]) -> str:
+    """Return the first of them by name, and how many more there are."""
+    shown = ", ".join(f"D-{number}" for number in numbers[:TOLD])
+    return shown + (f" and {len(numbers) - TOLD:,} more" if numbers[TOLD:] else "")
+
+
+def _show(desk: Desk, shown: Progress) -> None:
+    desk.app.push_screen(shown)

@@ -1,0 +1,215 @@
+"""What `/` takes: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
+
+Everything given must hold. Words are looked for in what a row says, whatever their case; one that
+begins with `-` must not be there. Pure: read, matched and written without a database.
+
+Regular expressions are those of RE2: no row and no expression makes one take longer than its length
+times that of the row.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Final
+
+from draftsman.errors import UsageError
+from draftsman_tui.cli import times
+
+FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "for")
+"""`channel:` is `source:`; `by:me` and `for:me` are whoever looks."""
+_PLAIN: Final = ("repo", "by", "agent", "tag", "source")
+ANYBODY: Final = "anybody"
+"""For whom a question is that names nobody."""
+LONGEST: Final = 500
+"""Characters of a filter."""
+SEARCHED: Final = 1000
+"""Characters of a row that a regular expression is tried on."""
+_AGE = re.compile(r"age([<>])(.+)")
+_REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
+_OTHER_NAMES: Final = {"channel": "source"}
+WAITING: Final = ("waiting_for_input", "waiting_for_approval")
+"""What `status:waiting` stands for."""
+_ALIASES: Final = {"waiting": WAITING}
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What a filter looks at of one row."""
+
+    text: str
+    status: str = ""
+    repo: str = ""
+    by: str = ""
+    agent: str = ""
+    tags: tuple[str, ...] = ()
+    at: datetime | None = None
+    source: str = ""
+    asked: tuple[str, ...] = ()
+    """People and groups whom it waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What is wanted. Ages are in seconds: `older` than, `newer` than."""
+
+    words: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
+    statuses: tuple[str, ...] = ()
+    repo: str | None = None
+    by: str | None = None
+    agent: str | None = None
+    tag: str | None = None
+    source: str | None = None
+    asked: tuple[str, ...] = ()
+    """Any of them."""
+    older: float | None = None
+    newer: float | None = None
+    regex: str | None = None
+
+    def __bool__(self) -> bool:
+        return self != NOTHING
+
+    def __str__(self) -> str:
+        parts = [_quoted(word) for word in self.words]
+        parts += [_quoted(f"-{word}") for word in self.without]
+        if self.statuses:
+            parts.append(_quoted(f"status:{','.join(self.statuses)}"))
+        if self.asked:
+            parts.append(_quoted(f"for:{','.join(self.asked)}"))
+        for name in _PLAIN:
+            if (value := getattr(self, name)) is not None:
+                parts.append(_quoted(f"{name}:{value}"))
+        for sign, age in ((">", self.older), ("<", self.newer)):
+            if age is not None:
+                parts.append(f"age{sign}{_seconds(age)}")
+        if self.regex is not None:
+            parts.append(f"/{self.regex}/")
+        return " ".join(parts)
+
+    def matches(self, row: Facts, now: datetime) -> bool:
+        """Return whether a row is wanted."""
+        text = row.text.casefold()
+        return (
+            all(word.casefold() in text for word in self.words)
+            and not any(word.casefold() in text for word in self.without)
+            and (not self.statuses or row.status in self.statuses)
+            and _is_in(self.repo, (row.repo, row.repo.rpartition("/")[2]))
+            and _is_in(self.by, (row.by, row.by.rpartition(":")[2]))
+            and _is_in(self.agent, (row.agent,))
+            and _is_in(self.tag, row.tags)
+            and _is_in(self.source, (row.source,))
+            and (not self.asked or any(_is_in(one, row.asked) for one in self.asked))
+            and self._has_age(row.at, now)
+            and (self.regex is None or _is_found(self.regex, row.text))
+        )
+
+    def of(self, me: str, asked: Iterable[str] | None) -> Filter:
+        """Return it with `me` replaced, by who looks and by how questions name them.
+
+        None: every question is for them.
+        """
+        found = replace(self, by=me) if self.by == "me" else self
+        if "me" not in self.asked:
+            return found
+        others = tuple(one for one in self.asked if one != "me")
+        return replace(found, asked=() if asked is None else (*others, *asked))
+
+    def _has_age(self, at: datetime | None, now: datetime) -> bool:
+        if self.older is None and self.newer is None:
+            return True
+        if at is None:
+            return False
+        age = (now - at).total_seconds()
+        return (self.older is None or age > self.older) and (self.newer is None or age < self.newer)
+
+
+NOTHING: Final = Filter()
+"""Wants every row."""
+
+
+def parse(text: str) -> Filter:
+    """Read a filter; raises UsageError, whose message says what is allowed."""
+    if len(text) > LONGEST:
+        raise UsageError(f"a filter has at most {LONGEST} characters")
+    found = NOTHING
+    for pattern in _REGEX.findall(text):
+        if found.regex is not None:
+            raise UsageError("one regular expression is enough; join two with |")
+        found = replace(found, regex=_checked(pattern))
+    try:
+        tokens = shlex.split(_REGEX.sub(" ", text), posix=True)
+    except ValueError:
+        raise UsageError("a quotation mark is not closed; close it, or leave it out") from None
+    for token in filter(None, tokens):
+        found = _with(found, token)
+    return found
+
+
+def _with(found: Filter, token: str) -> Filter:
+    if age := _AGE.fullmatch(token):
+        seconds = times.duration(age[2])
+        return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
+    name, colon, value = token.partition(":")
+    name = _OTHER_NAMES.get(name, name)
+    if colon and name in FIELDS:
+        if not value:
+            raise UsageError(f"{name}: what? give {name}:VALUE, or leave it out")
+        if name == "status":
+            return replace(found, statuses=(*found.statuses, *_statuses(value)))
+        if name == "for":
+            return replace(found, asked=(*found.asked, *filter(None, value.split(","))))
+        fields: dict[str, Any] = {name: value}
+        return replace(found, **fields)
+    if token.startswith("-") and len(token) > 1:
+        return replace(found, without=(*found.without, token[1:]))
+    return replace(found, words=(*found.words, token))
+
+
+def _statuses(value: str) -> list[str]:
+    names = [name.strip().casefold().replace("-", "_") for name in value.split(",") if name.strip()]
+    if not names:
+        raise UsageError("status: which? give status:failed, or status:failed,dead_letter")
+    return [one for name in names for one in _ALIASES.get(name, (name,))]
+
+
+def _checked(pattern: str) -> str:
+    _compiled(pattern)
+    return pattern
+
+
+@lru_cache(maxsize=16)
+def _compiled(pattern: str) -> Any:
+    import re2  # only who types an expression pays for it
+
+    options = re2.Options()
+    options.case_sensitive = False
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        said = error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)
+        raise UsageError(f"/{pattern}/ is no regular expression of RE2: {said}") from None
+
+
+def _is_found(pattern: str, text: str) -> bool:
+    return _compiled(pattern).search(text[:SEARCHED].encode("utf-8", "replace")) is not None
+
+
+def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:
+    return wanted is None or wanted.casefold() in {value.casefold() for value in values}
+
+
+def _quoted(token: str) -> str:
+    return shlex.quote(token)
+
+
+def _seconds(age: float) -> str:
+    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if age % long == 0:
+            return f"{age / long:.0f}{unit}"
+    return f"{age:.3f}".rstrip("0").rstrip(".") + "s"

@@ -1,0 +1,136 @@
+"""Commands that are about what is seen of one job: parts, items, the next job."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.wording import settled
+from draftsman.errors import Refused, UsageError
+from draftsman_tui.cli.artifacts import PATCH
+from draftsman_tui.cli.output import as_data
+from draftsman_tui.dashboard import answering
+from draftsman_tui.dashboard.screens.text import Page
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.screens.desk import Desk
+    from draftsman_tui.dashboard.screens.job import JobScreen
+
+LONGEST: Final = 100_000
+"""Characters of a file that are shown."""
+
+
+async def log(desk: Desk, text: str) -> None:
+    """Follow the log of the job, of all runs or of one."""
+    from draftsman_tui.dashboard.screens.job import JobScreen
+
+    run = text.rpartition(".")[2]
+    if text not in ("", "all") and not run.isdecimal():
+        raise UsageError(f"{text!r} is no run; give its number, or all")
+    if isinstance(desk, JobScreen):
+        desk.show_run(int(run) if run.isdecimal() else None)
+    else:
+        desk.open_job(desk.jobs()[0], "log")
+
+
+async def previous_part(screen: JobScreen, text: str) -> None:
+    """Show the part to the left."""
+    screen.turn(-1)
+
+
+async def next_part(screen: JobScreen, text: str) -> None:
+    """Show the part to the right."""
+    screen.turn(1)
+
+
+async def follow(screen: JobScreen, text: str) -> None:
+    """Keep the end in view, of the log where the part has none."""
+    if screen.part not in ("log", "timeline"):
+        screen.show_part("log")
+    screen.lines.follow()
+
+
+async def find(screen: JobScreen, text: str) -> None:
+    """Show only what says this, or let it be typed."""
+    if text:
+        screen.narrow(text)
+    else:
+        screen.type("/", screen.words, lambda _: ())
+
+
+async def back(screen: JobScreen, text: str) -> None:
+    """Show everything again; then go back to the table."""
+    if screen.words:
+        screen.narrow("")
+    else:
+        screen.app.pop_screen()
+
+
+async def next_job(screen: JobScreen, text: str) -> None:
+    """Show the job of the next row of the table."""
+    _step(screen, 1)
+
+
+async def previous_job(screen: JobScreen, text: str) -> None:
+    """Show the job of the row before."""
+    _step(screen, -1)
+
+
+async def open_item(screen: JobScreen) -> None:
+    """Open what the cursor is on."""
+    seen, key = screen.seen, screen.chosen
+    if seen is None or key is None:
+        raise Refused("there is nothing to open here")
+    match screen.part:
+        case "questions" if screen.question is not None:
+            await answering.answer(screen, "")
+        case "questions":
+            asked = next(one for one in seen.questions if one.name == key)
+            context = asked.context_snippet or "it came without more"
+            _page(screen, f"{key} {settled(asked)}", f"{asked.text}\n\n{context}")
+        case "timeline":
+            event = next(one for one in seen.events if key.endswith(f"#{one.id}"))
+            _page(screen, f"{event.kind}, by {event.actor}", written(event.payload))
+        case "deliveries":
+            one = next(one for one in seen.deliveries if str(one.seq) == key)
+            _page(screen, f"delivery {key}", written(as_data(one)))
+        case "runs" | "usage":
+            screen.show_run(int(key.rpartition(".")[2]))
+        case "chain":
+            screen.open_job(int(key.removeprefix("D-")), "timeline")
+        case "artifacts" if "/" in key:
+            await _file(screen, key.partition("/")[2])
+
+
+async def _file(screen: JobScreen, name: str) -> None:
+    if name == PATCH:
+        screen.show_part("diff")
+        return
+    _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
+    get = f"draftsman artifacts get D-{screen.number} {name}"
+    if b"\0" in data:
+        raise Refused(f"{name} is not text; get it: {get}")
+    text = data.decode("utf-8", "replace")
+    more = f"\n… cut here; the whole: {get}" if len(text) > LONGEST else ""
+    await screen.app.push_screen(Page(name, text[:LONGEST] + more))
+
+
+def written(fields: Mapping[str, Any]) -> str:
+    """Return fields, one a line; texts of several lines below their names, as they are."""
+    lines = []
+    for key, value in fields.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=2)
+        lines.append(f"{key}:\n{text}\n" if "\n" in text else f"{key}: {text}")
+    return "\n".join(lines) or "it has no details"
+
+
+def _page(screen: JobScreen, title: str, text: str) -> None:
+    screen.app.push_screen(Page(title, text[:LONGEST]))
+
+
+def _step(screen: JobScreen, by: int) -> None:
+    number = screen.tables.step(by, screen.number)
+    if number is None:
+        raise Refused(f"this is the {'last' if by > 0 else 'first'} job of the table")
+    screen.open_job(number, screen.part)

@@ -1,0 +1,103 @@
+"""Runs, and what each of them used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import Any, Final
+
+from draftsman.domain.run import Run
+from draftsman_tui.cli import times
+from draftsman_tui.cli.output import one_line
+from draftsman_tui.cli.show import run_text
+from draftsman_tui.dashboard.cells import ROLES
+from draftsman_tui.dashboard.job.rows import Item, Row, note, row_of, said, wrapped
+from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman_tui.dashboard.resource import Cell
+
+_HANG = 7
+_ORDER: Final = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cost_usd": "cost",
+    "models": "models",
+}
+"""What agents and model calls tell of, in the order shown, and in words."""
+
+
+def runs(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+    """Return an item for each run, in their order: by whom, from when to when, how it ended."""
+    if not seen.runs:
+        return [note(f"{seen.job.name} has not run yet", width)]
+    return [Item(name(run), tuple(_run(run, width, now))) for run in seen.runs]
+
+
+def usage(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+    """Return an item for each run with what it used, and the sum."""
+    if not seen.runs:
+        return [note(f"{seen.job.name} has not run yet", width)]
+    items = [Item(name(run), tuple(wrapped(_used(run, now), width, _HANG))) for run in seen.runs]
+    total = _line("all", _took(seen.runs, now), _sum(run.usage for run in seen.runs))
+    asked = f"   from the request to {'its end' if seen.over else 'now'}: {_whole(seen, now)}"
+    return [*items, Item("", ((), *wrapped(total, width, _HANG), said(asked, "dim")))]
+
+
+def name(run: Run) -> str:
+    """Return what people call it: `D-142.3`."""
+    return f"D-{run.job}.{run.ordinal}"
+
+
+def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
+    yield from wrapped(row_of(run_text(run, now, error=False)), width)
+    ended = f" to {times.clock(run.finished_at, now)}" if run.finished_at else ", goes on"
+    heard = "" if run.finished_at else f", heard {times.ago(run.heartbeat_at, now)}"
+    by = f"worker {str(run.worker_id)[-8:]}, {times.clock(run.started_at, now)}{ended}{heard}"
+    yield (Cell(" " * _HANG), Cell(by, "dim"))
+    if run.error:
+        kind = f" ({run.error_class})" if run.error_class else ""
+        error = (Cell(" " * _HANG), Cell(one_line(f"{run.error}{kind}"), "bad"))
+        yield from wrapped(error, width, _HANG)
+
+
+def _used(run: Run, now: datetime) -> Row:
+    return _line(f".{run.ordinal}", _took([run], now), run.usage or {}, str(run.status))
+
+
+def _line(head: str, took: float, used: dict[str, Any], status: str = "") -> Row:
+    known = [key for key in _ORDER if key in used]
+    keys = [*known, *sorted(used.keys() - set(known))]
+    amounts = " · ".join(f"{_ORDER.get(key, key)} {_amount(key, used[key])}" for key in keys)
+    return (
+        Cell(f"  {head:<4} ", "head"),
+        Cell(f"{status:<12}", ROLES.get(status, "")),
+        Cell(f"{times.span(took):>7}  "),
+        Cell(one_line(amounts) if used else "used nothing that was told", "" if used else "dim"),
+    )
+
+
+def _amount(key: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if key == "cost_usd" and isinstance(value, int | float):
+        return f"${value:,.4f}"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)
+
+
+def _sum(used: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
+    """Return what can be added up, and all that was named."""
+    total: dict[str, Any] = {}
+    for one in used:
+        for key, value in (one or {}).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                total[key] = total.get(key, 0) + value
+            elif isinstance(value, list):
+                total[key] = sorted({*total.get(key, ()), *map(str, value)})
+    return total
+
+
+def _took(all_runs: Iterable[Run], now: datetime) -> float:
+    return sum(((run.finished_at or now) - run.started_at).total_seconds() for run in all_runs)
+
+
+def _whole(seen: JobSeen, now: datetime) -> str:
+    return times.span(((seen.job.finished_at or now) - seen.job.created_at).total_seconds())

@@ -1,0 +1,60 @@
+"""What the live source says: values that nobody changes. Of several unread ones the last counts."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from textual.message import Message
+
+if TYPE_CHECKING:
+    from draftsman_tui.dashboard.resource import Query, Resource, Rows
+    from draftsman_tui.dashboard.vitals import Vitals
+
+
+class Latest(Message):
+    """A message that takes the place of an unread one of its kind."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Return whether an earlier one is of no use any more."""
+        return type(message) is type(self)
+
+
+class Found(Latest):
+    """Rows of a resource, as asked for."""
+
+    def __init__(self, resource: Resource[Any], query: Query, rows: Rows[Any]) -> None:
+        super().__init__()
+        self.resource = resource
+        self.query = query
+        self.rows = rows
+
+
+class Counted(Latest):
+    """What the strip shows."""
+
+    def __init__(self, vitals: Vitals) -> None:
+        super().__init__()
+        self.at = time.monotonic()
+        self.vitals = vitals
+
+
+class Lost(Latest):
+    """The database is away; the next try is at `retry_at` of the monotonic clock."""
+
+    def __init__(self, error: str, retry_at: float) -> None:
+        super().__init__()
+        self.error = error
+        self.retry_at = retry_at
+
+
+class Back(Message):
+    """The database is there, again."""
+
+
+class Refused(Latest):
+    """A look that cannot be: the filter names what there is not."""
+
+    def __init__(self, error: str) -> None:
+        super().__init__()
+        self.error = error

@@ -1,0 +1,170 @@
+"""Jobs that ended, run anew: those that are chosen, or all that match a filter."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.errors import Refused, UsageError
+from draftsman_tui.cli import times
+from draftsman_tui.dashboard.doing import TOLD, each, names, refuse, sure
+from draftsman_tui.dashboard.filter import Filter
+from draftsman_tui.dashboard.screens.confirm import Confirm
+from draftsman_tui.dashboard.views.jobs import statuses
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.services.intake import Submitted
+    from draftsman_tui.dashboard.screens.desk import Desk
+    from draftsman_tui.dashboard.screens.main import MainScreen
+
+HOW: Final = {"fresh": "fresh", "again": "again", "with-answer": "with_answer"}
+"""What may follow `retry`, as the options of the command line are called."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which jobs are to be retried: what `draftsman retry --status` takes."""
+
+    statuses: tuple[Status, ...] = ()
+    type: str | None = None
+    agent: str | None = None
+    repo: str | None = None
+    since: float | None = None
+    fresh: bool = False
+
+
+async def retry(desk: Desk, text: str) -> None:
+    """Make new jobs of the chosen ones."""
+    options = _options(text)
+    numbers = desk.jobs()
+    if len(numbers) > 1:
+        if not await sure(desk, "Retry", numbers, _how(options)):
+            return
+    elif not options.get("again") and await _completed(desk, numbers[0]):
+        note = "It ends as another job, and its changes may be made twice."
+        question = f"D-{numbers[0]} completed. Run it once more?"
+        if not await desk.ask(Confirm(question, note)):
+            return
+        options["again"] = True
+    await _retry(desk, numbers, options)
+
+
+async def retry_all(desk: MainScreen, text: str) -> None:
+    """Count the jobs that match, and make new ones of them after a yes."""
+    wanted = parse(text) if text else of_filter(desk.state.filter, desk.place)
+    found = await desk.rt.retries.matching(
+        wanted.statuses,
+        type=wanted.type,
+        agent=wanted.agent,
+        repo=wanted.repo,
+        since=wanted.since,
+    )
+    new = [job for job in found if job.followed_by is None]
+    before = len(found) - len(new)
+    said = f"{before:,} of them retried before. " if before else ""
+    if not new:
+        raise Refused(f"nothing to retry: no job ended so{' anew' if before else ''}")
+    counts = Counter(str(job.status).replace("_", " ") for job in new)
+    kinds = ", ".join(f"{count:,} {status}" for status, count in counts.items())
+    options = {"fresh": True} if wanted.fresh else {}
+    if await sure(desk, "Retry", [job.number for job in new], f"{kinds}. {said}{_how(options)}"):
+        options["again"] = Status.COMPLETED in wanted.statuses
+        await _retry(desk, [job.number for job in new], options)
+
+
+def parse(text: str) -> Wanted:
+    """Read `status:failed,dead_letter type:run_agent agent:tidy repo:pay since:2h fresh`.
+
+    Raises UsageError.
+    """
+    wanted = Wanted()
+    for token in text.split():
+        name, _, value = token.partition(":")
+        match name, bool(value):
+            case "fresh", False:
+                wanted = replace(wanted, fresh=True)
+            case "status", True:
+                named = Filter(statuses=tuple(value.casefold().replace("-", "_").split(",")))
+                wanted = replace(wanted, statuses=tuple(statuses(named) or ()))
+            case "since", True:
+                wanted = replace(wanted, since=times.duration(value))
+            case "type" | "agent" | "repo", True:
+                field: dict[str, Any] = {name: value}
+                wanted = replace(wanted, **field)
+            case _:
+                raise UsageError(
+                    f"{token!r}: give status: type: agent: repo: since: and fresh,"
+                    " as in retry-all status:dead_letter since:2h"
+                )
+    return _ended(wanted)
+
+
+def of_filter(shown: Filter, place: str) -> Wanted:
+    """Return what a table shows, as far as its filter says only what `retry --status` takes."""
+    if replace(shown, statuses=(), agent=None, repo=None) != Filter():
+        raise UsageError(
+            "the filter says more than a retry of all can take: mark the rows (space, V) and"
+            " press r, or give retry-all status:failed agent:NAME repo:NAME since:2h"
+        )
+    found = tuple(statuses(shown) or ())
+    if place == "dead":
+        found = (Status.DEAD_LETTER,)
+    return _ended(Wanted(found, agent=shown.agent, repo=shown.repo))
+
+
+def _ended(wanted: Wanted) -> Wanted:
+    if not wanted.statuses:
+        raise UsageError("of which status? as in retry-all status:dead_letter since:2h")
+    if live := [one for one in wanted.statuses if one not in TERMINAL]:
+        ends = ", ".join(sorted(TERMINAL))
+        raise UsageError(f"a job that is {live[0]} has not ended; choose: {ends}")
+    return wanted
+
+
+async def _retry(desk: Desk, numbers: Sequence[int], options: dict[str, bool]) -> None:
+    made: dict[int, Submitted] = {}
+
+    async def again(number: int) -> None:
+        made[number] = await desk.rt.operate.retry(number, desk.actor, **options)
+
+    tally = await each(desk, "Retrying", numbers, again)
+    said = [
+        f"D-{old} goes on as {new.name}{'' if new.how == 'created' else ', made before'}"
+        for old, new in made.items()
+    ]
+    if len(said) > TOLD:
+        desk.say(f"{len(said):,} retried: {names(list(made))}")
+    elif said:
+        desk.say("; ".join(said))
+    if tally.left:
+        desk.refuse(f"stopped; {tally.left:,} of {len(numbers):,} left; again takes up the rest")
+    tally.refused = {number: _here(error) for number, error in tally.refused.items()}
+    refuse(desk, tally)
+    await desk.retried([new.number for new in made.values()])
+
+
+async def _completed(desk: Desk, number: int) -> bool:
+    return (await desk.rt.inspect.job(number)).status is Status.COMPLETED
+
+
+def _options(text: str) -> dict[str, bool]:
+    """Read `fresh again with-answer`; raises UsageError."""
+    words = text.split()
+    if strange := [word for word in words if word not in HOW]:
+        raise UsageError(f"retry {strange[0]!r}: what may follow is {', '.join(HOW)}")
+    return {HOW[word]: True for word in words}
+
+
+def _how(options: dict[str, bool]) -> str:
+    if options.get("fresh"):
+        return "From the start, without what they kept."
+    return "Each goes on as a new job, from its last checkpoint."
+
+
+def _here(error: str) -> str:
+    """Return a refusal with the option as it is typed here."""
+    return error.replace("give --again", "type :retry again")

@@ -1,0 +1,40 @@
+"""What `up` started and its dashboard looks after besides: the processes, and their log."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+SUPERVISOR: Final = "draftsman_tui.cli.supervise"
+"""The logger of what keeps the processes running."""
+CREW: Final = ("worker ", "leading", "no longer leading")
+"""How lines begin that tell of a worker or a leader."""
+BAD: Final = ("warning", "error", "critical")
+
+
+@dataclass(slots=True)
+class Started:
+    """The supervisor's pid, the file that all of them log to, and what went wrong last."""
+
+    pid: int
+    log: Path
+    trouble: str = ""
+    at: float = 0.0
+    """When the trouble was heard of, by the monotonic clock."""
+
+    def hear(self, lines: Iterable[str]) -> bool:
+        """Note what the supervisor says of a process that died.
+
+        Returns whether a worker or a leader came or went, of which no event tells.
+        """
+        changed = False
+        for line in lines:
+            match line.split(" ", 3):
+                case [_, level, logger, text] if level in BAD and logger == SUPERVISOR:
+                    self.trouble, self.at = text, time.monotonic()
+                case [_, _, _, text] if text.startswith(CREW):
+                    changed = True
+        return changed

@@ -1,0 +1,28 @@
+"""Dead letters: jobs that spent all their tries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from draftsman.domain.job import Status
+from draftsman.services.inspect import Line
+from draftsman_tui.dashboard.resource import Query, Rows
+from draftsman_tui.dashboard.views.jobs import Jobs
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class DeadLetters(Jobs):
+    """The jobs that nobody will try again by themselves."""
+
+    name = "dead"
+    help = "Jobs that spent all their tries."
+    statuses = (str(Status.DEAD_LETTER),)
+    empty = "No dead letters: no job has spent all its tries."
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Line]:
+        """Return a page of them, whatever status the filter names."""
+        wanted = replace(query.filter, statuses=(str(Status.DEAD_LETTER),))
+        return await super().read(rt, replace(query, filter=wanted))

@@ -1,0 +1,74 @@
+"""Events: the trail of everything, live, the newest first."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.domain.event import Event
+from draftsman.domain.job import Status
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class Events(Resource[Event]):
+    """What happened."""
+
+    name = "events"
+    help = "The trail of everything, live."
+    empty = "Nothing happened yet."
+    statuses = tuple(map(str, Status))
+    follows = True
+    columns = (
+        Column[Event]("AT", 11, order=lambda event: event.created_at),
+        Column[Event]("JOB", 9, order=lambda event: event.job),
+        Column[Event]("EVENT", 20, order=lambda event: event.kind),
+        Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
+        Column[Event]("BY", 18, from_width=100, order=lambda event: event.actor),
+        Column[Event]("DETAIL", 0),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
+        """Return a page of the feed, backwards."""
+        found = await rt.inspect.latest(query.before, query.limit)
+        return page(found, query.limit, lambda event: event.cursor)
+
+    def key(self, row: Event) -> str:
+        """Return its job and its number among the events."""
+        return f"D-{row.job}#{row.id}"
+
+    def job(self, row: Event) -> int:
+        """Return its job."""
+        return row.job
+
+    def item(self, row: Event) -> tuple[str, str | None]:
+        """Lead to the event."""
+        return "timeline", self.key(row)
+
+    def cells(self, row: Event, now: datetime) -> Sequence[Cell]:
+        """Return what happened, to what, through whom."""
+        return (
+            cells.clock(row.created_at, now),
+            Cell(f"D-{row.job}", "key"),
+            cells.text(row.kind.replace("_", " ")),
+            cells.status(row.to_status or ""),
+            cells.text(row.actor),
+            cells.text(_detail(row), "dim"),
+        )
+
+    def facts(self, row: Event) -> Facts:
+        """Return what a filter looks at."""
+        said = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
+        return Facts(said, row.to_status or "", by=row.actor, at=row.created_at)
+
+
+def _detail(row: Event) -> str:
+    if not row.payload:
+        return ""
+    return json.dumps(row.payload, ensure_ascii=False, separators=(", ", ": "))[1:-1]

@@ -1,0 +1,120 @@
+"""Jobs, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
+
+from draftsman.domain.job import WAITING, Status
+from draftsman.domain.text import first_line
+from draftsman.services.inspect import Line
+from draftsman_tui.cli import times
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Facts, Filter
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class Jobs(Resource[Line]):
+    """Every job."""
+
+    name = "jobs"
+    help = "Every job, newest first."
+    statuses = tuple(map(str, Status))
+    empty = "No jobs yet; n makes one; or in a shell: draftsman demo, draftsman submit"
+    columns = (
+        Column[Line]("JOB", 9, order=lambda job: job.number),
+        Column[Line]("STATUS", 10, order=lambda job: job.status),
+        Column[Line]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
+        Column[Line]("REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""),
+        Column[Line]("AGENT", 12, from_width=120, order=lambda job: job.agent or ""),
+        Column[Line]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
+        Column[Line]("TRIES", 5, right=True, from_width=130, order=lambda job: job.run_count),
+        Column[Line]("AGE", 6, right=True, order=lambda job: job.created_at),
+        Column[Line]("NEXT", 20, most=60),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Line]:
+        """Return a page; status, agent, tag and youth are looked for by the database."""
+        wanted = query.filter
+        found = await rt.inspect.page(
+            statuses=statuses(wanted),
+            agent=wanted.agent,
+            repo=wanted.repo,
+            tag=wanted.tag,
+            since=query.now - timedelta(seconds=wanted.newer) if wanted.newer else None,
+            before=query.before,
+            limit=query.limit,
+        )
+        if found.looked_to is not None:
+            return Rows(found.jobs, found.looked_to, f"looked back to D-{found.looked_to}")
+        full = len(found.jobs) >= query.limit
+        return Rows(found.jobs, found.jobs[-1].number if full else None)
+
+    def key(self, row: Line) -> str:
+        """Return `D-142`."""
+        return f"D-{row.number}"
+
+    def job(self, row: Line) -> int:
+        """Return its number."""
+        return row.number
+
+    def invoker(self, row: Line) -> str:
+        """Return who asked for it."""
+        return row.invoker_id
+
+    def item(self, row: Line) -> tuple[str, str | None]:
+        """Lead to what waits for a person, else to what happened."""
+        return "questions" if row.status in WAITING else "timeline", None
+
+    def cells(self, row: Line, now: datetime) -> Sequence[Cell]:
+        """Return what it is, and what comes next."""
+        return (
+            Cell(self.key(row), "key"),
+            cells.status(row.status),
+            cells.text(row.ticket_title or row.type),
+            cells.text(row.repo_name),
+            cells.text(row.agent),
+            cells.text(row.invoker_id),
+            Cell(str(row.run_count)),
+            cells.age(row.created_at, now),
+            _next(row),
+        )
+
+    def facts(self, row: Line) -> Facts:
+        """Return what a filter looks at."""
+        said = (self.key(row), row.ticket_title, row.type, row.agent, row.repo_name, row.last_error)
+        repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
+        return Facts(
+            " ".join(filter(None, said)),
+            row.status,
+            repo,
+            row.invoker_id,
+            row.agent or "",
+            tuple(row.tags),
+            row.created_at,
+            row.source,
+        )
+
+
+def statuses(wanted: Filter) -> list[Status] | None:
+    """Return the statuses that a filter names, None for all; raises UsageError."""
+    Jobs().check(wanted)
+    return [Status(name) for name in wanted.statuses] or None
+
+
+def _next(row: Line) -> Cell:
+    match row.status:
+        case Status.WAITING_FOR_INPUT:
+            return Cell("answer it", "asks")
+        case Status.WAITING_FOR_APPROVAL:
+            return Cell("approve or deny", "asks")
+        case Status.RETRYING | Status.SCHEDULED:
+            return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
+        case Status.FAILED | Status.DEAD_LETTER:
+            return cells.text(first_line(row.last_error or "", 80), "bad")
+        case _:
+            return Cell("")

@@ -1,0 +1,72 @@
+"""Runs of all jobs, the newest job's first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.domain.run import Run, RunStatus
+from draftsman.domain.text import first_line
+from draftsman_tui.cli import times
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
+
+if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
+
+
+class Runs(Resource[Run]):
+    """Execution attempts."""
+
+    name = "runs"
+    help = "Execution attempts of all jobs."
+    statuses = tuple(map(str, RunStatus))
+    empty = "No job ran yet; a worker takes them: draftsman up"
+    columns = (
+        Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),
+        Column[Run]("STATUS", 10, order=lambda run: run.status),
+        Column[Run]("STARTED", 8, right=True, order=lambda run: run.started_at),
+        Column[Run]("TOOK", 8, right=True, order=lambda run: run.finished_at or run.heartbeat_at),
+        Column[Run]("HEARD", 8, right=True, from_width=90, order=lambda run: run.heartbeat_at),
+        Column[Run]("WORKER", 9, from_width=100),
+        Column[Run]("EXIT", 4, right=True, from_width=100),
+        Column[Run]("ERROR", 0),
+    )
+
+    async def read(self, rt: Runtime, query: Query) -> Rows[Run]:
+        """Return a page by the key of runs."""
+        found = await rt.inspect.latest_runs(query.before, query.limit)
+        return page(found, query.limit, lambda run: (run.job, run.ordinal))
+
+    def key(self, row: Run) -> str:
+        """Return `D-142.3`."""
+        return f"D-{row.job}.{row.ordinal}"
+
+    def job(self, row: Run) -> int:
+        """Return its job."""
+        return row.job
+
+    def item(self, row: Run) -> tuple[str, str | None]:
+        """Lead to the run."""
+        return "runs", self.key(row)
+
+    def cells(self, row: Run, now: datetime) -> Sequence[Cell]:
+        """Return how it went."""
+        took = ((row.finished_at or now) - row.started_at).total_seconds()
+        return (
+            Cell(self.key(row), "key"),
+            cells.status(row.status),
+            cells.age(row.started_at, now),
+            Cell(times.span(took)),
+            Cell("") if row.finished_at else cells.age(row.heartbeat_at, now),
+            Cell(str(row.worker_id)[-8:], "dim"),
+            Cell("" if row.exit_code is None else str(row.exit_code)),
+            cells.text(first_line(row.error or "", 200), "bad"),
+        )
+
+    def facts(self, row: Run) -> Facts:
+        """Return what a filter looks at."""
+        said = f"{self.key(row)} {row.worker_id} {row.error or ''}"
+        return Facts(said, str(row.status), at=row.started_at)

@@ -1,0 +1,136 @@
+"""The page, its files, and a websocket for each tab."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import secrets
+import webbrowser
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from string import Template
+from typing import Final
+
+import textual_serve
+from aiohttp import WSMsgType, web
+
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard.web.guard import guard
+from draftsman_tui.dashboard.web.tab import Tab
+
+HOST: Final = "127.0.0.1"
+FILES: Final = Path(textual_serve.__file__).parent / "static"
+"""The terminal for browsers, its style and its font, as textual-serve brings them."""
+PAGE: Final = Path(__file__).parent / "page.html"
+SCRIPT: Final = PAGE.with_suffix(".js")
+HEARTBEAT: Final = 15.0
+"""Seconds between two looks whether the browser is still there."""
+LARGEST: Final = 999
+"""Columns, and lines, that a tab may have."""
+
+
+class Web:
+    """Serves dashboards, each of them a `command` of its own, on this machine alone."""
+
+    def __init__(self, command: Sequence[str], port: int) -> None:
+        self.stopped = asyncio.Event()
+        self.address = ""
+        self._command = command
+        self._port = port
+        self._secret = secrets.token_urlsafe(24)
+        self._once = ""
+        self._tabs = set[Tab]()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[str]:
+        """Serve inside; gives the address. Raises UsageError where the port cannot be had."""
+        runner = web.AppRunner(self._routes(), access_log=None, shutdown_timeout=1.0)
+        await runner.setup()
+        try:
+            await self._listen(runner)
+            yield self.address
+        finally:
+            for site in list(runner.sites):
+                await site.stop()
+            await asyncio.gather(*(tab.stop() for tab in self._tabs))
+            await runner.cleanup()
+
+    def stop(self) -> None:
+        """End it."""
+        self.stopped.set()
+
+    def open_browser(self) -> None:
+        """Open the page by an address that works once: other users see a browser's arguments."""
+        self._once = secrets.token_urlsafe(24)
+        webbrowser.open(f"http://{HOST}:{self._port}/open/{self._once}")
+
+    async def _listen(self, runner: web.AppRunner) -> None:
+        try:
+            await web.TCPSite(runner, HOST, self._port).start()
+        except OSError as error:
+            why = "is taken" if error.errno == errno.EADDRINUSE else f"cannot be had: {error}"
+            raise UsageError(
+                f"port {self._port} {why}; choose another by --port, 0 for any"
+            ) from None
+        self._port = runner.addresses[0][1]
+        self.address = f"http://{HOST}:{self._port}/{self._secret}/"
+
+    def _routes(self) -> web.Application:
+        app = web.Application(middlewares=[guard])
+        app.router.add_get(f"/{self._secret}/", self._page)
+        app.router.add_get(f"/{self._secret}/ws", self._socket)
+        app.router.add_get(f"/{self._secret}/page.js", self._script)
+        app.router.add_static(f"/{self._secret}/static", FILES)
+        app.router.add_get("/open/{once}", self._open)
+        return app
+
+    async def _open(self, request: web.Request) -> web.Response:
+        once, self._once = self._once, ""
+        if not once or not secrets.compare_digest(once, request.match_info["once"]):
+            raise web.HTTPNotFound
+        raise web.HTTPFound(self.address)
+
+    async def _page(self, request: web.Request) -> web.Response:
+        page = Template(PAGE.read_text(encoding="utf-8"))
+        text = page.substitute(socket=f"ws://{request.host}/{self._secret}/ws")
+        return web.Response(text=text, content_type="text/html")
+
+    async def _script(self, request: web.Request) -> web.FileResponse:
+        return web.FileResponse(SCRIPT)
+
+    async def _socket(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
+        await socket.prepare(request)
+        tab = Tab(self._command, socket)
+        self._tabs.add(tab)
+        try:
+            await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
+            async for message in socket:
+                if message.type is WSMsgType.TEXT:
+                    await _obey(tab, socket, message.json())
+        finally:
+            await tab.stop()
+            self._tabs.discard(tab)
+        return socket
+
+
+async def _obey(tab: Tab, socket: web.WebSocketResponse, message: object) -> None:
+    """Do what the page says: keys, its size, whether somebody looks."""
+    match message:
+        case ["stdin", str(text)]:
+            await tab.send_bytes(text.encode())
+        case ["resize", {"width": int(width), "height": int(height)}]:
+            if 0 < width <= LARGEST and 0 < height <= LARGEST:
+                await tab.set_terminal_size(width, height)
+        case ["ping", sent]:
+            await socket.send_json(["pong", sent])
+        case ["focus"]:
+            await tab.focus()
+        case ["blur"]:
+            await tab.blur()
+
+
+def _cells(request: web.Request, name: str, default: int) -> int:
+    text = request.query.get(name, "")
+    return int(text) if text.isdecimal() and len(text) < 4 and int(text) > 0 else default
