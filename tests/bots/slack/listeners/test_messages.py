@@ -26,10 +26,11 @@ async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: Bench) -
     )
     assert len(ack.copies) == 6
     assert await bench.jobs() == ["it"]
-    (target,) = await bench.rt.outbox.targets(1)
+    (made,) = await bench.rt.inspect.jobs()
+    (target,) = await bench.rt.outbox.targets(made.number)
     assert (target.target, target.thread) == (bench.general, ack.ts)
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
-    assert (await bench.rt.inspect.job(1)).idempotency_key == key
+    assert (await bench.rt.inspect.job(made.number)).idempotency_key == key
     assert await bench.whispered(ANNA) == []
 
 
