@@ -6,6 +6,7 @@ without a screen.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -72,7 +73,7 @@ class Rows(Generic[T]):
     """Where a look ended that found less than was wanted."""
 
 
-class Resource(Generic[T]):
+class Resource(ABC, Generic[T]):
     """One kind of thing. A subclass is a small file: columns, a page, a name, cells."""
 
     name: ClassVar[str]
@@ -88,21 +89,21 @@ class Resource(Generic[T]):
     follows: ClassVar[bool] = False
     """Whether a cursor on the first row stays there when new rows come, instead of on its row."""
 
+    @abstractmethod
     async def read(self, rt: Runtime, query: Query) -> Rows[T]:
         """Return rows that the database filtered as far as its services can."""
-        raise NotImplementedError
 
+    @abstractmethod
     def key(self, row: T) -> str:
         """Return what stays the same of a row while its cells change, and what is copied."""
-        raise NotImplementedError
 
+    @abstractmethod
     def cells(self, row: T, now: datetime) -> Sequence[Cell]:
         """Return one cell a column."""
-        raise NotImplementedError
 
+    @abstractmethod
     def facts(self, row: T) -> Facts:
         """Return what a filter looks at."""
-        raise NotImplementedError
 
     def job(self, row: T) -> int | None:
         """Return the job that a row is about."""
