@@ -8,6 +8,7 @@ import os
 from typing import TYPE_CHECKING, Final, Protocol
 
 from draftsman import migrate
+from draftsman.hardening import deny_inspection
 from draftsman.loops.loop import Stop
 from draftsman.process import told
 from draftsman.runtime import open_runtime
@@ -45,6 +46,7 @@ async def run_bots(
     That the process `parent` is gone is a signal, too. Raises ConfigError, DatabaseUnreachable,
     SchemaOutdated.
     """
+    deny_inspection()
     chats = [name for name in only if getattr(settings, name) is not None]
     async with open_runtime(_patient(settings, chats)) as rt:
         if newer := await migrate.ready(rt.db.url):

@@ -12,6 +12,7 @@ from typing import Final
 
 from draftsman import migrate
 from draftsman.handlers import registry
+from draftsman.hardening import deny_inspection
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 
@@ -35,6 +36,7 @@ async def run_worker(
     `parent` is no longer the one that this one belongs to counts as the first signal. Raises
     ConfigError, DatabaseUnreachable, SchemaOutdated.
     """
+    deny_inspection()
     handlers = registry.load(settings.handlers)
     async with open_runtime(settings) as runtime:
         if newer := await migrate.ready(runtime.db.url):

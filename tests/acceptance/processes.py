@@ -150,10 +150,23 @@ class Place:
         """Kill what still runs, what lost its parent included."""
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
-                if process.environ().get("DRAFTSMAN_DATA_DIR") == str(self.data):
+                if self._is_ours(process):
                     process.kill()
         for started in self._started:
             started.popen.wait(DEADLINE)
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        """Return whether we started it, or a supervisor that we started did.
+
+        The environment of ours is closed to an ordinary user; that of what they started is not.
+        """
+        if process.pid in (pids := [started.pid for started in self._started]):
+            return True
+        above = [f"--parent\0{pid}\0" for pid in pids]
+        command = "".join(f"{part}\0" for part in process.cmdline())
+        if any(part in command for part in above):
+            return True
+        return bool(process.environ().get("DRAFTSMAN_DATA_DIR") == str(self.data))
 
 
 def lines(text: str, part: str) -> list[str]:

@@ -20,6 +20,7 @@ from typing import Final
 
 import click
 
+from draftsman.hardening import deny_inspection
 from draftsman_tui.cli import streams
 from draftsman_tui.cli.app import App, Group, example_lines, shared_options
 from draftsman_tui.cli.output import Output, one_line
@@ -151,6 +152,7 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    deny_inspection()
     streams.prepare()
     code = run(sys.argv[1:])
     try:
