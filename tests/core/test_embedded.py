@@ -238,9 +238,8 @@ def test_variables_for_another_postgresql_do_not_lead_away(
     for name, wrong in {
         "PGHOST": "elsewhere.invalid",
         "PGPORT": "1",
-        "PGUSER": "somebody",
-        "PGDATABASE": "other",
-        "PGDATA": "/nonexistent",
+        **dict.fromkeys(("PGUSER", "PGDATABASE", "PGPASSWORD"), "other"),
+        **dict.fromkeys(("PGDATA", "PGPASSFILE"), "/nonexistent"),
     }.items():
         monkeypatch.setenv(name, wrong)
     assert value(server.ensure(), "SELECT current_database()") == "draftsman"
@@ -252,8 +251,8 @@ def test_psql_takes_over_the_process(server: EmbeddedServer, made: Path) -> None
         "from pathlib import Path; from draftsman.embedded import EmbeddedServer\n"
         f"EmbeddedServer(Path({str(made)!r}), 0).psql(('-Atc', 'SELECT current_user'))"
     )
-    command = [sys.executable, "-c", script]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    psql = [sys.executable, "-c", script]
+    done = subprocess.run(psql, env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert done.stdout == "draftsman\n"
 
 

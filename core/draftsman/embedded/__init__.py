@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NoReturn
 
-from draftsman.embedded import cluster, disturb, process, watch, wheel
-from draftsman.embedded.place import MAJOR, Place, locate, prepare
+from draftsman.embedded import cluster, disturb, password, process, watch, wheel
+from draftsman.embedded.place import MAJOR, ROLE, Place, locate, prepare
 from draftsman.errors import EmbeddedServerError
 
 __all__ = ["EmbeddedServer", "ServerStatus", "StopMode"]
@@ -103,6 +103,15 @@ class EmbeddedServer:
         """Return the URL that `ensure` returns, whether or not the server runs."""
         return self._locate().url()
 
+    def secret_url(self) -> str:
+        """Return the URL with the password in it, for programs that read no password file.
+
+        Raises EmbeddedServerError before the first start, which sets the password.
+        """
+        place = self._locate()
+        plain = place.url().partition("&passfile=")[0]
+        return plain.replace(f"//{ROLE}@", f"//{ROLE}:{password.required(place)}@")
+
     def cut_connections(self, share: float = 1.0) -> int:
         """End about this share of the clients' connections; return how many.
 
@@ -155,13 +164,25 @@ class EmbeddedServer:
         with self._explained():
             place = prepare(self._data_dir)
             with process.locked(place.lock) as lock:
-                if not cluster.answers(place):
+                if not self._asks_for_a_password(place):
                     if not beside_other_major:
                         cluster.refuse_other_major(self._data_dir, place)
                     cluster.start(place)
                 os.utime(lock)  # tells the watcher that somebody is about to connect
                 self._watch(place)
         return place.url()
+
+    def _asks_for_a_password(self, place: Place) -> bool:
+        """Return whether a server runs whose password we have; stop any other one.
+
+        That is one of a version without passwords, or one whose file was lost or exposed.
+        """
+        if not cluster.answers(place):
+            return False
+        if password.read(place) is not None:
+            return True
+        cluster.pg_ctl(place, "stop", "-m", "fast")
+        return False
 
     def _watch(self, place: Place) -> None:
         """Start the watcher unless there is one: it inherits a lock and holds it all its life."""

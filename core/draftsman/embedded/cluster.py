@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 from psycopg import pq
 
-from draftsman.embedded import config, process, wheel
-from draftsman.embedded.place import MAJOR, Place, hand_over
+from draftsman.embedded import config, password, process, wheel
+from draftsman.embedded.place import MAJOR, ROLE, Place, hand_over
 from draftsman.errors import EmbeddedServerError
 
 START_TIMEOUT = 60
@@ -22,6 +22,8 @@ LOG_DAYS = 6
 """Days after which a weekday's log is last week's."""
 ACTIVITY = Path(__file__).with_name("activity.sql")
 CREATE = Path(__file__).with_name("create.sql")
+NO_TCP = ("-o", "-c listen_addresses=")
+"""Options of `pg_ctl start`: a server's command line overrides ALTER SYSTEM."""
 
 
 def answers(place: Place) -> bool:
@@ -60,6 +62,8 @@ def start(place: Place) -> None:
         if not place.data.exists():
             _create(place, lock)
         _tidy(place)
+        if password.read(place) is None:
+            _set_password(place, lock)
         config.write(place)
         _launch(place, lock)
 
@@ -95,30 +99,53 @@ def _lock_or_answer(place: Place, lock: int) -> bool:
 
 
 def _create(place: Place, lock: int) -> None:
-    """Make data with the database in it; it gets its name when it is complete."""
+    """Make data with the database and a password; it gets its name when it is complete."""
     new = place.cluster / "data.new"
     if new.exists():  # from somebody who was killed here
         shutil.rmtree(new)
     hand_over(new, place.account)
+    secret = password.generate()
     try:
-        _fill(new, place, lock)
+        _fill(new, place, lock, secret)
     except EmbeddedServerError as error:
         shutil.rmtree(new)
         raise EmbeddedServerError(
             f"no database can be made in {place.cluster}: {error};"
             f" it takes 100 MB, and {place.account.name} must be able to write there"
         ) from None
+    password.write(place, secret)
     new.rename(place.data)
 
 
-def _fill(new: Path, place: Place, lock: int) -> None:
+def _fill(new: Path, place: Place, lock: int, secret: str) -> None:
     # The built-in C.UTF-8 is the same on every machine, whatever locales that has.
     locale = ("-E", "UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C")
-    initdb = ("-D", str(new), "-U", "draftsman", "-A", "peer", *locale)
+    # `reject` is for who starts this data without our configuration: it has no password yet.
+    initdb = ("-D", str(new), "-U", ROLE, "-A", "reject", *locale)
     process.run([wheel.server_program("initdb", place), *initdb], place.account, inherit=[lock])
-    single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
-    postgres, create = wheel.server_program("postgres", place), CREATE.read_text()
-    process.run([postgres, *single], place.account, text=create, inherit=[lock])
+    _run_single(new, place, lock, CREATE.read_text() + password.statement(secret))
+
+
+def _set_password(place: Place, lock: int) -> None:
+    """Give the stopped server a new password: it has none yet, or its file was lost.
+
+    In single-user mode, which asks nobody: who may write the data may do that.
+    """
+    secret = password.generate()
+    try:
+        _run_single(place.data, place, lock, password.statement(secret))
+    except EmbeddedServerError as error:
+        raise EmbeddedServerError(
+            f"the embedded PostgreSQL did not start: no password can be set: {error}"
+        ) from None
+    password.write(place, secret)
+
+
+def _run_single(data: Path, place: Place, lock: int, statements: str) -> None:
+    """Run statements, one a line, on data that no server works on."""
+    single = ("--single", "-c", "exit_on_error=on", "-D", str(data), "postgres")
+    postgres = wheel.server_program("postgres", place)
+    process.run([postgres, *single], place.account, text=statements, inherit=[lock])
 
 
 def _tidy(place: Place) -> None:
@@ -140,7 +167,7 @@ def _tidy(place: Place) -> None:
 def _launch(place: Place, lock: int) -> None:
     log = place.log / "start.log"
     try:
-        pg_ctl(place, "start", "-l", str(log), inherit=[lock])
+        pg_ctl(place, "start", *NO_TCP, "-l", str(log), inherit=[lock])
     except EmbeddedServerError as error:
         reason = process.last_words(place) if log.exists() else error
         raise EmbeddedServerError(

@@ -17,7 +17,8 @@ include {initdb}
 data_directory = {data}
 cluster_name = '{name}'
 
-# Reachable through a socket in a private directory, and by no other way.
+# Reachable through a socket in a private directory, and by no other way; the command line repeats
+# the first of these, which no setting can override.
 listen_addresses = ''
 unix_socket_directories = {socket_dir}
 unix_socket_permissions = 0700
@@ -51,7 +52,7 @@ log_min_error_statement = panic
 def write(place: Place) -> None:
     """Write postgresql.conf, pg_hba.conf and pg_ident.conf into the cluster's folder.
 
-    The server asks the kernel who connects (`peer`): its own user and root may, as any role.
+    Every connection needs the password: a sandbox that denies files does not deny Unix sockets.
     """
     settings = SETTINGS.format(
         initdb=_quoted(place.data / "postgresql.conf"),
@@ -61,11 +62,9 @@ def write(place: Place) -> None:
         port=PORT,
         log=_quoted(place.log),
     )
-    users = {place.account.name, "root"}
-    idents = "".join(f'draftsman "{user}" all\n' for user in sorted(users))
     _write(place.cluster / "postgresql.conf", settings)
-    _write(place.cluster / "pg_hba.conf", "local all all peer map=draftsman\n")
-    _write(place.cluster / "pg_ident.conf", idents)
+    _write(place.cluster / "pg_hba.conf", "local all all scram-sha-256\n")
+    _write(place.cluster / "pg_ident.conf", "# Nobody is mapped: a password is asked for.\n")
 
 
 def _write(path: Path, text: str) -> None:

@@ -5,6 +5,7 @@
         lock                          held by whoever starts or stops the server
         server.lock                   held by every process that works on the data
         watch.lock                    held by the watcher
+        password                      of the server's role, 0600; only its owner can connect
         data/                         PostgreSQL's own, 0700
         run/                          its socket, 0700
         log/                          its log, 0700
@@ -34,6 +35,8 @@ from draftsman.errors import EmbeddedServerError
 
 MAJOR = 18
 PORT = 5432
+ROLE = "draftsman"
+"""The server's only role; it owns everything."""
 SYSTEM_DIR = Path("/var/lib/draftsman")
 SHORT_DIR = Path("/tmp")  # noqa: S108 (what is made there is checked to be ours)
 SERVER_USERS = ("draftsman", "postgres", "nobody")
@@ -90,6 +93,11 @@ class Place:
         return self.cluster / "watch.lock"
 
     @property
+    def password_file(self) -> Path:
+        """The password of the server's role, in the format of libpq's password files."""
+        return self.cluster / "password"
+
+    @property
     def pid_file(self) -> Path:
         """Written by the server; a killed one leaves it behind."""
         return self.data / "postmaster.pid"
@@ -111,9 +119,14 @@ class Place:
         return self.socket_dir / f".s.PGSQL.{PORT}"
 
     def url(self, database: str = "draftsman") -> str:
-        """Return the libpq URL of a database; it overrules PGHOST, PGPORT, PGUSER, PGDATABASE."""
+        """Return the libpq URL of a database; it names the password's file, not the password.
+
+        It overrides PGHOST, PGPORT, PGUSER, PGDATABASE, PGPASSFILE and, by an empty password,
+        PGPASSWORD.
+        """
         host = quote(os.fsencode(self.socket_dir), safe="")
-        return f"postgresql://draftsman@/{database}?host={host}&port={PORT}"
+        file = quote(os.fsencode(self.password_file), safe="")
+        return f"postgresql://{ROLE}@/{database}?host={host}&port={PORT}&passfile={file}&password="
 
 
 def locate(data_dir: Path) -> Place:

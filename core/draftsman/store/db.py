@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import select
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -65,6 +66,8 @@ _BEHIND = (
     errors.UndefinedObject,
     errors.InvalidSchemaName,
 )
+_PASSWORD_FILE: Final = re.compile(r'password retrieved from file "(.+)"')
+"""What libpq adds to the server's refusal."""
 logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
 
 
@@ -265,6 +268,11 @@ def meaning(error: Exception) -> DraftsmanError:
         return Refused(f"the database role may not do that: {text}")
     if isinstance(error, errors.ProgramLimitExceeded):  # an OperationalError that waiting keeps
         return DraftsmanError(f"the database refused: {text}")
+    if found := _PASSWORD_FILE.search(str(error)):
+        return DatabaseUnreachable(
+            f"the database refuses the password in {found[1]}: correct it; for the embedded"
+            " PostgreSQL remove that file, and the next command sets another password"
+        )
     if isinstance(error, psycopg.OperationalError | PoolTimeout | PoolClosed):
         return DatabaseUnreachable(f"the database cannot be reached: {text}")
     if isinstance(error, psycopg.InterfaceError):

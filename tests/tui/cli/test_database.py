@@ -89,6 +89,10 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     url = (await embedded("db", "start")).out
     assert url == (await embedded("db", "url")).out
     assert (await embedded("db", "url", "--json")).json == {"url": url.strip()}
+    shown = (await embedded("db", "url", "--show-password")).out
+    password = shown.partition("@")[0].rpartition(":")[2]
+    assert len(password) >= 43
+    assert password not in url
     made = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
     status = (await embedded("db", "status", "--json")).json
     assert (status["running"], status["major"]) == (True, 18)

@@ -73,7 +73,7 @@ def test_every_command_explains_itself_with_examples(capsys: pytest.CaptureFixtu
             assert f"draftsman {name}" in text.split("Examples:")[1], name
 
 
-WITHOUT_EXAMPLES = {"db start", "db stop", "db status", "db url"}
+WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 """They take nothing to show; their group has the example."""
 
 

@@ -141,10 +141,17 @@ def status(app: App) -> None:
     )
 
 
-@command("url")
-def url(app: App) -> None:
-    """Print the URL of the database, whether or not the server runs."""
-    _print_url(app, _server(app).url())
+@command("url", examples=("draftsman db url", 'psql "$(draftsman db url)"'))
+@click.option(
+    "--show-password", is_flag=True, help="Put the password in the URL, not the path of its file."
+)
+def url(app: App, show_password: bool) -> None:
+    """Print the URL of the database, whether or not the server runs.
+
+    It names the file that holds the password: psql, pg_dump and whatever else uses libpq read it.
+    """
+    server = _server(app)
+    _print_url(app, server.secret_url() if show_password else server.url())
 
 
 @command(

@@ -1,0 +1,89 @@
+"""The password of the embedded server: random, in a file that only the owner of the data can read.
+
+The server gets a SCRAM verifier, first; then the password is written to the file. A kill between
+the two leaves no file, so the next start sets another password. The file has the format of libpq's
+password files, so that the URL names the file and never holds the password.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import hmac
+import os
+import secrets
+import stat
+from pathlib import Path
+from typing import Final
+
+from draftsman.embedded.place import ROLE, Place
+from draftsman.errors import EmbeddedServerError
+
+ENTROPY: Final = 32
+"""Bytes."""
+ITERATIONS: Final = 4096
+"""PostgreSQL's default for `scram_iterations`."""
+SET_PASSWORD: Final = Path(__file__).with_name("set_password.sql")
+_PREFIX: Final = f"*:*:*:{ROLE}:"
+
+
+def generate() -> str:
+    """Return a new password, without characters that URLs or password files escape."""
+    return secrets.token_urlsafe(ENTROPY)
+
+
+def statement(password: str) -> str:
+    """Return the statement, on one line, that gives the password to the server's role.
+
+    It carries only the verifier, from which nobody can log in (RFC 5803).
+    """
+    return SET_PASSWORD.read_text().format(verifier=_verifier(password, secrets.token_bytes(16)))
+
+
+def read(place: Place) -> str | None:
+    """Return the password, or None without a file that is whole, private and ours."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        descriptor = os.open(place.password_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with os.fdopen(descriptor, encoding="utf-8") as file:
+            found = os.fstat(descriptor)
+            private = stat.S_ISREG(found.st_mode) and not found.st_mode & 0o077
+            if private and found.st_uid == os.geteuid():
+                line = file.readline().removesuffix("\n")
+                return line.removeprefix(_PREFIX) or None if line.startswith(_PREFIX) else None
+    return None
+
+
+def required(place: Place) -> str:
+    """Return the password. Raises EmbeddedServerError where none was set yet."""
+    if (found := read(place)) is None:
+        raise EmbeddedServerError(
+            f"{place.password_file} holds no password: run `draftsman db start`, which sets one"
+        )
+    return found
+
+
+def write(place: Place, password: str) -> None:
+    """Write the file; it appears at once and complete, and survives a power cut."""
+    part = place.password_file.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        file.write(f"{_PREFIX}{password}\n")
+        file.flush()
+        os.fsync(descriptor)
+    part.replace(place.password_file)
+    folder = os.open(place.cluster, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def _verifier(password: str, salt: bytes) -> str:
+    """Return what PostgreSQL stores in `pg_authid.rolpassword`, as RFC 5802 computes it."""
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode(), salt, ITERATIONS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    encoded = [base64.b64encode(part).decode() for part in (salt, stored, server)]
+    return f"SCRAM-SHA-256${ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"

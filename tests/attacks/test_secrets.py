@@ -1,0 +1,156 @@
+"""Attacks on what our processes know: tokens in their memory, and the embedded database."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import pty
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.embedded import EmbeddedServer
+from tests.acceptance.processes import Place
+from tests.attacks.catalog import attack
+from tests.attacks.prying import PRYING, THROUGH
+from tests.core.loops.agents import make_repository
+from tests.support.slack import FakeSlack
+from tests.support.waits import until
+
+TAKER = """
+token, place = re.compile("xoxb-[0-9a-f-]+"), start["request"]["text"]
+if start["checkpoint"] is None:
+    found = {
+        "worker": pry(grandparent()),
+        "tokens": token.findall(" ".join(str(attempt(environ, pid)) for pid in processes())),
+        "socket": attempt(knock, place),
+    }
+    say("checkpoint", id="loot", data=found)
+    parked(hear())
+say("approve", id="gate", key="gate", action={"push": "main"}, text="Push to main?")
+reply = parked(hear())
+say("result", summary=reply["outcome"], data=start["checkpoint"] or found)
+"""
+"""An agent that takes what it finds, and asks for a gate that it would open itself."""
+
+
+@pytest.fixture
+def home(folder: Path) -> Iterator[Place]:
+    """Give a place without a database: draftsman starts its own there."""
+    place = Place(folder / "home", None)
+    yield place
+    place.close()
+    EmbeddedServer(place.data, 0).stop("immediate")
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    """Give a Slack with nobody in it."""
+    async with FakeSlack() as slack:
+        yield slack
+
+
+async def commanded(place: Place, *args: str) -> Any:
+    """Run a command; return what its JSON says."""
+    done = await place.run(*args, "--json")
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def pried(pid: int) -> dict[str, str]:
+    """Attack a process from another one of the same user."""
+    code = f"{PRYING}\nprint(json.dumps(pry({pid})))"
+    command = [*THROUGH, sys.executable, "-I", "-S", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(done.stdout)
+    return found
+
+
+def test_the_attack_on_a_process_works_where_nothing_prevents_it() -> None:
+    sleep = str(shutil.which("sleep"))
+    with subprocess.Popen([*THROUGH, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
+        while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
+            pass
+        found = pried(target.pid)
+        target.kill()
+    assert "SECRET=xoxb-1" in found["environ"]
+    assert "SECRET=xoxb-1" in found["memory"]
+
+
+def refused(found: dict[str, str]) -> bool:
+    """Return whether every attempt came to nothing."""
+    return all(said.startswith("refused: ") for said in found.values())
+
+
+@attack(
+    "An agent reads Slack tokens from its worker's /proc and memory, and connects to the database's"
+    " socket to approve its own gate",
+    surface="process",
+    with_box="the worker, the socket and the password are not visible",
+    without_box="permission denied: the worker is not dumpable, and the server asks for a password;"
+    " an agent that runs as the worker's user can read the password's file, and a worker's"
+    " environment in the moment in which it starts: only the box prevents that",
+)
+async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
+    home: Place, tmp_path: Path
+) -> None:
+    token = f"xoxb-{uuid4()}"
+    home.configure(PRYING + TAKER)
+    await commanded(home, "db", "start")
+    socket = EmbeddedServer(home.data, 0).status().socket_dir / ".s.PGSQL.5432"
+    repo = make_repository(tmp_path / "repo")
+    await commanded(home, "submit", "--agent", "test", "--repo", str(repo), str(socket))
+    worker = home.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
+
+    async def asked() -> bool:
+        return bool(await commanded(home, "questions"))
+
+    await until(asked, "the gate")
+    await commanded(home, "approve", "D-1/1")
+    await commanded(home, "wait", "D-1")
+    found = (await commanded(home, "show", "D-1"))["result"]["data"]
+    assert found["tokens"] == []
+    assert refused(found["worker"])
+    assert found["socket"].startswith("refused: ")
+    assert token not in json.dumps(found)
+    assert token in Path(f"/proc/{worker.pid}/environ").read_text() or os.geteuid()
+
+
+@pytest.fixture
+def place(folder: Path, database_url: str) -> Iterator[Place]:
+    """Give a place on the database of the session's server."""
+    place = Place(folder / "place", database_url)
+    yield place
+    place.close()
+
+
+@attack(
+    "A process of the same user reads the environment, memory and files of the bots or a dashboard,"
+    " or attaches to them",
+    surface="process",
+    with_box="they are not visible",
+    without_box="permission denied: they are not dumpable",
+)
+async def test_bots_and_dashboards_cannot_be_inspected(place: Place, slack: FakeSlack) -> None:
+    place.configure(slack__api_url=slack.api_url)
+    with place.config.open("a") as config:
+        config.write('slack.bot_token = { env = "BOT" }\nslack.app_token = { env = "APP" }\n')
+    secrets = {"BOT": slack.bot_token, "APP": slack.app_token}
+    up = place.start("up", "--headless", env=secrets, through=THROUGH)
+    await slack.sockets.wait(2)
+    screen, end = pty.openpty()
+    streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
+    shown = place.start("dashboard", env={"TERM": "xterm"}, through=THROUGH, **streams)
+    await asyncio.to_thread(os.read, screen, 1)  # it draws, so it has read its configuration
+    pids = [up.pid, *up.children(), shown.pid]
+    assert len(pids) == 4
+    assert [pid for pid in pids if not refused(pried(pid))] == []
+    os.close(screen)
+    os.close(end)
