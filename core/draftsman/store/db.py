@@ -184,7 +184,7 @@ class Database:
 
     async def _configure(self, conn: Connection) -> None:
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
-        await conn.execute(_Q["statement_timeout"], {"timeout": timeout})
+        await conn.execute(_Q["configure"], {"timeout": timeout})
         if self._read_only:
             await conn.execute(_Q["read_only"])
 
