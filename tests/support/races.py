@@ -33,9 +33,9 @@ class PooledLine(Line):
 class HeldDatabase(Database):
     """A database whose transactions stay open, done and not committed, until they are let go."""
 
-    def line(self) -> Line:
+    def line(self, *, pinned: bool = True) -> Line:
         """Return a session that is held like any other."""
-        return PooledLine(self)
+        return PooledLine(self, pinned=pinned)
 
     def hold(self) -> None:
         """Hold the next transaction."""

@@ -47,7 +47,13 @@ class Crew:
         self._data_dir = settings.data_dir
         self.worker = Worker(bench, handlers, slots)
         self._presence = Presence(
-            db, id, version=version, types=self.worker.types, queues=queues, slots=slots
+            db,
+            id,
+            version=version,
+            types=self.worker.types,
+            queues=queues,
+            slots=slots,
+            line=bench.claim.beats,
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
         self.dispatcher = dispatcher

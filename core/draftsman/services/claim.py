@@ -24,6 +24,8 @@ class Claim:
         self._worker = worker
         self._queues = queues
         self._line = db.line()
+        self.beats = db.line(pinned=False)
+        """The session of the heartbeat: it must not wait until the pool has a connection."""
 
     def twin(self) -> Claim:
         """Return claims of the same worker over a session of their own."""
@@ -91,10 +93,10 @@ class Claim:
     async def heartbeat(
         self, leases: Sequence[Lease], *, draining: bool
     ) -> tuple[bool, list[settle.Pulse]]:
-        """Beat for the worker and its runs, in one statement."""
+        """Beat for the worker and its runs, in one statement, on a session of its own."""
 
         async def work() -> tuple[bool, list[settle.Pulse]]:
-            async with self._db.connection(WAIT) as conn:
+            async with self.beats.connection(WAIT) as conn:
                 return await settle.heartbeat(conn, self._worker, leases, draining=draining)
 
         return await again(work)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Final
 from uuid import UUID
 
 from draftsman import host
 from draftsman.store import workers as store
-from draftsman.store.db import Connection, Database
+from draftsman.store.db import Connection, Database, Line
+
+WAIT: Final = 10.0
+"""Seconds to connect before the database counts as unreachable."""
 
 
 class Presence:
@@ -23,8 +27,11 @@ class Presence:
         types: Sequence[str],
         queues: Sequence[str],
         slots: int,
+        line: Line | None = None,
     ) -> None:
+        """With the session that registers the worker: the heartbeat's, for which nothing waits."""
         self._db = db
+        self._line = line or db.line(pinned=False)
         self._id = id
         self._version = version
         self._types = types
@@ -35,7 +42,7 @@ class Presence:
     async def register(self) -> None:
         """Enter the worker, again after somebody took it for dead."""
         pid = os.getpid()
-        async with self._db.connection() as conn:
+        async with self._line.connection(WAIT) as conn:
             self._lock_id = await store.register(
                 conn,
                 id=self._id,

@@ -155,9 +155,12 @@ class Database:
                 raise
         return conn
 
-    def line(self) -> Line:
-        """Return a session for one caller that asks the same over and over."""
-        self._lines.append(Line(self))
+    def line(self, *, pinned: bool = True) -> Line:
+        """Return a session outside the pool for one caller, who never waits for others.
+
+        A `pinned` one is for one statement, over and over.
+        """
+        self._lines.append(Line(self, pinned=pinned))
         return self._lines[-1]
 
     async def _once(self, work: Callable[[Connection], Awaitable[T]]) -> T:
@@ -187,7 +190,7 @@ class Database:
 
     async def _configure(self, conn: Connection) -> None:
         timeout = f"{round(self._settings.statement_timeout * 1000)}ms"
-        await conn.execute(_Q["statement_timeout"], {"timeout": timeout})
+        await conn.execute(_Q["configure"], {"timeout": timeout})
         if self._read_only:
             await conn.execute(_Q["read_only"])
 
@@ -195,12 +198,13 @@ class Database:
 class Line:
     """A session of its own, connected when it is used first and whenever it was cut.
 
-    Its plans are made once, of index scans and nested loops: no statistics, however old or wrong,
-    make it read a table whole or sort it, and no call pays for planning.
+    Pinned plans are made once, of index scans and nested loops: no statistics, however old or
+    wrong, make it read a table whole or sort it, and no call pays for planning.
     """
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: Database, *, pinned: bool = True) -> None:
         self._db = db
+        self._pinned = pinned
         self._conn: Connection | None = None
 
     @asynccontextmanager
@@ -221,7 +225,7 @@ class Line:
     async def _connect(self, wait: float) -> Connection:
         try:
             async with asyncio.timeout(wait):
-                return await self._db.dedicated(pinned=True)
+                return await self._db.dedicated(pinned=self._pinned)
         except TimeoutError:
             raise DatabaseUnreachable(f"no connection within {wait:.0f} s") from None
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import datetime
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import pytest
@@ -14,7 +16,8 @@ from draftsman.handlers.context import RunContext
 from draftsman.loops import heart
 from draftsman.loops.crew import Crew
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.settings import DatabaseSettings
+from draftsman.store.db import Connection, Database
 from draftsman.store.sweeps import Term
 from tests.core.loops.crews import (
     NOWHERE,
@@ -32,8 +35,8 @@ from tests.core.loops.crews import (
 from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.statements import value
-from tests.support.waits import until
+from tests.support.statements import run, value
+from tests.support.waits import background, until, wait_blocked
 
 S = Status
 
@@ -115,6 +118,66 @@ async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs
         wire.mend()
         assert (await held.next()).job.run == 2
     assert (await rt.inspect.job(number)).attempts == 0
+
+
+@pytest.mark.parametrize("pool_size", [1, 5])
+async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_blocked(
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    database_url: str,
+    pool_size: int,
+) -> None:
+    held, lease = Held(), 1.0
+    number = await make.queued(queue="default")
+    async with (
+        small(database_url, pool_size) as db,
+        working(tuned(rt, db, lease=lease), {"noop": held}) as crew,
+    ):
+        await held.next()
+        async with conn.transaction(), AsyncExitStack() as stack:
+            await conn.execute(LOCK)
+            for _ in range(pool_size):
+                taken = await stack.enter_async_context(db.connection())
+                await stack.enter_async_context(background(taken.execute(LOOK)))
+            await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
+            began = (await run_of(rt, number)).heartbeat_at
+            over = began + timedelta(seconds=1.5 * lease)
+            await until(lambda: beaten_once(rt, number, over), "beats for longer than a lease")
+            assert await tuned(rt, lease=lease).sweeps.rescue(Term()) == 0
+            await rt.db.arrow(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
+            await until(lambda: later(rt, crew.id), "the worker's row again")
+        held.go.set()
+        assert (await ends(rt, number)).run_count == 1
+
+
+LOCK = "LOCK TABLE draftsman.approval_tokens IN ACCESS EXCLUSIVE MODE"
+LOOK = "SELECT FROM draftsman.approval_tokens"
+
+
+@asynccontextmanager
+async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
+    """Give a pool of so many connections."""
+    db = Database(url, DatabaseSettings(pool_size=pool_size))
+    await db.open()
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+async def test_the_heartbeat_connects_again_after_a_cut(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    held = Held()
+    number = await make.queued(queue="default")
+    async with working(tuned(rt), {"noop": held}) as crew:
+        await held.next()
+        async with crew.worker.claim.beats.connection(5) as mine:
+            pid = mine.info.backend_pid
+        await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
+        before = (await run_of(rt, number)).heartbeat_at
+        await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
 
 
 async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(

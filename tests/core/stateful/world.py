@@ -85,9 +85,9 @@ class StillDatabase(Database):
     meanwhile: Callable[[], Awaitable[None]] | None = None
     admin: psycopg.Connection[Any]
 
-    def line(self) -> Line:
+    def line(self, *, pinned: bool = True) -> Line:
         """Return a session whose clock stands still and that can be cut, like any other."""
-        return PooledLine(self)
+        return PooledLine(self, pinned=pinned)
 
     @asynccontextmanager
     async def connection(self, wait: float | None = None) -> AsyncIterator[Connection]:

@@ -17,6 +17,7 @@ from draftsman.domain.delivery import ChannelName
 from draftsman.store import queries
 from draftsman.store.db import Connection
 from tests.soak.calls import CALLS, query_of
+from tests.support.planner import planned
 from tests.support.queries import FAMILIES, QUERIES, explain, plan
 from tests.support.statements import rows
 
@@ -31,7 +32,7 @@ OTHER_NAMES = {
     "schema.record": "apply",
     "schema.enums": "Database",
     "schema.lock_timeout": "apply",
-    "schema.statement_timeout": "Database",
+    "schema.configure": "Database",
     "schema.read_only": "Database",
     "schema.pin_plans": "Database",
     "schema.wake": "hears",
@@ -73,9 +74,13 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-async def test_postgresql_can_plan_every_query(conn: Connection, family: str) -> None:
-    for name in queries.load(family):
-        await plan(conn, family, name)
+async def test_postgresql_can_plan_every_query_and_compiles_none(
+    conn: Connection, family: str
+) -> None:
+    async with planned(conn) as plans:
+        for name in queries.load(family):
+            await plan(conn, family, name)
+    assert plans.wrong() == []
 
 
 @cache

@@ -89,7 +89,7 @@ CALLS: Final[dict[str, Call]] = {
     "schema.pin_plans": _schema("pin_plans"),
     "schema.new_epoch": Call(schema.new_epoch),
     "schema.enums": _schema("enums"),
-    "schema.statement_timeout": _schema("statement_timeout", timeout="60s"),
+    "schema.configure": _schema("configure", timeout="60s"),
     "schema.read_only": _schema("read_only"),
     "schema.listen": _schema("listen"),
     "schema.wake": _schema("wake"),

@@ -36,8 +36,10 @@ SELECT t.typname AS name, t.oid, t.typarray AS array_oid, t.oid::regtype::text A
  WHERE t.typnamespace = to_regnamespace('draftsman')
  GROUP BY t.oid
 
--- name: statement_timeout
-SELECT set_config('statement_timeout', %(timeout)s, false)
+-- What every session of ours has. A statement of ours reads few rows, and compiling it (`jit`, on by
+-- default) takes longer than running it.
+-- name: configure
+SELECT set_config('statement_timeout', %(timeout)s, false), set_config('jit', 'off', false)
 
 -- The session's statements are planned once, of index scans and nested loops. Hash joins stay: the
 -- trigger that writes the trail joins two transition tables, which have no index.

@@ -1,0 +1,80 @@
+"""Plans on a server with default settings: none is compiled, and none has a disabled node."""
+
+from __future__ import annotations
+
+from uuid import UUID
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.run import Claimed
+from draftsman.settings import DatabaseSettings
+from draftsman.store import claim
+from draftsman.store.db import Connection, Database
+from tests.factories import Factory
+from tests.support.planner import planned
+from tests.support.server import Server
+from tests.support.statements import run, value
+
+MANY = 100
+CANCEL = """
+UPDATE draftsman.jobs
+   SET status = 'canceled', version = version + 1, finished_at = now()
+ WHERE number = ANY (%(jobs)s)"""
+
+
+async def _take(conn: Connection, worker: UUID, free: int, done: list[Claimed]) -> list[Claimed]:
+    """Settle and claim as a worker does."""
+    return await claim.exchange(
+        conn,
+        [(one.lease, {}) for one in done],
+        worker=worker,
+        queues=["default"],
+        types=["noop"],
+        skip=[],
+        free=free,
+        ahead=0,
+    )
+
+
+@pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
+async def test_a_worker_needs_no_disabled_node_and_no_compilation(
+    db: Database, make: Factory, sizes: tuple[int, int]
+) -> None:
+    for number in range(sum(sizes)):
+        await make.queued(queue="default", notify=("log",) if number % 10 == 0 else ())
+    async with db.line().connection(5) as conn, planned(conn) as plans:
+        done: list[Claimed] = []
+        for size in sizes:
+            taken = await _take(conn, make.worker, size, done)
+            done = [one for one in taken if one.status is Status.RUNNING]
+            assert len(done) == size
+        await _take(conn, make.worker, 0, done)
+    assert plans.wrong() == []
+    assert plans.linear("old_jobs"), "the plan of a batch of one serves one of a thousand"
+
+
+@pytest.mark.parametrize("sizes", [(1, MANY), (MANY, 1)], ids=["few-first", "many-first"])
+async def test_a_person_in_psql_needs_no_disabled_node_and_no_compilation(
+    conn: Connection, make: Factory, sizes: tuple[int, int]
+) -> None:
+    async with planned(conn) as plans:
+        for size in sizes:
+            jobs = [await make.queued() for _ in range(size)]
+            assert await run(conn, CANCEL, {"jobs": jobs}) == size
+    assert plans.wrong() == []
+    assert plans.linear("old_jobs"), "the plan of a batch of one serves one of a thousand"
+
+
+async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: str) -> None:
+    server.set(own_database, "jit", "on")
+    db = Database(server.url(own_database), DatabaseSettings())
+    await db.open()
+    try:
+        async with db.connection() as pooled, db.line().connection(5) as pinned:
+            dedicated = await db.dedicated()
+            found = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
+            await dedicated.close()
+    finally:
+        await db.close()
+    assert found == ["off", "off", "off"]
