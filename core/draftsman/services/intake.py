@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,7 @@ from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.target import Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.schemas.checker import Checker
 from draftsman.store import deliveries
 from draftsman.store import intake as store
 from draftsman.store.db import Database, again
@@ -71,6 +73,7 @@ class Intake:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
+        await self._check_schemas(invocations)
         told = [self._told(item) for item in invocations]
         for one, targets in zip(rows, told, strict=True):
             one["has_targets"] = bool(targets)
@@ -93,6 +96,19 @@ class Intake:
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    async def _check_schemas(self, invocations: Sequence[Invocation]) -> None:
+        """Raise UsageError for a payload's schema that is none, or that cannot be checked."""
+        given: dict[str, tuple[str, Any]] = {}
+        for item in invocations:
+            if item.type in payload.MODELS and item.type not in self._limits.replaced:
+                schema = payload.output_schema(item.type, item.payload)
+                if schema is not None:
+                    given.setdefault(json.dumps(schema), (item.type, schema))
+        async with Checker() as checker:
+            for type, schema in given.values():
+                if (why := await checker.schema_problem(schema)) is not None:
+                    raise UsageError(f"payload of {type}: output: {why}")
 
     async def alike(self, number: int, place: Target, seconds: float) -> Alike | None:
         """Return another job that this one's invoker asked for in the same words, told there too.
