@@ -13,6 +13,7 @@ from typing import Final
 from draftsman import migrate
 from draftsman.handlers import registry
 from draftsman.hardening import deny_inspection
+from draftsman.loops.watchdog import Watchdog
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
 
@@ -33,7 +34,8 @@ async def run_worker(
     """Work until a signal; return the exit code.
 
     The first SIGTERM, SIGINT or SIGHUP drains, a second one exits at once. That the process
-    `parent` is no longer the one that this one belongs to counts as the first signal. Raises
+    `parent` is no longer the one that this one belongs to counts as the first signal. A handler
+    that blocks the event loop for a whole lease ends the process with code 70. Raises
     ConfigError, DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
@@ -43,7 +45,8 @@ async def run_worker(
             _log.warning("the database has %s, which this version does not know; going on", newer)
         crew = runtime.crew(handlers, queues=queues, slots=slots, leader=leader)
         async with told(crew.shut_down, parent):
-            await crew.run()
+            with Watchdog(settings.worker.lease, crew.worker.names):
+                await crew.run()
     if crew.worker.running:  # they swallow their cancellation, and would be waited for for ever
         _log.error("%s handlers do not end; exiting without them", len(crew.worker.running))
         os._exit(1)

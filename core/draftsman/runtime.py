@@ -11,7 +11,7 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -25,6 +25,7 @@ from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.domain.target import NONE, Target, Targets, parse
 from draftsman.errors import ConfigError, UsageError
+from draftsman.schemas.checker import Checker
 from draftsman.services.archives import Archives
 from draftsman.services.boards import Boards
 from draftsman.services.checkpoint import Checkpoints
@@ -79,6 +80,7 @@ class Runtime:
     people: People
     boards: Boards
     repos: Repos
+    schemas: Checker = field(default_factory=Checker)
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
@@ -107,6 +109,7 @@ class Runtime:
             self.outbox,
             self.repos,
             revive=self.revive if self.embedded else None,
+            schemas=self.schemas,
         )
         return Crew(
             worker,

@@ -81,6 +81,14 @@ def is_address(text: str) -> bool:
     return not plain or ("::" not in text and _SCP.fullmatch(text) is not None)
 
 
+def is_folder(text: str) -> bool:
+    """Return whether a text names a folder of the machine that reads it, and not a URL."""
+    text = text.strip()
+    if (scheme := _SCHEME.match(text)) is not None:
+        return scheme[1].lower() == "file"
+    return text.lower().startswith("file:") or _SCP.fullmatch(text) is None
+
+
 def check_secret(text: str) -> None:
     """Raise UsageError for a URL with a user or a password that would be stored."""
     found = re.match(r"\s*(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/\s]*)@", text)

@@ -54,6 +54,9 @@ _CODES: Final = {
     ("git", "permission"): E.PERMANENT,
     ("git", "authentication"): E.PERMANENT,
     ("git", "workspace_gone"): E.PERMANENT,
+    ("git", "address_refused"): E.PERMANENT,
+    ("git", "redirected"): E.PERMANENT,
+    ("git", "url"): E.PERMANENT,
     # What the connection itself said. Its time-outs and errno names are those of everybody.
     ("http", "address_refused"): E.PERMANENT,
     ("http", "url"): E.PERMANENT,

@@ -20,8 +20,8 @@ from draftsman.domain import target
 from draftsman.errors import UsageError
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
-Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: sound_schema(schema))]
-"""A JSON Schema that is one, and that no answer can make endless."""
+Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_schema(schema))]
+"""A JSON Schema within bounds; `draftsman.schemas` checks whether it is one."""
 METHODS: Final = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 IDEMPOTENT: Final = frozenset(METHODS.split(", ")) - {"POST", "PATCH"}
 """Methods that a resumed run may repeat without a word (RFC 9110)."""
@@ -212,28 +212,21 @@ def check_header(name: str, text: str) -> None:
         raise ValueError(f"{lower} may hold printable ASCII only")
 
 
-def sound_schema(schema: Any) -> Any:
-    """Return what is a bounded JSON Schema; raises ValueError. Nobody is asked for nothing."""
-    from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import SchemaError
-
-    try:
-        Draft202012Validator.check_schema(bounded_schema(schema))
-    except SchemaError as error:
-        raise ValueError(f"it is no JSON Schema: {' '.join(error.message.split())}") from None
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    return schema
+def output_schema(type: str, payload: Mapping[str, Any]) -> Any:
+    """Return the JSON Schema that a payload brings along; None for a payload without one."""
+    return payload.get("output") if "output" in MODELS[type].model_fields else None
 
 
-def bounded_schema(schema: Any) -> Any:
+def bounded_schema(schema: Any, depth: int = 0) -> Any:
     """Return a schema without what takes time beyond measure on a hostile value.
 
     Raises ValueError. Names of properties are no keywords.
     """
+    if depth > DEEPEST:
+        raise ValueError(f"a schema is nested {DEEPEST} levels deep at most")
     if isinstance(schema, list):
-        for one in schema:
-            bounded_schema(one)
+        for part in schema:
+            bounded_schema(part, depth + 1)
     if not isinstance(schema, dict):
         return schema
     if found := sorted(_ENDLESS & schema.keys()):
@@ -242,12 +235,14 @@ def bounded_schema(schema: Any) -> Any:
         )
     for key, value in schema.items():
         if key in _NAMED and isinstance(value, dict):
-            bounded_schema(list(value.values()))
+            bounded_schema(list(value.values()), depth + 1)
         elif key not in {"const", "enum", "default", "examples"}:
-            bounded_schema(value)
+            bounded_schema(value, depth + 1)
     return schema
 
 
+DEEPEST: Final = 100
+"""Levels of a schema; each subschema takes two or three."""
 _ENDLESS: Final = frozenset({"pattern", "patternProperties", "uniqueItems"})
 _NAMED: Final = frozenset({"properties", "$defs", "definitions", "dependentSchemas"})
 _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")

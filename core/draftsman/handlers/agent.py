@@ -63,6 +63,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
         base=pinned or (data or {}).get("base_sha") or found.ref,
         bundle=bundle,
         created_at=ctx.job.created_at,
+        http=ctx.settings.http,
     )
     try:
         if pinned is None:

@@ -28,6 +28,7 @@ from draftsman.handlers.log import RunLog
 from draftsman.handlers.patience import patiently
 from draftsman.outbound.limit import limit
 from draftsman.ports import Notify
+from draftsman.schemas.checker import Checker
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.questions import LONGEST, Questions
 from draftsman.services.repos import Repos
@@ -66,6 +67,10 @@ class Services(Protocol):
     def repos(self) -> Repos:
         """The repositories that are known."""
 
+    @property
+    def schemas(self) -> Checker:
+        """The child processes that check JSON Schemas."""
+
 
 class RunContext:
     """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
@@ -102,6 +107,11 @@ class RunContext:
     def repos(self) -> Repos:
         """The repositories that are known."""
         return self._services.repos
+
+    @property
+    def schemas(self) -> Checker:
+        """The child processes that check JSON Schemas."""
+        return self._services.schemas
 
     @property
     def cancelled(self) -> bool:

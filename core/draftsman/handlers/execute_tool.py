@@ -14,7 +14,6 @@ from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.output import checked, invalid, read, shaped
 from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.schema import problem
 from draftsman.outbound.limit import limit
 from draftsman.settings import AgentSettings, ToolSettings
 
@@ -41,7 +40,7 @@ async def execute_tool(ctx: RunContext) -> Outcome:
         known = ", ".join(sorted(ctx.settings.tools)) or "none"
         text = f"there is no tool {asked.tool!r} on this worker; configured are: {known}"
         raise Failure(text, origin="tool", code="no_such_tool")
-    if (why := problem(tool.input, asked.input)) is not None:
+    if (why := await ctx.schemas.problem(tool.input, asked.input)) is not None:
         text = f"the input does not fit tool {asked.tool!r}: {why}"
         raise Failure(text, origin="tool", declared="PERMANENT")
     return Done(await ctx.step(STEP, lambda invocation: _run(ctx, asked, tool, invocation)))

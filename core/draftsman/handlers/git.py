@@ -25,7 +25,7 @@ MAX_OUTPUT: Final = 25 * 1024 * 1024
 """Bytes of a patch or a bundle: what one artifact may have."""
 MAX_ERRORS: Final = 64 * 1024
 INHERITED: Final = re.compile(
-    r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR|(https?|all|no)_proxy)\Z", re.IGNORECASE
+    r"(PATH|TMPDIR|SSH_AUTH_SOCK|SSL_CERT_FILE|SSL_CERT_DIR)\Z", re.IGNORECASE
 )
 WHO: Final = {"NAME": "draftsman", "EMAIL": "draftsman@localhost"}
 CONFIG: Final = {
@@ -59,6 +59,8 @@ KNOWN: Final = (
     ("Could not resolve host", "unreachable", "check the address and the network"),
     ("unable to connect", "unreachable", "check the address and the network"),
     ("Failed to connect", "unreachable", "check the address and the network"),
+    ("requested URL returned error: 30", "redirected", "give the address that it leads to"),
+    ("update url base from redirection", "redirected", "give the address that it leads to"),
     ("could not read Username", "authentication", "give access to it"),
     ("Authentication failed", "authentication", "give access to it"),
     ("Permission denied (publickey", "authentication", "give access to it"),
@@ -92,6 +94,18 @@ async def git(
     return output
 
 
+async def git_version() -> tuple[int, int]:
+    """Return git's version, asked for once."""
+    if not _version:
+        said = (await git("version", cwd=Path("/"))).decode(errors="replace")
+        found = re.search(r"(\d+)\.(\d+)", said)
+        _version.append((int(found[1]), int(found[2])) if found else (0, 0))
+    return _version[0]
+
+
+_version: Final[list[tuple[int, int]]] = []
+
+
 def environment() -> dict[str, str]:
     """Return the environment of every git command."""
     kept = {name: value for name, value in os.environ.items() if INHERITED.match(name)}
@@ -105,8 +119,7 @@ def environment() -> dict[str, str]:
         "GIT_CONFIG_SYSTEM": os.devnull,
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_ATTR_NOSYSTEM": "1",
-        "GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes",
+        "GIT_ALLOW_PROTOCOL": "file",
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_NO_LAZY_FETCH": "1",

@@ -57,7 +57,13 @@ async def inspecting(
 ) -> AsyncIterator[Inspection]:
     """Clone a repository for a while; raises Failure with origin `git`."""
     space = await Workspace.prepare(
-        settings.data_dir, source, job=0, run=os.getpid(), tag=secrets.token_hex(6), base=ref
+        settings.data_dir,
+        source,
+        job=0,
+        run=os.getpid(),
+        tag=secrets.token_hex(6),
+        base=ref,
+        http=settings.http,
     )
     try:
         yield Inspection(space, settings.worker.lease)

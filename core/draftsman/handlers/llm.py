@@ -9,7 +9,7 @@ from typing import Any, Final, Protocol
 from draftsman.domain.classify import known
 from draftsman.domain.payload import LlmGenerate
 from draftsman.errors import Failure
-from draftsman.handlers.schema import read_json
+from draftsman.handlers.json_text import read_json
 from draftsman.outbound.sse import Event
 from draftsman.settings import LlmSettings
 

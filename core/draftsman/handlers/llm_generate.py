@@ -9,11 +9,11 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import LlmGenerate, parse
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
+from draftsman.handlers.json_text import read_json
 from draftsman.handlers.llm import Generated, Provider, failure_of
 from draftsman.handlers.llm_anthropic import Anthropic
 from draftsman.handlers.llm_openai import OpenAI
 from draftsman.handlers.output import Read, checked, invalid, shaped
-from draftsman.handlers.schema import read_json
 from draftsman.log import redact
 from draftsman.outbound import secret, sse
 from draftsman.outbound.client import Answer, Call, Client

@@ -10,7 +10,7 @@ from typing import Any, Final
 from draftsman.domain.text import bounded
 from draftsman.errors import Failure, UsageError
 from draftsman.handlers.context import RunContext
-from draftsman.handlers.schema import problem, read_json
+from draftsman.handlers.json_text import read_json
 
 INLINE: Final = 256 * 1024
 """Bytes of JSON up to which an output is part of the result."""
@@ -73,7 +73,9 @@ async def checked(ctx: RunContext, schema: Any, found: Read, data: bytes, what: 
     """Raise Failure INVALID_OUTPUT for JSON that does not fit, and keep it for the reader."""
     if schema is None:
         return
-    why = problem(schema, found.value) if found.encoding == "json" else "it is not JSON"
+    why: str | None = "it is not JSON"
+    if found.encoding == "json":
+        why = await ctx.schemas.problem(schema, found.value)
     if why is not None:
         raise await invalid(ctx, data, f"{what} is not what was asked for: {why}")
 

@@ -14,11 +14,14 @@ import shlex
 import shutil
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from draftsman.handlers.git import FLAGS, failed, git
+from draftsman.handlers.remote import Route, route
+from draftsman.outbound.resolve import Resolve, resolve
+from draftsman.settings import HttpSettings
 
 REMOTE: Final = re.compile(r"[^/]+:")
 SHA: Final = re.compile(r"[0-9a-f]{40}\Z")
@@ -41,16 +44,19 @@ class Source:
     """A repository, by the absolute path of its top folder or by its URL."""
 
     where: str
+    http: HttpSettings = field(default_factory=HttpSettings)
+    """Which addresses may be reached."""
+    resolve: Resolve = resolve
 
     @classmethod
-    def of(cls, text: str) -> Source:
+    def of(cls, text: str, http: HttpSettings | None = None) -> Source:
         """Read what a person gave.
 
         Raises Failure `not_a_repository` for a folder that is not there.
         """
         text = text.removeprefix("file://")
         if REMOTE.match(text) and not text.startswith("-"):
-            return cls(text)
+            return cls(text, http or HttpSettings())
         path = Path(text).absolute()
         if not path.is_dir():
             raise failed(f"{path} is no folder; give the top of a repository", "not_a_repository")
@@ -70,6 +76,7 @@ class Source:
             raise failed(f"{base!r} cannot be a branch, a tag or a commit", "no_such_ref")
         if base is None and not await self._has_commits(mirror):
             raise failed(f"{self.where} has no commits; make the first one", "no_commits")
+        route = await self._route()
         await git(
             "fetch",
             "--quiet",
@@ -78,9 +85,10 @@ class Source:
             "--no-recurse-submodules",
             "--update-shallow",
             self._served_by("upload-pack"),
-            self.where,
+            route.url,
             f"+{base or 'HEAD'}:{ref}",
             cwd=mirror,
+            env=route.env,
         )
         peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
         commit = peeled.decode().strip()
@@ -93,20 +101,29 @@ class Source:
         Raises Failure `branch_moved`, `branch_checked_out`, …
         """
         ref = f"refs/heads/{branch}"
+        route = await self._route()
         await git(
             "push",
             "--no-verify",
             "--no-follow-tags",
             f"--force-with-lease={ref}:{expected or ''}",
             self._served_by("receive-pack"),
-            self.where,
+            route.url,
             f"{commit}:{ref}",
             cwd=mirror,
+            env=route.env,
         )
 
     async def _has_commits(self, mirror: Path) -> bool:
-        served = self._served_by("upload-pack")
-        return bool(await git("ls-remote", served, self.where, "HEAD", cwd=mirror))
+        route, served = await self._route(), self._served_by("upload-pack")
+        arguments = ("ls-remote", served, route.url, "HEAD")
+        return bool(await git(*arguments, cwd=mirror, env=route.env))
+
+    async def _route(self) -> Route:
+        """Return how to reach it now: a name is resolved and checked for each connection."""
+        if self.is_local:
+            return Route(self.where, {})
+        return await route(self.where, self.http, self.resolve)
 
     def _served_by(self, program: str) -> str:
         """Return the option that names the other side's program; git gives it to a shell."""

@@ -24,6 +24,7 @@ from draftsman.handlers.artifact import read_artifact
 from draftsman.handlers.git import WHO, failed, git
 from draftsman.handlers.mirror import fetch_base, mirror_of, time_of
 from draftsman.handlers.source import Source
+from draftsman.settings import HttpSettings
 
 GITLINK: Final = b"160000"
 CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
@@ -72,16 +73,18 @@ class Workspace:
         base: str | None = None,
         bundle: bytes | None = None,
         created_at: datetime | None = None,
+        http: HttpSettings | None = None,
     ) -> Self:
         """Make the clone on branch `draftsman/D-<job>`.
 
         `tag` tells jobs of one number apart that are of several databases. `base` is a ref or
         a full commit id, None the source's HEAD. A `bundle` of an earlier run's work is laid over
         it, uncommitted. The commits of all runs of the job carry `created_at`
-        (None: the date of the base), so that the same work is the same commit.
+        (None: the date of the base), so that the same work is the same commit. `http` has the
+        addresses that a URL may lead to (None: public ones).
         Raises Failure with origin `git`.
         """
-        where = Source.of(source)
+        where = Source.of(source, http)
         mirror = await mirror_of(data_dir, where)
         name = f"D-{job}.{run}-{tag}" if tag else f"D-{job}.{run}"
         ref = f"refs/draftsman/{name}"

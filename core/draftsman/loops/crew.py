@@ -45,6 +45,7 @@ class Crew:
         settings = bench.settings
         self.id = id
         self._data_dir = settings.data_dir
+        self._schemas = bench.schemas
         self.worker = Worker(bench, handlers, slots)
         self._presence = Presence(
             db,
@@ -83,6 +84,7 @@ class Crew:
             for part in others:
                 part.stop.set()
             ends = await asyncio.gather(*tasks, return_exceptions=True)
+            await self._schemas.close()
             with contextlib.suppress(DatabaseUnreachable):
                 await self._presence.leave()
         _log.info("worker %s stopped", self.id)

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import traceback
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from draftsman.domain.classify import as_failure
@@ -20,6 +20,7 @@ from draftsman.handlers.patience import patiently
 from draftsman.handlers.registry import Handler
 from draftsman.log import redact
 from draftsman.ports import Notify
+from draftsman.schemas.checker import Checker
 from draftsman.services.checkpoint import Checkpoints
 from draftsman.services.claim import Claim
 from draftsman.services.questions import Questions
@@ -47,6 +48,8 @@ class Bench:
     repos: Repos
     revive: Callable[[], Awaitable[None]] | None = None
     """Brings the database back where this process may: the embedded one after it was killed."""
+    schemas: Checker = field(default_factory=Checker)
+    """The child processes that check JSON Schemas."""
 
 
 class Execution:

@@ -47,6 +47,11 @@ class Worker:
         """Every run, by its fencing token."""
         return {token: one for lane in self._lanes for token, one in lane.running.items()}
 
+    def names(self) -> str:
+        """Return which runs are in hand, for the log."""
+        jobs = [execution.job for execution in self.running.values()]
+        return ", ".join(f"{job.name} run {job.run}" for job in jobs)
+
     def wake(self) -> None:
         """Look at once instead of at the next poll."""
         for lane in self._lanes:

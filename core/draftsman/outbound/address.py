@@ -66,6 +66,18 @@ def parse(text: str) -> Address | None:
         return None
 
 
+def refusal(host: str, port: int, address: Address) -> str:
+    """Return in one line why an address is not called, and how to allow it."""
+    named = "" if parse(host) else f" (of {host})"
+    kind = why_refused(address) or ""
+    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return (
+        f"{address}{named} is a{'n' * kind.startswith(('IP', 'un'))} {kind} address,"
+        " which is not called; where it is meant, in the configuration of the workers:"
+        f' http.allow = ["{place}"]'
+    )
+
+
 class Allowed:
     """What may be reached besides public addresses.
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import httpx
 
 from draftsman.errors import ConfigError, Failure
-from draftsman.outbound.address import Address, Allowed, parse, why_refused
+from draftsman.outbound.address import Address, Allowed, parse, refusal
 from draftsman.outbound.body import Unpacker
 from draftsman.outbound.failures import translate
 from draftsman.outbound.limit import Patience, limit
@@ -221,7 +221,8 @@ class Client:
         found = [literal] if literal else await self._resolve(host, port)
         may = [one for one in found if self._allowed.permits(host, one, port)]
         if not may:
-            raise _refused(host, port, found[0])
+            text = refusal(host, port, found[0])
+            raise Failure(text, origin="http", code="address_refused")
         return [None] if self._settings.proxy is not None else list(may)
 
     def _transport(self) -> httpx.AsyncHTTPTransport:
@@ -296,18 +297,6 @@ def _pinned(
 
 def _port(url: httpx.URL) -> int:
     return url.port or (443 if url.scheme == "https" else 80)
-
-
-def _refused(host: str, port: int, address: Address) -> Failure:
-    named = "" if parse(host) else f" (of {host})"
-    kind = why_refused(address) or ""
-    place = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    text = (
-        f"{address}{named} is a{'n' * kind.startswith(('IP', 'un'))} {kind} address,"
-        " which is not called; where it is meant, in the configuration of the workers:"
-        f' http.allow = ["{place}"]'
-    )
-    return Failure(text, origin="http", code="address_refused")
 
 
 @lru_cache(maxsize=4)

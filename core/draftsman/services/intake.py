@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,19 +13,25 @@ from pydantic import ValidationError
 
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
+from draftsman.domain.address import is_folder
+from draftsman.domain.address import parse as parse_repo
 from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.ids import new_id
 from draftsman.domain.invocation import Invocation, repo_name
-from draftsman.domain.job import Status
+from draftsman.domain.job import Source, Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.repo import Repo
 from draftsman.domain.target import Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
-from draftsman.store import deliveries
+from draftsman.schemas.checker import Checker
+from draftsman.store import deliveries, repos
 from draftsman.store import intake as store
-from draftsman.store.db import Database, again
+from draftsman.store.db import Connection, Database, again
 from draftsman.store.intake import Alike as Alike  # of `alike`, for those who warn of it
 
+CHATS = frozenset({Source.SLACK, Source.TRELLO})
+"""Where people ask who may name no folder of the machines that work for them."""
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
 _TELLS = "send_notification"
@@ -71,6 +78,9 @@ class Intake:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
+        await self._check_schemas(invocations)
+        if actor.channel in CHATS:
+            await self._refuse_folders(invocations)
         told = [self._told(item) for item in invocations]
         for one, targets in zip(rows, told, strict=True):
             one["has_targets"] = bool(targets)
@@ -93,6 +103,33 @@ class Intake:
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    async def _refuse_folders(self, invocations: Sequence[Invocation]) -> None:
+        """Raise UsageError for a folder of this machine that nobody made known."""
+        for item in invocations:
+            about = item.stored_payload.get("repo")
+            source = about.get("source") if isinstance(about, dict) else about
+            if not source or not is_folder(str(source)):
+                continue
+            async with self._db.connection() as conn:
+                if not await _is_known(conn, str(source)):
+                    raise UsageError(
+                        "a folder of a worker cannot be named from chat; give the name of a known"
+                        " repository, or a URL"
+                    )
+
+    async def _check_schemas(self, invocations: Sequence[Invocation]) -> None:
+        """Raise UsageError for a payload's schema that is none, or that cannot be checked."""
+        given: dict[str, tuple[str, Any]] = {}
+        for item in invocations:
+            if item.type in payload.MODELS and item.type not in self._limits.replaced:
+                schema = payload.output_schema(item.type, item.payload)
+                if schema is not None:
+                    given.setdefault(json.dumps(schema), (item.type, schema))
+        async with Checker() as checker:
+            for type, schema in given.values():
+                if (why := await checker.schema_problem(schema)) is not None:
+                    raise UsageError(f"payload of {type}: output: {why}")
 
     async def alike(self, number: int, place: Target, seconds: float) -> Alike | None:
         """Return another job that this one's invoker asked for in the same words, told there too.
@@ -130,6 +167,16 @@ class Intake:
             if new:
                 await deliveries.add_targets(conn, new)
             return taken
+
+
+async def _is_known(conn: Connection, folder: str) -> bool:
+    """Return whether an operator made a folder known as a repository."""
+    try:
+        repo = Repo.at(parse_repo(folder))
+    except UsageError:
+        return False
+    known = await repos.taken(conn, repo)
+    return known is not None and known.remote_url == repo.remote_url
 
 
 def invocation(**fields: Any) -> Invocation:

@@ -41,8 +41,9 @@ ROWS = {
         "handler": "timeout unknown_type",
         "agent": "command_not_found",
         "tool": "command_not_found",
-        "git": "not_a_repository no_such_ref no_commits branch_checked_out branch_moved"
-        " git_missing too_large permission authentication workspace_gone",
+        "git": "address_refused redirected url not_a_repository no_such_ref no_commits"
+        " branch_checked_out branch_moved git_missing too_large permission authentication"
+        " workspace_gone",
     },
     E.TRANSIENT_APP: {
         "http": "call_timeout idle_timeout no_such_credential",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.address import is_address
@@ -116,16 +115,15 @@ async def _own_agent(desk: Desk, place: Place | None) -> str | None:
 async def _repository(desk: Desk, repo: str) -> Place | None:
     """Return what is known of a repository, by its name or its address.
 
-    An address that nobody made known is one that people elsewhere may name: a folder of ours is
-    not. Raises WrongRepo.
+    An address that is not known is a URL: a folder of this machine is refused, on the embedded
+    database, too. Raises WrongRepo.
     """
     if not is_address(repo):
         try:
             return await desk.rt.repos.place(repo)
         except NotFound as error:
             raise WrongRepo(str(error)) from None
-    local = desk.rt.embedded and repo.startswith("/") and Path(repo).is_dir()
-    if not local and not repo.startswith(_REMOTE):
+    if not repo.startswith(_REMOTE):
         raise WrongRepo(f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…")
     known = await desk.rt.repos.known(repo)
     return Place(known) if known is not None else None

@@ -1,0 +1,1 @@
+"""JSON Schema, checked in a bounded child process."""

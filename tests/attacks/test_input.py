@@ -1,0 +1,91 @@
+"""Attacks by what is handed in: schemas, handlers, text."""
+
+from __future__ import annotations
+
+import json
+
+from draftsman.domain.job import Status
+from draftsman.loops.watchdog import EXIT_CODE
+from draftsman.runtime import Runtime
+from tests.acceptance.processes import Place
+from tests.attacks.catalog import attack
+from tests.core.loops.crews import reaches
+from tests.core.test_schemas import bomb
+from tests.factories import Factory
+from tests.support.web import answer, web
+
+S = Status
+LOOPING = """
+from draftsman import Done
+async def loops(ctx):
+    while True:
+        pass
+async def harmless(ctx):
+    return Done({"run": ctx.job.run})
+"""
+
+
+@attack(
+    "A JSON Schema of 2.8 kB whose references double is submitted",
+    surface="input",
+    with_box="refused in one line after 2 s of CPU in a child process",
+)
+async def test_a_schema_bomb_is_refused_when_it_is_submitted(rt: Runtime, place: Place) -> None:
+    payload = {"url": "http://127.0.0.1/", "output": bomb()}
+    submitted = await place.run(
+        "submit", "--type", "http_request", "--payload", json.dumps(payload)
+    )
+    assert submitted.returncode == 2
+    assert "takes more than 2 s of CPU" in submitted.stderr
+    assert len(submitted.stderr.splitlines()) == 1
+    assert await rt.inspect.jobs() == []
+
+
+@attack(
+    "A JSON Schema of 2.8 kB freezes the worker that checks an answer against it",
+    surface="input",
+    with_box="the check is killed after 2 s of CPU, the job fails, other jobs go on meanwhile",
+)
+async def test_a_schema_bomb_does_not_stop_other_runs(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    hidden = {"properties": {"a": {"$ref": "#/$defs/a40"}}, "$defs": bomb()["$defs"]}
+    async with web() as site:
+        site.routes["/a"] = answer(b'{"a": 1}', content_type="application/json")
+        place.configure(http__allow=[site.place])
+        payload = {"url": site.url("/a"), "output": hidden}
+        guilty = await make.queued(type="http_request", queue="default", payload=payload)
+        place.start("worker")
+        await site.asked(1)
+        plain = {"url": site.url("/a"), "output": {"type": "object"}}
+        other = await make.queued(type="http_request", queue="default", payload=plain)
+        assert (await reaches(rt, other, S.COMPLETED)).finished_at is not None
+        failed = await reaches(rt, guilty, S.FAILED)
+    assert failed.error_class == "INVALID_OUTPUT"
+    assert "takes more than 2 s of CPU" in str(failed.last_error)
+
+
+@attack(
+    "A handler loops for ever without awaiting, on one worker after the other",
+    surface="input",
+    with_box="the worker logs the stack and ends after a lease; the job becomes a dead letter",
+)
+async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
+    rt: Runtime, make: Factory, place: Place
+) -> None:
+    (place.folder / "user_handlers.py").write_text(LOOPING)
+    names = {f"handlers.{name}": f"user_handlers:{name}" for name in ("loops", "harmless")}
+    timings = {"worker.lease": 1.0, "worker.heartbeat": 0.2, "worker.poll": 0.1, "sweeps.lease": 2}
+    place.configure(None, **names, **timings)
+    guilty = await make.queued(type="loops", queue="default", max_attempts=1, on_lost="resume")
+    first = place.start("worker")
+    assert await first.end() == EXIT_CODE
+    assert f"D-{guilty} run 1" in first.said
+    assert " loops < " in first.said
+    second = place.start("worker")
+    assert await second.end() == EXIT_CODE
+    place.start("worker")
+    job = await reaches(rt, guilty, S.DEAD_LETTER)
+    assert (job.attempts, job.last_error) == (1, "the worker was lost")
+    other = await make.queued(type="harmless", queue="default")
+    await reaches(rt, other, S.COMPLETED)

@@ -1,0 +1,128 @@
+"""Attacks by addresses: where a repository's URL may lead a worker."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source as Channel
+from draftsman.domain.job import Status
+from draftsman.errors import Failure, UsageError
+from draftsman.handlers.source import Source
+from draftsman.outbound.address import Address
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.settings import HttpSettings
+from tests.acceptance.processes import Place
+from tests.attacks.catalog import attack
+from tests.core.loops.agents import git, make_repository
+from tests.core.loops.crews import reaches
+from tests.factories import Factory
+from tests.support.git_http import GitServer, git_server
+
+S = Status
+
+
+@pytest.fixture
+def forge(tmp_path: Path) -> Iterator[GitServer]:
+    """Give a git server on the worker's own loopback interface."""
+    (tmp_path / "served").mkdir()
+    make_repository(tmp_path / "served" / "pay")
+    with git_server(tmp_path / "served") as forge:
+        yield forge
+
+
+@attack(
+    "A repository's URL leads to a server on the worker's own loopback interface",
+    surface="network",
+    with_box="refused before a connection is made; http.allow can permit it",
+)
+@attack(
+    "A repository's URL leads to the cloud's metadata service",
+    surface="network",
+    with_box="refused before a connection is made",
+)
+@attack(
+    "A repository's URL is a command: ext::sh -c …",
+    surface="network",
+    with_box="refused; only http, https, ssh and git are transports",
+)
+async def test_a_worker_reaches_no_address_of_its_own(
+    rt: Runtime, make: Factory, place: Place, forge: GitServer, tmp_path: Path
+) -> None:
+    canary = tmp_path / "canary"
+    asked = {
+        f"http://127.0.0.1:{forge.port}/pay": "127.0.0.1 is a loopback address",
+        "http://169.254.169.254/latest/meta-data": "169.254.169.254 is a link-local address",
+        f"ext::sh -c touch% {canary}": "no absolute path and no URL",
+    }
+    numbers = {
+        await make.queued(type="run_agent", queue="default", agent="tidy", repo=repo): why
+        for repo, why in asked.items()
+    }
+    place.start("worker")
+    for number, why in numbers.items():
+        assert why in str((await reaches(rt, number, S.FAILED)).last_error)
+    assert forge.asked == []
+    assert not canary.exists()
+
+
+async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
+    """Fetch what the name of a URL resolves to; return the commit."""
+
+    async def resolve(host: str, port: int) -> list[Address]:
+        return [ipaddress.ip_address(address)]
+
+    mirror = folder / "mirror.git"
+    git("init", "-q", "--bare", str(mirror), cwd=folder)
+    source = Source(url, HttpSettings(allow=allow), resolve)
+    return await source.fetch(mirror, None, "refs/draftsman/test")
+
+
+@attack(
+    "A name resolves to a public address when it is checked, and to loopback when git connects",
+    surface="network",
+    with_box="git connects to the address that was checked",
+)
+async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) -> None:
+    url = f"http://localhost:{forge.port}/pay"
+    with pytest.raises(Failure, match="Failed to connect to localhost"):
+        await fetch(url, tmp_path, "127.0.0.9", "127.0.0.9")
+    assert forge.asked == []
+    pinned = f"pinned.test:{forge.port}"
+    commit = await fetch(f"http://{pinned}/pay", tmp_path, "127.0.0.1", "127.0.0.1")
+    assert commit == git("rev-parse", "HEAD", cwd=forge.folder / "pay")
+    assert {asked.split()[0] for asked in forge.asked} == {pinned}
+
+
+@attack(
+    "a git server redirects to an address inside",
+    surface="network",
+    with_box="redirects are not followed",
+)
+async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> None:
+    forge.leads["/old"] = f"http://127.0.0.1:{forge.port}/pay"
+    url = f"http://allowed.test:{forge.port}/old"
+    with pytest.raises(Failure, match="give the address that it leads to") as refused:
+        await fetch(url, tmp_path, "127.0.0.1", "allowed.test")
+    assert refused.value.code == "redirected"
+    assert {asked.split()[1] for asked in forge.asked} == {"/old/info/refs"}
+
+
+@attack(
+    "A request from chat names a folder of the worker's machine",
+    surface="network",
+    with_box="refused when it is submitted",
+)
+@pytest.mark.parametrize("folder", ["/etc", "file:///etc", "../x", "~/secret"])
+@pytest.mark.parametrize("channel", [Channel.SLACK, Channel.TRELLO])
+async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) -> None:
+    actor = Actor(channel, "U1", "anna", owner=True)
+    for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
+        with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
+            await rt.intake.submit(invocation(agent="tidy", text="x", **fields), actor)
+    assert await rt.inspect.jobs() == []

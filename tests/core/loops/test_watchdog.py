@@ -1,0 +1,85 @@
+"""A thread watches the event loop of a worker."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+
+import pytest
+
+from draftsman.loops.watchdog import EXIT_CODE, Watchdog
+from tests.support.waits import until
+
+QUICK = 0.4
+"""Seconds of the lease; a block of a quarter is logged."""
+
+
+def block(until: threading.Event) -> None:
+    """Block the event loop, as a handler that loops for ever does."""
+    while not until.wait(0.01):
+        pass
+
+
+def never(code: int) -> None:
+    """Stand for the end of the process."""
+    pytest.fail(f"it ended with {code}")
+
+
+async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    ended, codes = threading.Event(), []
+
+    def end(code: int) -> None:
+        codes.append(code)
+        ended.set()
+
+    with Watchdog(QUICK, lambda: "D-7 run 2", end):
+        block(ended)
+    assert codes == [EXIT_CODE]
+    first, last = [record.getMessage() for record in caplog.records]
+    assert "D-7 run 2" in first
+    assert "test_watchdog.py" in first
+    assert " block < test_watchdog.py" in first
+    assert "a lease: exiting" in last
+
+
+async def test_a_short_block_is_logged_once_and_its_end_too(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Heard(logging.Handler):
+        def __init__(self, part: str) -> None:
+            super().__init__()
+            self.part, self.event = part, threading.Event()
+
+        def emit(self, record: logging.LogRecord) -> None:
+            if self.part in record.getMessage():
+                self.event.set()
+
+    blocked, over = Heard("is blocked"), Heard("goes on")
+    log = logging.getLogger("draftsman.loops.watchdog")
+    for handler in (blocked, over):
+        log.addHandler(handler)
+    try:
+        with Watchdog(60, lambda: "", never, noticed=QUICK / 4):
+            block(blocked.event)
+            assert await asyncio.to_thread(over.event.wait, 30)
+    finally:
+        for handler in (blocked, over):
+            log.removeHandler(handler)
+    said = [record.getMessage() for record in caplog.records]
+    assert len([line for line in said if "is blocked" in line]) == 1
+    assert "runs: none" in said[0]
+
+
+async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with Watchdog(60, lambda: "", never, noticed=QUICK) as watchdog:
+
+        async def looked() -> bool:
+            return watchdog.looks > 15
+
+        await until(looked, "three times what is logged")
+    assert caplog.records == []

@@ -1,0 +1,118 @@
+"""JSON Schemas, checked in a child process that can be killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+import pytest
+
+from draftsman.schemas import child
+from draftsman.schemas.checker import Checker
+from tests.support.waits import until
+
+
+def bomb(doublings: int = 40) -> dict[str, Any]:
+    """Return a schema of 2.8 kB whose references double each other."""
+    definitions: dict[str, Any] = {"a0": {}}
+    for level in range(1, doublings + 1):
+        twice = {"$ref": f"#/$defs/a{level - 1}"}
+        definitions[f"a{level}"] = {"allOf": [twice, twice]}
+    return {"$defs": definitions, "$ref": f"#/$defs/a{doublings}"}
+
+
+def children() -> list[psutil.Process]:
+    """Return the processes that check schemas for this one."""
+    found = psutil.Process().children()
+    return [process for process in found if child.__file__ in " ".join(process.cmdline())]
+
+
+@pytest.fixture
+async def checker() -> AsyncIterator[Checker]:
+    async with Checker(cpu=0.5) as checker:
+        yield checker
+    assert children() == []
+
+
+@pytest.mark.parametrize(
+    ("schema", "value", "why"),
+    [
+        (True, 1, None),
+        (False, 1, "False schema"),
+        ({"type": "string"}, "a", None),
+        ({"type": "string"}, 1, "1 is not of type 'string'"),
+        ({"properties": {"a": {"items": {"maximum": 3}}}}, {"a": [1, 4]}, "at ['a'][1]: 4 is"),
+        ({"type": "nope"}, 1, "it is no JSON Schema: 'nope' is not valid"),
+        (7, 1, "it is no JSON Schema: 7 is not"),
+        ({"$ref": "http://127.0.0.1:9/x"}, 1, "the schema cannot be followed"),
+        ({"$ref": "#"}, 1, "the schema cannot be followed: it refers to itself"),
+        ({"maxLength": 1}, "long" * 500, "is too long"),
+    ],
+)
+async def test_a_value_fits_or_one_line_says_why(
+    checker: Checker, schema: Any, value: Any, why: str | None
+) -> None:
+    found = await checker.problem(schema, value)
+    assert (found is None) == (why is None)
+    assert found is None or ((why or "-") in found or len(found) == child.WIDTH)
+    assert "\n" not in (found or "")
+
+
+async def test_a_child_is_kept_for_the_next_check(checker: Checker) -> None:
+    await checker.problem({"type": "string"}, "a")
+    [first] = children()
+    await checker.problem({"type": "string"}, "b")
+    assert children() == [first]
+    first.kill()
+    first.wait(10)
+    assert await checker.problem({"type": "string"}, "c") is None
+
+
+async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: Checker) -> None:
+    waiting = asyncio.create_task(checker.problem(bomb(), {}))
+    turns = 0
+    while not waiting.done():
+        turns += 1
+        assert await checker.problem({"type": "string"}, turns) is not None
+    assert "takes more than 0.5 s of CPU" in str(await waiting)
+    assert turns > 20
+
+
+async def test_a_bomb_is_found_before_there_is_a_value(checker: Checker) -> None:
+    assert "takes more than 0.5 s" in str(await checker.schema_problem(bomb()))
+    assert await checker.schema_problem({"$defs": bomb()["$defs"]}) is None
+    assert await checker.schema_problem({"type": "object", "required": ["a"]}) is None
+
+
+async def test_a_check_that_gets_no_cpu_is_given_up() -> None:
+    async with Checker(wall=0.3) as checker:
+        await checker.problem({"type": "string"}, "a")
+        [process] = children()
+        os.kill(process.pid, signal.SIGSTOP)
+        with pytest.raises(Exception, match=r"did not end within 0\.3 s"):
+            await checker.problem({"type": "string"}, "a")
+        assert await checker.problem({"type": "string"}, "a") is None
+
+
+async def test_a_canceled_check_leaves_no_child(checker: Checker) -> None:
+    waiting = asyncio.create_task(checker.problem(bomb(), {}))
+    await until(lambda: _there(), "the child")
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert children() == []
+
+
+async def test_memory_is_bounded() -> None:
+    async with Checker(memory=64 * 1024 * 1024) as checker:
+        why = await checker.problem({"items": {"type": "object"}}, [{"a": 1}] * 200_000)
+        assert why == "the check needs more memory than it may have"
+        assert await checker.problem({"type": "string"}, "a") is None
+
+
+async def _there() -> bool:
+    return bool(children())
