@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,22 +18,30 @@ if TYPE_CHECKING:
 
     from draftsman.domain.ids import JobRef
 
-PATCH: Final = "changes.patch"
-"""The artifact that holds what a job changed."""
 
-
-@command("diff", examples=("draftsman diff D-142", "draftsman diff D-142 | git apply"))
-@click.argument("job", type=params.JOB)
-async def diff(app: App, job: JobRef) -> None:
-    """Print the changes that a job made.
+@command(
+    "diff",
+    examples=("draftsman diff D-142", "draftsman diff D-142/1", "draftsman diff D-142 | git apply"),
+)
+@click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
+async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
+    """Print the changes of a job, or those that a question was asked with.
 
     It is a patch that `git apply` takes.
     """
     async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job)
-        if not any(one.name == PATCH for one in await rt.checkpoints.artifacts(number)):
-            raise Refused(f"D-{number} left no changes; see: draftsman show D-{number}")
-        found, data = await rt.checkpoints.read_artifact(number, PATCH)
+        ref, ordinal = job
+        number = await number_of(rt, ref)
+        name, run = f"D-{number}", None
+        if ordinal is not None:
+            question = await rt.questions.get(number, ordinal)
+            name, run = question.name, question.run
+        found = await rt.checkpoints.patch(number, run)
+        if found is None:
+            raise Refused(f"{name}: diff not available; see: draftsman show D-{number}")
+        if found.size == 0:
+            raise Refused(f"{name} has no changes; see: draftsman show D-{number}")
+        data = await rt.checkpoints.content(found)
     if app.json:
         app.out.document(as_data(found) | _content(data))
     elif app.out.on_screen:

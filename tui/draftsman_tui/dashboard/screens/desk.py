@@ -174,7 +174,9 @@ class Desk(Screen[None]):
         """Show what a job changed; raises Refused where it changed nothing."""
         found = await patch(self.rt, number)
         if found is None:
-            raise Refused(f"D-{number} left no changes")
+            raise Refused(f"D-{number}: diff not available")
+        if not found:
+            raise Refused(f"D-{number} has no changes")
         await self.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
 
     async def retried(self, numbers: list[int]) -> None:
