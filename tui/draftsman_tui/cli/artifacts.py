@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.job import TERMINAL
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import params, streams, times
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.ids import JobRef
+    from draftsman.runtime import Runtime
 
 
 @command(
@@ -37,10 +39,9 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
             question = await rt.questions.get(number, ordinal)
             name, run = question.name, question.run
         found = await rt.checkpoints.patch(number, run)
-        if found is None:
-            raise Refused(f"{name}: diff not available; see: draftsman show D-{number}")
-        if found.size == 0:
-            raise Refused(f"{name} has no changes; see: draftsman show D-{number}")
+        if found is None or found.size == 0:
+            why = await without_changes(rt, name, number, found is None)
+            raise Refused(f"{why}; see: draftsman show D-{number}")
         data = await rt.checkpoints.content(found)
     if app.json:
         app.out.document(as_data(found) | _content(data))
@@ -48,6 +49,14 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*(patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
     else:
         streams.write_bytes(data)
+
+
+async def without_changes(rt: Runtime, name: str, number: int, missing: bool) -> str:
+    """Say why a job or a question has no diff: the patch is missing, or empty."""
+    status, _ = await rt.inspect.stand(number)
+    if status in TERMINAL and "/" not in name:
+        return f"{name} left no changes"
+    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
 @click.group(

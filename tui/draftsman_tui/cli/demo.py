@@ -223,7 +223,11 @@ TOLD: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
     "job_started": ("run", "cyan", lambda _: "starts, in a clone of its own"),
     "repo_resolved": ("clone", "cyan", lambda found: f"at {found['base_sha'][:12]}"),
     "agent.validation_ran": ("validate", "cyan", _found),
-    "agent.command_executed": ("fix", "cyan", lambda ran: f"{ran['name']}: {ran.get('summary', '')}"),
+    "agent.command_executed": (
+        "fix",
+        "cyan",
+        lambda ran: f"{ran['name']}: {ran.get('summary', '')}",
+    ),
     "needs_input": ("parked", "yellow", lambda _: "the run waits for a person, holding no slot"),
     "job_resumed": ("resumed", "green", lambda end: f"by {', '.join(end.get('by', ()))}"),
     "job_handed_back": ("rescued", "green", lambda _: "it goes on from its checkpoint"),
