@@ -200,6 +200,15 @@ class BotContract:
         assert side.files() == [LONG.encode()]
         assert len("".join(side.texts())) < len(LONG) / 2
 
+    async def test_a_gate_comes_with_the_patch_that_it_was_asked_with(
+        self, side: Side, rt: Runtime, make: Factory
+    ) -> None:
+        work = await make.running(await make.queued(notify=side.notify))
+        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
+        await rt.questions.ask(work.lease, GATE)
+        await quiet(rt, work.number, side.channel)
+        assert side.files() == [b"--- a\n+++ b\n"]
+
     async def test_a_file_that_is_refused_is_a_warning(
         self, side: Side, rt: Runtime, make: Factory
     ) -> None:

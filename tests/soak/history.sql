@@ -165,9 +165,9 @@ SELECT md5('token' || job), job, ordinal, 'carol' FROM draftsman.job_questions
  WHERE kind = 'approval'
 
 -- name: steps
-INSERT INTO draftsman.job_steps (job, key, status, invocation_id, run, result, created_at,
+INSERT INTO draftsman.job_steps (job, key, owner, status, invocation_id, run, result, created_at,
        finished_at)
-SELECT job, 'step' || n, 'done', md5(job::text || n), ordinal, '{"n": 1}', started_at, started_at
+SELECT job, 'step' || n, 'handler', 'done', md5(job::text || n), ordinal, '{"n": 1}', started_at, started_at
   FROM draftsman.job_runs
  CROSS JOIN generate_series(1, 2) n
  WHERE job %% 4 = 0 AND ordinal = 1

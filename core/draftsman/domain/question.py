@@ -194,6 +194,8 @@ class Question:
     reminders: int = 0
     escalate_to: str | None = None
     escalated_at: datetime | None = None
+    patch_sha256: str | None = None
+    """SHA-256 of the patch that was shown with it: of the tree that the run had saved."""
 
     @property
     def name(self) -> str:

@@ -11,12 +11,15 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.job import Mode
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.question import Ask
+from draftsman.domain.reserved import KEYS, Owner
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.conversation import Conversation
@@ -41,9 +44,7 @@ BASE: Final = "agent:base"
 PUBLISH: Final = "agent:publish"
 PUSH: Final = "agent:push:"
 """Steps, one for each run that came to push: their invocation ids are the commits."""
-OURS: Final = "agent:"
-"""What our steps and our questions begin with: the agent hears of neither."""
-PATCH: Final = "changes.patch"
+COMMIT: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 DEFAULT_AGENT: Final = "tidy"
 
 
@@ -52,7 +53,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
     data, bundle = await ctx.saved_work()
     found = await find(ctx, (data or {}).get("repo"))
     agent = _agent(ctx, found)
-    steps = await ctx.steps()
+    steps = await ctx.steps(Owner.WORKER)
     pinned = steps[BASE].result if BASE in steps else None
     space = await Workspace.prepare(
         ctx.settings.data_dir,
@@ -67,13 +68,14 @@ async def run_agent(ctx: RunContext) -> Outcome:
     )
     try:
         if pinned is None:
-            await ctx.step(BASE, lambda _: space.base_sha)
-            await ctx.event("repo_resolved", found.as_event(space.base_sha))
+            await ctx.own_step(BASE, lambda _: space.base_sha)
+            await ctx.event("repo_resolved", found.as_event(space.base_sha), Owner.WORKER)
         await set_up(ctx, space, found.saved)
-        talk = Conversation(ctx, space, found.pinned)
+        saved = await space.restored() if bundle else None
+        talk = Conversation(ctx, space, found.pinned, saved)
         await _drive(ctx, agent, space, talk, await _start(ctx, space, found, data))
         if talk.question is not None:
-            await ctx.put(talk.question)
+            await _park(ctx, talk, talk.question)
         return await _deliver(ctx, space, talk, found.saved)
     finally:
         with contextlib.suppress(Failure, OSError):
@@ -100,6 +102,7 @@ async def _drive(
         ctx.on_beat(process.heartbeat)
         await process.send(encode(start))
         pump = asyncio.create_task(talk.listen(process))
+        disk = asyncio.create_task(talk.watch_disk(process))
         try:
             await asyncio.shield(pump)
         except asyncio.CancelledError:
@@ -109,7 +112,17 @@ async def _drive(
             raise
         finally:
             pump.cancel()
-            await asyncio.gather(pump, return_exceptions=True)
+            disk.cancel()
+            await asyncio.gather(pump, disk, return_exceptions=True)
+
+
+async def _park(ctx: RunContext, talk: Conversation, question: Ask) -> None:
+    """Ask people, with the patch of the latest checkpoint: what the next run starts with.
+
+    Work after that checkpoint is lost, so nobody is shown it.
+    """
+    await ctx.patch(await talk.patch())
+    await ctx.put(question, talk.patch_sha256)
 
 
 async def _deliver(
@@ -130,14 +143,17 @@ async def _deliver(
     snapshot = await space.snapshot(_message(ctx, talk.result.summary))
     result["files_changed"] = snapshot.files_changed
     if snapshot.files_changed == 0:
+        if await ctx.has_patch():  # of an earlier run, which asked with it
+            await ctx.patch(b"")
         return Done(result)
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
-    await ctx.artifact(PATCH, await space.diff(snapshot), "patch")
+    await ctx.patch(await space.diff(snapshot))
     if ctx.job.mode is Mode.FIX:
         result = told(result, await validate(ctx, space, saved))
-        result["commit"] = await ctx.step(PUBLISH, lambda _: _publish(ctx, space, snapshot))
+        result["commit"] = await ctx.own_step(PUBLISH, lambda _: _publish(ctx, space, snapshot))
         result["branch"] = space.branch
-        await ctx.event("branch_published", {"branch": space.branch, "commit": snapshot.commit})
+        published = {"branch": space.branch, "commit": snapshot.commit}
+        await ctx.event("branch_published", published, Owner.WORKER)
     return Done(result)
 
 
@@ -147,12 +163,12 @@ async def _publish(ctx: RunContext, space: Workspace, snapshot: Snapshot) -> str
     Such a run died before it could record that it was done, and an agent that works again makes
     something else. Raises Failure `branch_moved`, …
     """
-    steps = await ctx.steps()
-    ours = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
+    steps = await ctx.steps(Owner.WORKER)
+    pushed = [step.invocation_id for key, step in steps.items() if key.startswith(PUSH)]
     key = f"{PUSH}{ctx.job.run}"
-    await ctx.note_step(key, snapshot.commit)
-    await _push(space, snapshot, ours)
-    await ctx.finish_step(key, snapshot.commit)
+    await ctx.note_step(key, snapshot.commit, Owner.WORKER)
+    await _push(space, snapshot, [commit for commit in pushed if COMMIT.fullmatch(commit)])
+    await ctx.finish_step(key, snapshot.commit, Owner.WORKER)
     return snapshot.commit
 
 
@@ -182,14 +198,13 @@ async def _start(
             reason=getattr(answer, "reason", None),
         )
         for key, answer in (await ctx.answers()).items()
-        if not key.startswith(OURS)
+        if not key.startswith(KEYS)
     }
     steps = {
         key: StepState.model_validate(
             {"state": step.status, "invocation_id": step.invocation_id, "result": step.result}
         )
         for key, step in (await ctx.steps()).items()
-        if not key.startswith(OURS)
     }
     kept = found.saved.profile if found.saved else None
     profile = Profile.of(kept or ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile))

@@ -6,9 +6,9 @@ import inspect
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
-from functools import partial
-from typing import Any, ParamSpec, Protocol, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, overload
 
+from draftsman.domain import reserved
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import (
@@ -20,59 +20,23 @@ from draftsman.domain.question import (
     OnExpire,
     QuestionKind,
 )
+from draftsman.domain.reserved import Owner
 from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
 from draftsman.errors import UsageError
 from draftsman.handlers.asking import answer_of, build
 from draftsman.handlers.log import RunLog
-from draftsman.handlers.patience import patiently
+from draftsman.handlers.progress import RunProgress, Services
 from draftsman.outbound.limit import limit
-from draftsman.ports import Notify
 from draftsman.schemas.checker import Checker
-from draftsman.services.checkpoint import Checkpoints
-from draftsman.services.questions import LONGEST, Questions
+from draftsman.services.questions import LONGEST
 from draftsman.services.repos import Repos
-from draftsman.services.settle import Settle
-from draftsman.settings import Settings
-from draftsman.store.progress import Step
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Services(Protocol):
-    """What a run may use of its worker."""
-
-    @property
-    def settings(self) -> Settings:
-        """The worker's configuration."""
-
-    @property
-    def checkpoints(self) -> Checkpoints:
-        """What runs save on their way."""
-
-    @property
-    def questions(self) -> Questions:
-        """Asking and answering."""
-
-    @property
-    def settle(self) -> Settle:
-        """How runs end."""
-
-    @property
-    def outbox(self) -> Notify:
-        """Messages to people."""
-
-    @property
-    def repos(self) -> Repos:
-        """The repositories that are known."""
-
-    @property
-    def schemas(self) -> Checker:
-        """The child processes that check JSON Schemas."""
-
-
-class RunContext:
+class RunContext(RunProgress):
     """One run of one job. Every method that writes raises LeaseLost once the run lost its job.
 
     Every method waits for a database that is away, while the run may still own its job. `job` is
@@ -81,27 +45,17 @@ class RunContext:
 
     parked = False
     """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
-    stopping: str | None = None
-    """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
 
     def __init__(
         self, job: Claimed, services: Services, deadline: float, limits: RetryPolicy | None = None
     ) -> None:
-        self.job = job
+        super().__init__(job, services)
         self.limits = limits or RetryPolicy()
         """The time-outs of this job, each cut to the one around it."""
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
-        self._services = services
         self._log: RunLog | None = None
         self._on_beat: tuple[Callable[[], None], ...] = ()
-        self._event = 0
-        """The newest event of the run that is known to be stored."""
-
-    @property
-    def settings(self) -> Settings:
-        """The worker's configuration."""
-        return self._services.settings
 
     @property
     def repos(self) -> Repos:
@@ -113,11 +67,6 @@ class RunContext:
         """The child processes that check JSON Schemas."""
         return self._services.schemas
 
-    @property
-    def cancelled(self) -> bool:
-        """Whether the run should end soon; the handler's task is cancelled as well."""
-        return self.stopping is not None
-
     def on_beat(self, call: Callable[[], None]) -> None:
         """Call back after each heartbeat that proved the lease."""
         self._on_beat += (call,)
@@ -126,18 +75,6 @@ class RunContext:
         """Tell those who asked that the lease holds."""
         for call in self._on_beat:
             call()
-
-    async def saved(self) -> dict[str, Any] | None:
-        """Return the newest checkpoint's data."""
-        return (await self.saved_work())[0]
-
-    async def saved_work(self) -> tuple[dict[str, Any] | None, bytes | None]:
-        """Return the newest checkpoint's data and its work bundle."""
-        return await self._wait(self._services.checkpoints.latest, self.job.number)
-
-    async def checkpoint(self, data: dict[str, Any], bundle: bytes | None = None) -> None:
-        """Save state for a later run; raises UsageError over 1 MiB of JSON."""
-        await self._wait(self._services.checkpoints.save, self.job.lease, data, bundle)
 
     @overload
     async def step(
@@ -166,10 +103,23 @@ class RunContext:
         `effect`, a coroutine function or a plain one, takes the invocation id, the same in every
         run, to carry to the outside. When an earlier run died between the effect and its record,
         `lookup` is asked first. Both together may take the job's `step_timeout`; raises Failure
-        `step_timeout` then.
+        `step_timeout` then, and UsageError for a key that begins with `agent:` or `sleep:`.
         """
+        return await self._step(key, effect, lookup, Owner.HANDLER)
+
+    async def own_step(self, key: str, effect: Callable[[str], Any]) -> Any:
+        """Make an effect of the worker itself once; no handler and no agent can write its key."""
+        return await self._step(key, effect, None, Owner.WORKER)
+
+    async def _step(
+        self,
+        key: str,
+        effect: Callable[[str], Any],
+        lookup: Callable[[str], Any] | None,
+        owner: Owner,
+    ) -> Any:
         own = str(new_id())
-        known = await self.note_step(key, own)
+        known = await self.note_step(key, own, owner)
         if known.status == "done":
             return known.result
         result = None
@@ -178,7 +128,7 @@ class RunContext:
                 result = await _awaited(lookup(known.invocation_id))
             if result is None:
                 result = await _awaited(effect(known.invocation_id))
-        await self.finish_step(key, result)
+        await self.finish_step(key, result, owner)
         return result
 
     async def ask(
@@ -202,6 +152,7 @@ class RunContext:
         person `escalate_to` (unset: as configured) is asked too, once, for as long again. Raises
         UsageError.
         """
+        reserved.check_key(key, Owner.HANDLER, "question")
         return await self.put(
             build(
                 key=key,
@@ -236,6 +187,7 @@ class RunContext:
         The decision is bound to `text` and `action`: change them and people are asked again. A
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
+        reserved.check_key(key, Owner.HANDLER, "gate")
         decided = await self.put(
             build(
                 key=key,
@@ -255,10 +207,19 @@ class RunContext:
             raise Parked
         return decided
 
-    async def answered(self, item: Ask) -> Answered | NoAnswer | None:
-        """Return what is already known for this question; None when nobody was asked it."""
+    async def answered(
+        self, item: Ask, patch: Callable[[], Awaitable[str | None]] | None = None
+    ) -> Answered | NoAnswer | None:
+        """Return what is already known for this question; None when nobody was asked it.
+
+        A gate that showed a patch counts only for the tree of that patch: `patch` returns the
+        SHA-256 of the patch that would be shown now.
+        """
         known = await self._wait(self._services.questions.of_key, self.job.number, item.key)
         if known is None or known.digest != item.digest:
+            return None
+        bound = known.patch_sha256 if known.kind is QuestionKind.APPROVAL else None
+        if bound is not None and patch is not None and await patch() != bound:
             return None
         return answer_of(known)
 
@@ -268,27 +229,15 @@ class RunContext:
         known = {item.key: answer_of(item) for item in asked if item.status != "superseded"}
         return {key: answer for key, answer in known.items() if answer is not None}
 
-    async def steps(self) -> dict[str, Step]:
-        """Return every step of the job so far, by its key."""
-        steps = await self._wait(self._services.checkpoints.steps, self.job.number)
-        return {step.key: step for step in steps}
-
-    async def note_step(self, key: str, invocation_id: str | None = None) -> Step:
-        """Note that an effect is about to happen; return the step, of an earlier run maybe."""
-        begin = self._services.checkpoints.begin_step
-        return (await self._wait(begin, self.job.lease, key, invocation_id))[0]
-
-    async def finish_step(self, key: str, result: Any) -> None:
-        """Record the result of a noted effect."""
-        await self._wait(self._services.checkpoints.finish_step, self.job.lease, key, result)
-
     def check(self, item: Ask) -> None:
         """Raise UsageError for a question that would be refused."""
         self._services.questions.check(item)
 
-    async def put(self, item: Ask) -> Answered | NoAnswer:
-        """Return what is known for this question, or ask it and park."""
-        if (known := await self.answered(item)) is not None:
+    async def put(
+        self, item: Ask, patch: Callable[[], Awaitable[str | None]] | None = None
+    ) -> Answered | NoAnswer:
+        """Return what is known for this question, or ask it and park; `patch` as for `answered`."""
+        if (known := await self.answered(item, patch)) is not None:
             return known
         await self._wait(self.close)
         given = self.job.overrides.get("answers")
@@ -306,7 +255,8 @@ class RunContext:
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
         """Park until a time, or for so long; holds no slot and spends nothing."""
         _check_time(until)
-        at = datetime.fromisoformat(await self.step(f"sleep:{key}", lambda _: self._due(until)))
+        noted = await self.own_step(f"{reserved.SLEEP}{key}", lambda _: self._due(until))
+        at = datetime.fromisoformat(noted)
         if at > await self._wait(self._services.checkpoints.now):
             await self._wait(self.close)
             await self._wait(self._services.settle.outcome, self.job, Snooze(at))
@@ -318,27 +268,6 @@ class RunContext:
             return until.isoformat()
         length = until if isinstance(until, timedelta) else timedelta(seconds=until)
         return (await self._wait(self._services.checkpoints.now) + length).isoformat()
-
-    async def event(self, kind: str, payload: dict[str, Any] | None = None) -> None:
-        """Append to the job's trail; a payload over 10 KB is cut and says so."""
-        known, sent = self._event, False
-
-        async def send() -> int:
-            nonlocal sent
-            again, sent = sent, True
-            return await self._services.checkpoints.event(
-                self.job.lease, kind, payload or {}, unless_after=known if again else None
-            )
-
-        self._event = max(self._event, await self._wait(send))
-
-    async def artifact(self, name: str, data: bytes, kind: str = "file") -> None:
-        """Keep a file of at most 25 MB with the job."""
-        await self._wait(self._services.checkpoints.artifact, self.job.lease, name, kind, data)
-
-    async def usage(self, amounts: dict[str, Any]) -> None:
-        """Record what the run used so far."""
-        await self._wait(self._services.checkpoints.usage, self.job.lease, amounts)
 
     async def notify(
         self, text: str, targets: Sequence[str] = (), *, key: str | None = None
@@ -370,15 +299,10 @@ class RunContext:
         if self._log is not None:
             await self._log.close()
 
-    async def _wait(self, call: Callable[P, Awaitable[T]], *args: P.args, **more: P.kwargs) -> T:
-        """Return what the call returns, once there is a database."""
-        work = partial(call, *args, **more)
-        worker = self.settings.worker
-        return await patiently(self.job.name, work, worker, lambda: self.cancelled)
-
     def _lines(self) -> RunLog:
         if self._log is None:
-            self._log = RunLog(self._services.checkpoints, self.job.lease)
+            quotas = self.settings.quotas
+            self._log = RunLog(self._services.checkpoints, self.job.lease, quotas)
         return self._log
 
 

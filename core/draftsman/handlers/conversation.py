@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from draftsman.domain.question import Ask as Question
 from draftsman.domain.question import NoAnswer
+from draftsman.domain.quota import Quota, is_quota
+from draftsman.domain.reserved import AGENT_KIND, Owner, check_artifact, check_key
 from draftsman.errors import Failure, UsageError
+from draftsman.handlers.allowance import Allowance, size_of, watch_disk
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.process import AgentProcess
 from draftsman.handlers.protocol import (
@@ -39,17 +43,23 @@ PARK: Final = 10.0
 """Seconds that a parked agent gets to save a checkpoint and exit."""
 TERMINATE: Final = 5.0
 """Seconds between SIGTERM and SIGKILL."""
+MODELS: Final = 20
+"""Names of models that the usage of a run has at most."""
 
 
 class Conversation:
-    """What was said so far.
+    """What was said so far; `saved` is the commit of the checkpoint that the run began with.
 
     After `listen`, one of `result`, `error` and `question` tells how it ended, or none of them
     where the agent just went away.
     """
 
     def __init__(
-        self, ctx: RunContext, space: Workspace, repo: dict[str, Any] | None = None
+        self,
+        ctx: RunContext,
+        space: Workspace,
+        repo: dict[str, Any] | None = None,
+        saved: str | None = None,
     ) -> None:
         self.result: Result | None = None
         self.error: Failure | None = None
@@ -58,6 +68,8 @@ class Conversation:
         self._ctx = ctx
         self._space = space
         self._repo = repo
+        self._saved = saved
+        self._allowance = Allowance(ctx)
         self._usage: dict[str, Any] = {}
         self._ending: asyncio.Task[None] | None = None
 
@@ -76,11 +88,40 @@ class Conversation:
         await process.send(encode(Park(id=id)))
         self._end_soon(process)
 
+    async def watch_disk(self, process: AgentProcess) -> None:
+        """Kill the agent once the files of its run are over their quota."""
+        self._fail(process, await watch_disk(self._space.folder, self._ctx.settings.quotas))
+
+    async def patch(self) -> bytes:
+        """Return the patch of the latest checkpoint: of the tree that the next run starts with."""
+        return await self._space.patch(self._saved) if self._saved else b""
+
+    async def patch_sha256(self) -> str:
+        """Return the SHA-256 of that patch."""
+        return hashlib.sha256(await self.patch()).hexdigest()
+
+    def _fail(self, process: AgentProcess, failure: Failure) -> None:
+        """End the run at once because of a quota."""
+        self.error, self.question = failure, None
+        self._ctx.log(f"[ended] {failure}")
+        process.kill()
+
     def _end_soon(self, process: AgentProcess) -> None:
         if self._ending is None:
             self._ending = asyncio.create_task(_end(process))
 
     async def _hear(self, process: AgentProcess, line: bytes | Malformed) -> None:
+        if is_quota(self.error):
+            return
+        try:
+            self._allowance.message()
+            await self._heed(process, line)
+        except Failure as error:
+            if not is_quota(error):
+                raise
+            self._fail(process, error)
+
+    async def _heed(self, process: AgentProcess, line: bytes | Malformed) -> None:
         message = line if isinstance(line, Malformed) else parse_line(line)
         if isinstance(message, Malformed):
             self._ctx.log(f"[refused] {message.reason}")
@@ -92,6 +133,8 @@ class Conversation:
         try:
             await self._keep(message)
         except (UsageError, Failure) as error:
+            if isinstance(error, Failure) and is_quota(error):
+                raise
             self._ctx.log(f"[refused] {message.type}: {error}")
             await self._send(process, Refused(id=message.id, reason=str(error)))
             return
@@ -104,14 +147,16 @@ class Conversation:
         """Answer what is known; else park the agent, and ask people once it is gone."""
         item = message.question()
         try:
+            check_key(item.key, Owner.HANDLER, "question")
             self._ctx.check(item)
         except UsageError as error:
             self._ctx.log(f"[refused] {message.type}: {error}")
             await self._send(process, Refused(id=message.id, reason=str(error)))
             return
-        known = await self._ctx.answered(item)
+        known = await self._ctx.answered(item, self.patch_sha256)
         if known is None:
             if self.question is None:
+                await self._allowance.spend(Quota.QUESTIONS)
                 self.question = item
             await self.park(process, message.id)
             return
@@ -134,20 +179,16 @@ class Conversation:
         match message:
             case Checkpoint():
                 await self._checkpoint(message)
-            case Step(state="pending"):
-                await self._ctx.note_step(message.key, message.invocation_id)
             case Step():
-                await self._ctx.note_step(message.key, message.invocation_id)
-                await self._ctx.finish_step(message.key, message.result)
+                await self._step(message)
             case Event():
-                await self._ctx.event(message.kind, message.payload)
+                await self._allowance.spend(Quota.EVENTS)
+                kind = f"{AGENT_KIND}{message.kind}"
+                await self._ctx.event(kind, message.payload, Owner.WORKER)
             case Log():
-                self._ctx.log(message.text)
+                await self._ctx.log_stream(f"{message.text}\n")
             case Artifact():
-                name = message.name or PurePosixPath(message.path).name
-                kind = "report" if name.endswith(".md") else "file"
-                data = await self._space.read_artifact(message.path)
-                await self._ctx.artifact(name, data, kind)
+                await self._artifact(message)
             case Usage():
                 await self._add(message)
             case Result():
@@ -163,19 +204,38 @@ class Conversation:
             case _:
                 raise UsageError(f"{message.type} is not kept")
 
+    async def _step(self, message: Step) -> None:
+        check_key(message.key, Owner.HANDLER, "step")
+        await self._allowance.spend(Quota.STEPS, size_of(message.result))
+        await self._ctx.note_step(message.key, message.invocation_id)
+        if message.state == "done":
+            await self._ctx.finish_step(message.key, message.result)
+
+    async def _artifact(self, message: Artifact) -> None:
+        name = message.name or PurePosixPath(message.path).name
+        kind = "report" if name.endswith(".md") else "file"
+        check_artifact(name, kind, Owner.HANDLER)
+        data = await self._space.read_artifact(message.path)
+        await self._allowance.spend(Quota.ARTIFACTS, len(data))
+        await self._ctx.artifact(name, data, kind)
+
     async def _checkpoint(self, message: Checkpoint) -> None:
         """Keep the agent's state with a bundle of the tree as it is now, in one transaction."""
         snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
         bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
         data = {"agent": message.data, "base_sha": self._space.base_sha}
         data |= {"repo": self._repo} if self._repo else {}
+        size = size_of(message.data) + len(bundle or b"")
+        await self._allowance.spend(Quota.CHECKPOINTS, size)
         await self._ctx.checkpoint(data, bundle)
+        self._saved = snapshot.commit
 
     async def _add(self, message: Usage) -> None:
         for name in ("input_tokens", "output_tokens", "cost_usd"):
             self._usage[name] = self._usage.get(name, 0) + getattr(message, name)
-        if message.model:
-            self._usage["models"] = sorted({*self._usage.get("models", ()), message.model})
+        models = {*self._usage.get("models", ())}
+        if message.model and len(models) < MODELS:
+            self._usage["models"] = sorted({*models, message.model})
         await self._ctx.usage(self._usage)
 
     async def _send(self, process: AgentProcess, message: ToAgent) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from draftsman.domain.run import Lease
 from draftsman.errors import DraftsmanError, LeaseLost
 from draftsman.services.checkpoint import Checkpoints
+from draftsman.settings import QuotaSettings
 
 CHUNK: Final = 64 * 1024
 """Characters of a stored piece, at most."""
@@ -20,13 +21,23 @@ KEPT: Final = 16 * CHUNK
 PATIENCE: Final = 10.0
 """Seconds that a fast writer waits for the database before its text is bounded."""
 CUT: Final = "[... the log was cut here]\n"
+FULL: Final = "[... the log ends here: {:,} bytes are kept for a {} ([quotas] {})]\n"
+NOTE: Final = 200
+"""Bytes that the line about the end may take, beyond the limit."""
 _log = logging.getLogger(__name__)
 
 
 class RunLog:
-    """Buffers what a run says and appends it to `run_log_chunks`, in order."""
+    """Buffers what a run says and appends it to `run_log_chunks`, in order.
 
-    def __init__(self, checkpoints: Checkpoints, lease: Lease) -> None:
+    What is over a quota is left out; the last line says so.
+    """
+
+    def __init__(
+        self, checkpoints: Checkpoints, lease: Lease, quotas: QuotaSettings | None = None
+    ) -> None:
+        self._quotas = quotas or QuotaSettings()
+        self._left = self._quotas.log_bytes
         self._checkpoints = checkpoints
         self._lease = lease
         self._text = ""
@@ -49,7 +60,7 @@ class RunLog:
 
     def append(self, text: str) -> None:
         """Take a piece of text as it is."""
-        self._text += text
+        self._text += self._within(text)
         if len(self._text) > KEPT:
             self._text = CUT + self._text[-KEPT // 2 :]
         if len(self._text) >= CHUNK:
@@ -65,6 +76,28 @@ class RunLog:
                 await self._writer
         with contextlib.suppress(LeaseLost):
             await self._flush()
+
+    def _within(self, text: str) -> str:
+        """Return what of a text the run's quota leaves, and once the line that ends the log."""
+        if self._left <= 0:
+            return ""
+        data = text.encode("utf-8", "replace")
+        if len(data) <= self._left:
+            self._left -= len(data)
+            return text
+        kept = data[: self._left].decode("utf-8", "ignore")
+        self._left = 0
+        end = FULL.format(self._quotas.log_bytes, "run", "log_bytes")
+        return kept + ("" if kept.endswith("\n") or not kept else "\n") + end
+
+    async def _store(self) -> None:
+        """Store a piece; where the job's quota is over, store that once, and nothing more."""
+        most = self._quotas.job_log_bytes
+        if await self._checkpoints.log(self._lease, self._seq, self._piece, most):
+            return
+        end = FULL.format(most, "job", "job_log_bytes")
+        await self._checkpoints.log(self._lease, self._seq, end, most + NOTE)
+        self._left, self._text = 0, ""
 
     async def _write(self) -> None:
         while self._piece or self._text:
@@ -84,6 +117,6 @@ class RunLog:
             while self._piece or self._text:
                 if not self._piece:
                     self._piece, self._text = self._text[:CHUNK], self._text[CHUNK:]
-                await self._checkpoints.log(self._lease, self._seq, self._piece)
+                await self._store()
                 self._piece = ""
                 self._seq += 1

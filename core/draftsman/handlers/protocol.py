@@ -289,7 +289,7 @@ class Event(Note):
     """Something for the job's timeline."""
 
     type: Literal["event"] = "event"
-    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="like `validation_ran`")
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="stored as `agent.` and this")
     payload: Fields = Field({}, description="10 KB are kept")
 
 
@@ -302,7 +302,7 @@ class Log(Note):
 
 
 class Artifact(Note):
-    """A file to keep with the job, up to 25 MB."""
+    """A file of at most 25 MB to keep with the job, its kind `report` (`.md`) or `file`."""
 
     type: Literal["artifact"] = "artifact"
     path: str = Field(

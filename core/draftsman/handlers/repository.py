@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 from draftsman.domain.invocation import Resolution, repo_name
 from draftsman.domain.question import Answered, Choice
 from draftsman.domain.repo import CONFIDENCE, Label, Place, Repo, Resolved, Unsure
+from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.handlers.asking import build
 from draftsman.handlers.context import RunContext
@@ -85,13 +86,13 @@ async def assign(ctx: RunContext, repo: Repo) -> None:
 
 async def _pinned(ctx: RunContext) -> dict[str, Any]:
     """Return the record of what was found; the first run that knows writes it."""
-    steps = await ctx.steps()
+    steps = await ctx.steps(Owner.WORKER)
     if STEP in steps and steps[STEP].status == "done":
         return dict(steps[STEP].result)
     found = await _resolve(ctx)
     how: dict[str, Any] = {"method": found.method, "confidence": found.confidence}
     record = {"source": found.repo.remote_url, **how, "path": found.path}
-    return dict(await ctx.step(STEP, lambda _: record))
+    return dict(await ctx.own_step(STEP, lambda _: record))
 
 
 async def _resolve(ctx: RunContext) -> Resolved:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.commands import Ran, Runner
 from draftsman.handlers.context import RunContext
@@ -22,7 +23,7 @@ async def set_up(ctx: RunContext, space: Workspace, saved: SavedProfile | None) 
     runner = _runner(ctx, space, saved)
     for command in saved.profile.setup_commands:
         ran = await runner.run(command)
-        await ctx.event("command_executed", ran.as_event())
+        await ctx.event("command_executed", ran.as_event(), Owner.WORKER)
         if not ran.passed:
             text = f"set-up command {ran.name!r} failed: {ran.summary}"
             declared = "PERMANENT" if ran.missing else "TRANSIENT_APP"
@@ -38,7 +39,7 @@ async def validate(ctx: RunContext, space: Workspace, saved: SavedProfile | None
     runner, found = _runner(ctx, space, saved), []
     for command in saved.profile.validation_commands:
         ran = await runner.run(command)
-        await ctx.event("validation_ran", ran.as_event())
+        await ctx.event("validation_ran", ran.as_event(), Owner.WORKER)
         found.append(ran)
     return found
 

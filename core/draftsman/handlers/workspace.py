@@ -139,11 +139,20 @@ class Workspace:
 
     async def diff(self, snapshot: Snapshot) -> bytes:
         """Return the work as a patch for `git apply`, binary files included."""
-        return await self._diff(snapshot, "--binary", "--full-index")
+        return await self.patch(snapshot.commit)
+
+    async def patch(self, commit: str) -> bytes:
+        """Return what a commit of the work changes, as a patch for `git apply`."""
+        return await self._diff(commit, "--binary", "--full-index")
+
+    async def restored(self) -> str:
+        """Return the commit of the bundle that the clone was made with."""
+        ref = self._ref("work")
+        return (await git("rev-parse", "--verify", ref, cwd=self.mirror)).decode().strip()
 
     async def diffstat(self, snapshot: Snapshot) -> str:
         """Return the work as people read it: a line for each file, and the sum."""
-        return (await self._diff(snapshot, "--stat=80")).decode(errors="replace")
+        return (await self._diff(snapshot.commit, "--stat=80")).decode(errors="replace")
 
     async def publish(self, snapshot: Snapshot, expected_sha: str | None = None) -> None:
         """Write the snapshot to the source as its branch, and nothing else there.
@@ -201,9 +210,9 @@ class Workspace:
         counts = {what: int(number) for number, what in SHORTSTAT.findall(said.decode())}
         return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
 
-    async def _diff(self, snapshot: Snapshot, *how: str) -> bytes:
+    async def _diff(self, commit: str, *how: str) -> bytes:
         plain = ("--no-ext-diff", "--no-textconv", "--no-color", *how)
-        return await git("diff", *plain, snapshot.base_sha, snapshot.commit, cwd=self.mirror)
+        return await git("diff", *plain, self.base_sha, commit, cwd=self.mirror)
 
     async def _unpack(self, bundle: bytes) -> str:
         file = self.folder / "bundle"

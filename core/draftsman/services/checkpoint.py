@@ -10,6 +10,8 @@ from datetime import datetime
 from typing import Any
 
 from draftsman.domain.ids import new_id
+from draftsman.domain.quota import UNLIMITED, Limit, Quota
+from draftsman.domain.reserved import BUNDLE, Owner, check_key
 from draftsman.domain.run import Lease
 from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, bounded, capped, clean
 from draftsman.errors import LeaseLost, NotFound, UsageError
@@ -19,7 +21,6 @@ from draftsman.store.db import Connection, Database
 
 ARTIFACT_LIMIT = 25 * 1024 * 1024
 """Bytes of one artifact."""
-BUNDLE = "checkpoint.bundle"
 LAST = 2**31 - 1
 """An ordinal that no run reaches."""
 
@@ -59,23 +60,37 @@ class Checkpoints:
             return data, None if bundle is None else await store.content(conn, bundle)
 
     async def begin_step(
-        self, lease: Lease, key: str, invocation_id: str | None = None
+        self,
+        lease: Lease,
+        key: str,
+        invocation_id: str | None = None,
+        owner: Owner = Owner.HANDLER,
     ) -> tuple[store.Step, bool]:
-        """Note that an effect is about to happen; return the step, and whether it is new."""
+        """Note that an effect is about to happen; return the step, and whether it is new.
+
+        Raises UsageError for a key of the other owner.
+        """
+        key = clean(key)
+        check_key(key, owner, "step")
         invocation = clean(invocation_id) if invocation_id else str(new_id())
 
         async def work(conn: Connection) -> tuple[bool, store.Step | None]:
-            return await store.begin_step(conn, lease, clean(key), invocation)
+            return await store.begin_step(conn, lease, key, invocation, owner)
 
         owned, known = await self._db.arrow(work)
         if not owned:
             raise _lost(lease)
-        return (known, False) if known else (store.Step(key, "pending", invocation, None), True)
+        new = store.Step(key, "pending", invocation, None, owner)
+        return (known, False) if known else (new, True)
 
-    async def finish_step(self, lease: Lease, key: str, result: Any) -> None:
+    async def finish_step(
+        self, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
+    ) -> None:
         """Record the effect's result; at most 1 MiB of JSON."""
+        key = clean(key)
+        check_key(key, owner, "step")
         result = bounded(result, REQUEST_LIMIT, f"the result of step {key!r}")
-        await self._fenced(lease, lambda conn: store.finish_step(conn, lease, clean(key), result))
+        await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
 
     async def steps(self, job: int) -> Sequence[store.Step]:
         """Return every step of a job."""
@@ -109,9 +124,26 @@ class Checkpoints:
 
         await self._fenced(lease, work)
 
-    async def log(self, lease: Lease, seq: int, text: str) -> None:
-        """Append a chunk of at most 64 KB to the run's log."""
-        await self._fenced(lease, lambda conn: store.log(conn, lease, seq, clean(text)))
+    async def log(self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED) -> bool:
+        """Append a chunk of at most 64 KB to the run's log.
+
+        Return whether the job's logs have room for it below `limit` bytes; else it is left out.
+        """
+        owned, kept = await self._db.arrow(
+            lambda conn: store.log(conn, lease, seq, clean(text), limit)
+        )
+        if not owned:
+            raise _lost(lease)
+        return kept
+
+    async def spend(self, lease: Lease, quota: Quota, size: int, limit: Limit) -> bool:
+        """Count one use of so many bytes; return whether the job's quota allows it."""
+        owned, kept = await self._db.arrow(
+            lambda conn: store.spend(conn, lease, quota, size, limit)
+        )
+        if not owned:
+            raise _lost(lease)
+        return kept
 
     async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
         """Record what the run used so far."""
@@ -135,6 +167,16 @@ class Checkpoints:
                 names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
                 raise NotFound(f"D-{job} has no artifact {name!r}; it has: {names or 'none'}")
             return found, await store.content(conn, found.id, most)
+
+    async def patch(self, job: int, run: int | None = None) -> store.Artifact | None:
+        """Return the patch of a run, or the newest of the job; None: there is none."""
+        async with self._db.connection() as conn:
+            return await store.find_patch(conn, job, run)
+
+    async def content(self, artifact: store.Artifact, most: int | None = None) -> bytes:
+        """Return an artifact's bytes, of the first so many MiB or all."""
+        async with self._db.connection() as conn:
+            return await store.content(conn, artifact.id, most)
 
     async def logs(
         self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100

@@ -35,6 +35,7 @@ from draftsman.settings.outbound import (
     ToolSettings,
     WebhookSettings,
 )
+from draftsman.settings.quotas import QuotaSettings
 from draftsman.settings.tables import (
     AgentSettings,
     CommandSettings,
@@ -75,6 +76,7 @@ __all__ = [
     "PersonSettings",
     "ProfileSettings",
     "QuestionSettings",
+    "QuotaSettings",
     "RetentionSettings",
     "Role",
     "SecretSettings",
@@ -122,6 +124,7 @@ class Settings(BaseSettings):
     sweeps: SweepSettings = SweepSettings()
     retention: RetentionSettings = RetentionSettings()
     questions: QuestionSettings = QuestionSettings()
+    quotas: QuotaSettings = QuotaSettings()
     notifications: NotificationSettings = NotificationSettings()
     webhooks: dict[str, WebhookSettings] = {}
     slack: SlackSettings | None = None

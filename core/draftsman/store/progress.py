@@ -10,6 +10,8 @@ from typing import Any
 
 from psycopg.types.json import Jsonb
 
+from draftsman.domain.quota import UNLIMITED, Limit, Quota
+from draftsman.domain.reserved import Owner
 from draftsman.domain.run import Lease
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
@@ -30,6 +32,7 @@ class Step:
     status: str
     invocation_id: str
     result: Any
+    owner: str = Owner.HANDLER
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,20 +73,22 @@ async def last_checkpoint(conn: Connection, job: int) -> tuple[dict[str, Any], i
 
 
 async def begin_step(
-    conn: Connection, lease: Lease, key: str, invocation: str
+    conn: Connection, lease: Lease, key: str, invocation: str, owner: Owner = Owner.HANDLER
 ) -> tuple[bool, Step | None]:
     """Note that the effect is about to happen.
 
     Return whether the run still owns its job, and the step as it was before this call.
     """
-    params = {**_lease(lease), "key": key, "invocation": invocation}
+    params = {**_lease(lease), "key": key, "invocation": invocation, "owner": owner}
     owned, status, known, result = (await rows(conn, _Q["begin_step"], params))[0]
-    return owned, Step(key, status, known, result) if status else None
+    return owned, Step(key, status, known, result, owner) if status else None
 
 
-async def finish_step(conn: Connection, lease: Lease, key: str, result: Any) -> bool:
+async def finish_step(
+    conn: Connection, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
+) -> bool:
     """Record the effect's first result; False when the run had lost its job."""
-    params = {**_lease(lease), "key": key, "result": Jsonb(result)}
+    params = {**_lease(lease), "key": key, "result": Jsonb(result), "owner": owner}
     return await scalar(conn, _Q["finish_step"], params) is not None
 
 
@@ -121,10 +126,29 @@ async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: b
     return int(made)
 
 
-async def log(conn: Connection, lease: Lease, seq: int, text: str) -> bool:
-    """Append a chunk to the run's log; False when the run had lost its job."""
-    params = {**_lease(lease), "seq": seq, "text": text}
-    return await scalar(conn, _Q["log"], params) is not None
+async def log(
+    conn: Connection, lease: Lease, seq: int, text: str, limit: int = UNLIMITED
+) -> tuple[bool, bool]:
+    """Append a chunk to the run's log, while the logs of the job have at most `limit` bytes.
+
+    Return whether the run still owns its job, and whether there was room.
+    """
+    params = {**_lease(lease), "seq": seq, "text": text, "limit": limit}
+    owned, kept = (await rows(conn, _Q["log"], params))[0]
+    return owned, kept
+
+
+async def spend(
+    conn: Connection, lease: Lease, quota: Quota, size: int, limit: Limit
+) -> tuple[bool, bool]:
+    """Count one use of so many bytes against a quota of the job.
+
+    Return whether the run still owns its job, and whether the quota allows it.
+    """
+    params = {**_lease(lease), "quota": quota, "bytes": size}
+    params |= {"most": limit.count, "most_bytes": limit.bytes}
+    owned, kept = (await rows(conn, _Q["spend"], params))[0]
+    return owned, kept
 
 
 async def artifacts(conn: Connection, job: int) -> list[Artifact]:
@@ -135,6 +159,11 @@ async def artifacts(conn: Connection, job: int) -> list[Artifact]:
 async def find_artifact(conn: Connection, job: int, name: str) -> Artifact | None:
     """Return the newest artifact of that name."""
     return await fetch_one(conn, _Q["find_artifact"], {"job": job, "name": name}, Artifact)
+
+
+async def find_patch(conn: Connection, job: int, run: int | None = None) -> Artifact | None:
+    """Return the patch of a run, or the newest of the job."""
+    return await fetch_one(conn, _Q["find_patch"], {"job": job, "run": run}, Artifact)
 
 
 async def content(conn: Connection, artifact: int, most: int | None = None) -> bytes:

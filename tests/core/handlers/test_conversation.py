@@ -137,9 +137,9 @@ say("usage", input_tokens=5, cost_usd=0.25, model="large")
 say("log", id="d", text="by message"); hear()
 """
     job, _ = await heard(rt, make, repo, code)
-    ran = await last_event(rt, job.number, "validation_ran")
+    ran = await last_event(rt, job.number, "agent.validation_ran")
     assert (ran.payload, ran.run) == ({"name": "lint", "passed": True}, 1)
-    assert (await last_event(rt, job.number, "too_much")).payload["truncated"] is True
+    assert (await last_event(rt, job.number, "agent.too_much")).payload["truncated"] is True
     assert sorted((await log_of(rt, job.number)).splitlines()) == [
         "by message",
         "on standard error: \u00e9",

@@ -23,6 +23,7 @@ from draftsman.loops.crew import Crew
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import (
     AgentSettings,
+    QuotaSettings,
     Settings,
     SweepSettings,
     TypeSettings,
@@ -52,6 +53,7 @@ def tuned(
     data_dir: Path | None = None,
     agents: dict[str, Any] | None = None,
     listen_url: str | None = None,
+    quotas: dict[str, Any] | None = None,
     **worker: Any,
 ) -> Runtime:
     """Return services over the same database, configured to be fast, or as told."""
@@ -63,6 +65,7 @@ def tuned(
     values["agents"] = {
         name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
     }
+    values["quotas"] = QuotaSettings.model_validate(quotas or {})
     values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
     settings = rt.settings.model_copy(update=values)
     if listen_url is not None:

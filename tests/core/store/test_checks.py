@@ -65,6 +65,7 @@ QUESTIONS = [
     ("text = ''", "job_questions_text_check"),
     ("key = ''", "job_questions_key_check"),
     ("ordinal = 0", "job_questions_ordinal_check"),
+    ("patch_sha256 = 'abc'", "job_questions_patch"),
 ]
 TIMES = [
     ("reminders = 4, remind_at = NULL", "question_times_few"),
@@ -129,6 +130,33 @@ ROWS = [
         "artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, '', 'file', 1, '')",
         "artifacts_name_check",
     ),
+    *(
+        (
+            f"artifacts (job, run, name, kind, size, sha256) VALUES (%s, 1, {name}, {kind}, 1, '')",
+            "artifacts_reserved",
+        )
+        for name, kind in (
+            ("'changes.patch'", "'file'"),
+            ("'my.patch'", "'patch'"),
+            ("'checkpoint.bundle'", "'report'"),
+            ("'my.bundle'", "'bundle'"),
+        )
+    ),
+    *(
+        (
+            f"job_steps (job, key, owner, invocation_id, run) VALUES (%s, '{key}', {owner}, '', 1)",
+            "job_steps_owner",
+        )
+        for key, owner in (
+            ("agent:publish", "'handler'"),
+            ("sleep:nap", "'handler'"),
+            ("mine", "'worker'"),
+            ("mine", "'nobody'"),
+        )
+    ),
+    ("job_quotas (job, quota, count, bytes) VALUES (%s, 'x', 1, 1)", "job_quotas_quota_check"),
+    ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', -1, 1)", "job_quotas_count_check"),
+    ("job_quotas (job, quota, count, bytes) VALUES (%s, 'log', 1, -1)", "job_quotas_bytes_check"),
 ]
 
 

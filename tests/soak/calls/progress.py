@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.domain.quota import Limit, Quota
 from draftsman.services.checkpoint import LAST
 from draftsman.store import progress
 from draftsman.store.db import Connection
@@ -33,6 +34,12 @@ CALLS: Final[dict[str, Call]] = {
     "progress.clear_chunks": ARTIFACT,
     "progress.chunk": ARTIFACT,
     "progress.log": Call(lambda conn: progress.log(conn, RUN, 99, "a line")),
+    "progress.spend": Call(
+        lambda conn: progress.spend(conn, RUN, Quota.EVENTS, 10, Limit(100, 1000))
+    ),
+    "progress.find_patch": Call(lambda conn: progress.find_patch(conn, MIDDLE)),
+    "progress.find_patch: of a run": Call(lambda conn: progress.find_patch(conn, MIDDLE, 1)),
+    "progress.find_patch: none": Call(lambda conn: progress.find_patch(conn, MIDDLE + 1)),
     "progress.artifacts": Call(lambda conn: progress.artifacts(conn, MIDDLE)),
     "progress.artifacts: none": Call(lambda conn: progress.artifacts(conn, MIDDLE + 1)),
     "progress.find_artifact": Call(lambda conn: progress.find_artifact(conn, MIDDLE, "report")),

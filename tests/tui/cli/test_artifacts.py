@@ -11,7 +11,8 @@ import pytest
 
 from draftsman.domain.run import Claimed
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from tests.factories import GATE, Factory
+from tests.support.people import People
 from tests.tui.cli.running import COMMAND, Cli, Terminal
 
 PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+n\xffew\n"
@@ -82,8 +83,31 @@ async def test_what_is_not_there_is_told_with_what_is(
     done = await cli("artifacts", "get", work.name, "nope")
     done.refused(3, "has no artifact 'nope'", "changes.patch")
     number = await make.queued()
-    (await cli("diff", number)).refused(1, f"D-{number} left no changes")
+    (await cli("diff", number)).refused(1, f"D-{number}: diff not available")
     (await cli("artifacts", "gte", work.name)).refused(2, "did you mean get?")
+
+
+async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
+    cli: Cli, rt: Runtime, make: Factory, people: People
+) -> None:
+    first = await make.running()
+    number = first.number
+    await rt.checkpoints.artifact(first.lease, "changes.patch", "patch", PATCH)
+    await rt.questions.ask(first.lease, GATE)
+    assert _bytes(cli, "diff", f"D-{number}/1") == PATCH
+    await make.decide(number, True, people.carol)
+    second = await make.running(number)
+    await rt.checkpoints.artifact(second.lease, "changes.patch", "patch", b"")
+    await rt.questions.ask(second.lease, GATE.model_copy(update={"key": "other"}))
+    (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")
+    (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
+    assert _bytes(cli, "diff", f"D-{number}/1") == PATCH
+    await make.decide(number, True, people.carol, 2)
+    third = await make.running(number)
+    await rt.checkpoints.artifact(third.lease, "changes.txt", "file", PATCH)
+    await rt.questions.ask(third.lease, GATE.model_copy(update={"key": "third"}))
+    (await cli("diff", f"D-{number}/3")).refused(1, f"D-{number}/3: diff not available")
+    (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
 
 
 async def test_on_a_terminal_a_patch_has_colours_and_bytes_are_refused(

@@ -154,7 +154,7 @@ async def test_a_gate_of_two_shows_votes_files_and_the_action(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
-    await rt.questions.ask(work.lease, BOTH)
+    await rt.questions.ask(work.lease, BOTH)  # as a run parks: tests/attacks/test_protocol.py
     dave = people.on(Source.TUI, "dave")
     async with looking(rt, dave, view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
@@ -172,6 +172,27 @@ async def test_a_gate_of_two_shows_votes_files_and_the_action(
         await seen.press("y")
         await seen.hear("approved")
     assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+@pytest.mark.parametrize(
+    ("patch", "says"), [(None, "diff not available"), (b"", "no changes so far")]
+)
+async def test_a_gate_without_a_diff_says_so(
+    make: Factory, rt: Runtime, people: People, patch: bytes | None, says: str
+) -> None:
+    first = await make.running()  # its patch belongs to another gate
+    await rt.checkpoints.artifact(first.lease, "changes.patch", "patch", PATCH.encode())
+    await rt.questions.ask(first.lease, BOTH.model_copy(update={"quorum": 1}))
+    await make.decide(first.number, True, people.carol)
+    work = await make.running(first.number)
+    if patch is not None:
+        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch)
+    await rt.questions.ask(work.lease, BOTH.model_copy(update={"key": "second"}))
+    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+        await seen.rows(f"{work.name}/2")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.see(says)
 
 
 async def test_a_question_is_extended_and_refused_beside_the_line(

@@ -198,7 +198,7 @@ async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor)
         await seen.press("o")
         await seen.hear("no page to open")
         await seen.press("d")
-        await seen.hear("left no changes")
+        await seen.hear("diff not available")
         await seen.press("t")
         assert seen.app.theme == "light"
         await seen.command("nonsense")

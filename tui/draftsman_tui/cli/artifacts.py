@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.job import TERMINAL
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import params, streams, times
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
@@ -17,29 +18,45 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.ids import JobRef
-
-PATCH: Final = "changes.patch"
-"""The artifact that holds what a job changed."""
+    from draftsman.runtime import Runtime
 
 
-@command("diff", examples=("draftsman diff D-142", "draftsman diff D-142 | git apply"))
-@click.argument("job", type=params.JOB)
-async def diff(app: App, job: JobRef) -> None:
-    """Print the changes that a job made.
+@command(
+    "diff",
+    examples=("draftsman diff D-142", "draftsman diff D-142/1", "draftsman diff D-142 | git apply"),
+)
+@click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
+async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
+    """Print the changes of a job, or those that a question was asked with.
 
     It is a patch that `git apply` takes.
     """
     async with app.runtime(read_only=True) as rt:
-        number = await number_of(rt, job)
-        if not any(one.name == PATCH for one in await rt.checkpoints.artifacts(number)):
-            raise Refused(f"D-{number} left no changes; see: draftsman show D-{number}")
-        found, data = await rt.checkpoints.read_artifact(number, PATCH)
+        ref, ordinal = job
+        number = await number_of(rt, ref)
+        name, run = f"D-{number}", None
+        if ordinal is not None:
+            question = await rt.questions.get(number, ordinal)
+            name, run = question.name, question.run
+        found = await rt.checkpoints.patch(number, run)
+        if found is None or found.size == 0:
+            why = await without_changes(rt, name, number, found is None)
+            raise Refused(f"{why}; see: draftsman show D-{number}")
+        data = await rt.checkpoints.content(found)
     if app.json:
         app.out.document(as_data(found) | _content(data))
     elif app.out.on_screen:
         app.out.print(*(patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
     else:
         streams.write_bytes(data)
+
+
+async def without_changes(rt: Runtime, name: str, number: int, missing: bool) -> str:
+    """Say why a job or a question has no diff: the patch is missing, or empty."""
+    status, _ = await rt.inspect.stand(number)
+    if status in TERMINAL and "/" not in name:
+        return f"{name} left no changes"
+    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
 @click.group(

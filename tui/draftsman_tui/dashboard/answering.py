@@ -94,7 +94,7 @@ async def _decide(desk: Desk, asked: Question, decision: bool | None, reason: st
         hand_in,
         clock=lambda: desk.live.now,
         votes=await votes(desk.rt, asked),
-        diff=await patch(desk.rt, asked.job),
+        diff=await patch(desk.rt, asked.job, asked.run),
         decision=decision,
         reason=reason,
     )

@@ -8,7 +8,6 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.text import first_line
 from draftsman.errors import Refused
 from draftsman.services.operate import Canceled
-from draftsman_tui.cli.artifacts import PATCH
 from draftsman_tui.dashboard.doing import TOLD, each, names, sure, told
 from draftsman_tui.dashboard.screens.text import Page
 from draftsman_tui.dashboard.screens.typed import Typed
@@ -59,12 +58,12 @@ async def copy(desk: Desk, text: str) -> None:
     desk.say(f"copied {', '.join(keys[:TOLD])}" + (", …" if keys[TOLD:] else ""))
 
 
-async def patch(rt: Runtime, number: int) -> str | None:
-    """Return the changes that a job made so far, None where it made none."""
-    if not any(one.name == PATCH for one in await rt.checkpoints.artifacts(number)):
-        return None
-    _, data = await rt.checkpoints.read_artifact(number, PATCH)
-    return data.decode("utf-8", "replace")
+async def patch(rt: Runtime, number: int, run: int | None = None) -> str | None:
+    """Return the patch of a run, or the newest of the job; None: there is none."""
+    found = await rt.checkpoints.patch(number, run)
+    return (
+        None if found is None else (await rt.checkpoints.content(found)).decode("utf-8", "replace")
+    )
 
 
 async def _live(desk: Desk) -> tuple[list[int], str]:

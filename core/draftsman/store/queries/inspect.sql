@@ -143,7 +143,9 @@ SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bi
 WITH passed AS MATERIALIZED (
     SELECT e.epoch, e.txid, e.id, e.job, e.to_status,
            floor(extract(epoch FROM e.created_at) / %(seconds)s)::bigint AS span,
-           CASE WHEN e.kind = 'answer_received' THEN (e.payload ->> 'question')::int END AS question
+           CASE WHEN e.kind = 'answer_received' AND NOT starts_with(e.actor, 'worker:')
+                     AND (e.payload ->> 'question') ~ '^[1-9][0-9]{0,8}$'
+                THEN (e.payload ->> 'question')::int END AS question
       FROM draftsman.job_events e
      WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
        AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s)

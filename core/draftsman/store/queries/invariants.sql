@@ -189,12 +189,14 @@ SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
  WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
 
+-- Only the leader escalates. Older versions let an agent send an event of this kind: what a run says
+-- does not count, and nothing that is stored is cast.
 -- name: question_is_escalated_once
-SELECT e.job, count(*) || ' escalations of question ' || (e.payload ->> 'question')
+SELECT e.job, count(*) || ' escalations of question ' || coalesce(e.payload ->> 'question', 'none')
   FROM draftsman.job_events e
   LEFT JOIN draftsman.question_times t
-    ON t.job = e.job AND t.question = (e.payload ->> 'question')::int
- WHERE e.kind = 'question_escalated'
+    ON t.job = e.job AND to_jsonb(t.question) = e.payload -> 'question'
+ WHERE e.kind = 'question_escalated' AND NOT starts_with(e.actor, 'worker:')
  GROUP BY e.job, e.payload ->> 'question'
 HAVING count(*) > 1 OR max(t.escalated_at) IS NULL
  LIMIT 100

@@ -87,6 +87,8 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
 WITH latest AS (
     SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
      WHERE c.job = %(old)s
+       AND (c.bundle IS NULL
+            OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
      ORDER BY c.id DESC
      LIMIT 1
 ), copied AS (
@@ -109,7 +111,7 @@ SELECT %(new)s, 0, l.data, (SELECT id FROM copied) FROM latest l
 SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
   FROM draftsman.job_answers a
   JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
- WHERE a.job = %(job)s AND a.kind = 'input' AND (a.payload ->> 'late')::boolean
+ WHERE a.job = %(job)s AND a.kind = 'input' AND a.payload -> 'late' = 'true'
    AND q.status = 'expired'
  ORDER BY a.id DESC
  LIMIT 1

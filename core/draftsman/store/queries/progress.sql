@@ -21,10 +21,13 @@ WITH mine AS MATERIALIZED (
 )
 SELECT id FROM made
 
+-- One whose bundle was replaced by a file of an agent, as older versions let it, does not count.
 -- name: last_checkpoint
-SELECT data, bundle FROM draftsman.job_checkpoints
- WHERE job = %(job)s
- ORDER BY id DESC
+SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
+ WHERE c.job = %(job)s
+   AND (c.bundle IS NULL
+        OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
+ ORDER BY c.id DESC
  LIMIT 1
 
 -- The step as it was before this call, or nothing when this call made it.
@@ -35,15 +38,16 @@ WITH mine AS MATERIALIZED (
        AND cancel_requested_at IS NULL
        FOR NO KEY UPDATE
 ), made AS (
-    INSERT INTO draftsman.job_steps (job, key, invocation_id, run)
-    SELECT number, %(key)s, %(invocation)s, run_count FROM mine
+    INSERT INTO draftsman.job_steps (job, key, owner, invocation_id, run)
+    SELECT number, %(key)s, %(owner)s, %(invocation)s, run_count FROM mine
         ON CONFLICT (job, key) DO NOTHING
     RETURNING invocation_id
 )
 SELECT m.number IS NOT NULL, s.status::text, s.invocation_id, s.result
   FROM (SELECT 1) one
   LEFT JOIN mine m ON true
-  LEFT JOIN draftsman.job_steps s ON s.job = m.number AND s.key = %(key)s
+  LEFT JOIN draftsman.job_steps s
+    ON s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
 
 -- name: finish_step
 WITH mine AS MATERIALIZED (
@@ -56,12 +60,13 @@ WITH mine AS MATERIALIZED (
        SET status = 'done', result = %(result)s, run = m.run_count,
            finished_at = draftsman.now()
       FROM mine m
-     WHERE s.job = m.number AND s.key = %(key)s AND s.status = 'pending'
+     WHERE s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
+       AND s.status = 'pending'
 )
 SELECT number FROM mine
 
 -- name: steps
-SELECT key, status::text, invocation_id, result FROM draftsman.job_steps
+SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
  WHERE job = %(job)s
  ORDER BY created_at, key
 
@@ -106,17 +111,46 @@ DELETE FROM draftsman.artifact_chunks WHERE artifact = %(artifact)s
 INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
 VALUES (%(artifact)s, %(seq)s, %(data)s)
 
+-- A chunk, while the logs of the job have room for it.
 -- name: log
 WITH mine AS MATERIALIZED (
     SELECT number, run_count FROM draftsman.jobs
      WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
        FOR NO KEY UPDATE
+), counted AS (
+    INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
+    SELECT number, 'log', 1, octet_length(%(text)s::text) FROM mine
+     WHERE octet_length(%(text)s::text) <= %(limit)s::bigint
+        ON CONFLICT (job, quota) DO UPDATE
+           SET count = q.count + 1, bytes = q.bytes + excluded.bytes
+         WHERE q.bytes + excluded.bytes <= %(limit)s::bigint
+    RETURNING job
 ), written AS (
     INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
-    SELECT number, run_count, %(seq)s, %(text)s FROM mine
+    SELECT m.number, m.run_count, %(seq)s, %(text)s
+      FROM mine m JOIN counted c ON c.job = m.number
         ON CONFLICT DO NOTHING
 )
-SELECT number FROM mine
+SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
+
+-- One use of a quota; a use that would be over the limit is not counted. The lock of the job keeps
+-- two writes apart.
+-- name: spend
+WITH mine AS MATERIALIZED (
+    SELECT number FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), counted AS (
+    INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
+    SELECT number, %(quota)s, 1, %(bytes)s FROM mine
+     WHERE %(most)s::bigint >= 1 AND %(bytes)s::bigint <= %(most_bytes)s::bigint
+        ON CONFLICT (job, quota) DO UPDATE
+           SET count = q.count + 1, bytes = q.bytes + excluded.bytes
+         WHERE q.count < %(most)s::bigint
+           AND q.bytes + excluded.bytes <= %(most_bytes)s::bigint
+    RETURNING job
+)
+SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
 
 -- name: artifacts
 SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
@@ -128,6 +162,13 @@ SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifac
 SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
  WHERE job = %(job)s AND name = %(name)s
  ORDER BY run DESC
+ LIMIT 1
+
+-- The patch of a run, or the newest of the job.
+-- name: find_patch
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND kind = 'patch' AND (%(run)s::int IS NULL OR run = %(run)s)
+ ORDER BY run DESC, id DESC
  LIMIT 1
 
 -- The first so many, or all.

@@ -2,7 +2,8 @@
 
 -- The run asks and parks: question, waiting job, paused run, in one statement. When somebody
 -- canceled the job meanwhile, it settles as canceled instead. Asking a key again with another
--- text or action supersedes what was there: old answers never carry over.
+-- text or action supersedes what was there: old answers never carry over. It names the patch that
+-- the run saved before it asked.
 -- name: ask
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
@@ -27,13 +28,16 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, expires_at)
+           digest, action, patch_sha256, expires_at)
     SELECT m.number,
            1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
                           WHERE job = m.number), 0),
            m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
            %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
-           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
+           %(action)s,
+           (SELECT a.sha256 FROM draftsman.artifacts a
+             WHERE a.job = m.number AND a.run = m.run_count AND a.kind = 'patch'),
+           draftsman.now() + make_interval(secs => %(expires_in)s)
       FROM mine m
      WHERE NOT m.canceled
     RETURNING job, ordinal
@@ -56,16 +60,16 @@ SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
 
 -- The question of this key that still counts.
 -- name: of_key
-SELECT * FROM draftsman.questions
+SELECT * FROM draftsman.asked_questions
  WHERE job = %(job)s AND key = %(key)s AND status IN ('answered', 'expired', 'open')
  ORDER BY ordinal DESC
  LIMIT 1
 
 -- name: get
-SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
+SELECT * FROM draftsman.asked_questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 
 -- name: of_job
-SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
+SELECT * FROM draftsman.asked_questions WHERE job = %(job)s ORDER BY ordinal
 
 -- Open questions after a place, those that expire soonest first, then those that never do: each of
 -- the two is a range of the index.
@@ -88,14 +92,14 @@ WITH soonest AS MATERIALIZED (
 )
 SELECT q.* FROM soonest s
  CROSS JOIN LATERAL (
-       SELECT * FROM draftsman.questions q
+       SELECT * FROM draftsman.asked_questions q
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- Those of some jobs, each of which has at most one.
 -- name: open_of
-SELECT q.* FROM draftsman.questions q
+SELECT q.* FROM draftsman.asked_questions q
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 
@@ -122,7 +126,7 @@ WITH held AS MATERIALIZED (
 SELECT q.*, q.expires_at <= draftsman.now()
             AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due
   FROM held h
-  JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
+  JOIN draftsman.asked_questions q ON q.job = h.job AND q.ordinal = h.ordinal
 
 -- name: earlier
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.wording import settled
 from draftsman.errors import Refused, UsageError
-from draftsman_tui.cli.artifacts import PATCH
 from draftsman_tui.cli.output import as_data
 from draftsman_tui.dashboard import answering
 from draftsman_tui.dashboard.screens.text import Page
@@ -100,13 +99,15 @@ async def open_item(screen: JobScreen) -> None:
         case "chain":
             screen.open_job(int(key.removeprefix("D-")), "timeline")
         case "artifacts" if "/" in key:
-            await _file(screen, key.partition("/")[2])
+            run, _, name = key.partition("/")
+            kinds = [one.kind for one in seen.files if (str(one.run), one.name) == (run, name)]
+            if kinds == ["patch"]:
+                screen.show_part("diff")
+            else:
+                await _file(screen, name)
 
 
 async def _file(screen: JobScreen, name: str) -> None:
-    if name == PATCH:
-        screen.show_part("diff")
-        return
     _, data = await screen.rt.checkpoints.read_artifact(screen.number, name, most=1)
     get = f"draftsman artifacts get D-{screen.number} {name}"
     if b"\0" in data:

@@ -21,9 +21,10 @@ LONGEST: Final = 2000
 
 def diff(seen: JobSeen, width: int, now: datetime) -> list[Item]:
     """Return the statistics, and then an item for each file."""
-    if seen.patch is None:
-        made = "has left no changes so far" if not seen.over else "left no changes"
-        return [note(f"{seen.job.name} {made}", width)]
+    if seen.patch is None or not seen.patch.text:
+        missing = ": diff not available" if seen.patch is None else " has no changes so far"
+        made = " left no changes" if seen.over else missing
+        return [note(f"{seen.job.name}{made}", width)]
     return [*_drawn(seen.patch, width), *_rest(seen, seen.patch, width)]
 
 

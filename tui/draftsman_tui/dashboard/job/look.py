@@ -16,7 +16,6 @@ from draftsman.domain.delivery import DeliveryStatus
 from draftsman.domain.job import LEASED, TERMINAL, Status
 from draftsman.domain.question import QuestionStatus
 from draftsman.services.checkpoint import LAST
-from draftsman_tui.cli.artifacts import PATCH
 from draftsman_tui.cli.questions import who
 from draftsman_tui.dashboard.job.log_book import LINES, LogBook
 from draftsman_tui.dashboard.job.seen import JobFound, JobSeen, Patch
@@ -180,16 +179,16 @@ class JobLook:
     async def _read_patch(self, rt: Runtime, seen: JobSeen) -> JobSeen:
         if not seen.over:
             seen = replace(seen, files=await rt.checkpoints.artifacts(self.number))
-        newest = next((one for one in reversed(seen.files) if one.name == PATCH), None)
+        newest = next((one for one in reversed(seen.files) if one.kind == "patch"), None)
         if newest is None:
             self._patch = None
             return replace(seen, patch=None)
         if self._patch == (newest.id, newest.sha256):
             return seen
-        found, data = await rt.checkpoints.read_artifact(self.number, PATCH, most=MEBIBYTES)
-        self._patch = found.id, found.sha256
+        data = await rt.checkpoints.content(newest, most=MEBIBYTES)
+        self._patch = newest.id, newest.sha256
         text = data.decode("utf-8", "replace")
-        return replace(seen, patch=Patch(text, found.size, cut=len(data) < found.size))
+        return replace(seen, patch=Patch(text, newest.size, cut=len(data) < newest.size))
 
 
 def _is_telling(event: Event) -> bool:

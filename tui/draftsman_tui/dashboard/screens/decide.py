@@ -38,6 +38,7 @@ class Decide(Asking[Any]):
     ) -> None:
         super().__init__(*asked, **how)
         self._patch = Patch(diff, classes="grow") if diff else None
+        self._without = "diff not available" if diff is None else "no changes so far"
         self._decision = decision
         self._reason = reason
 
@@ -58,7 +59,7 @@ class Decide(Asking[Any]):
                 if asked.action:
                     yield Static(safe(f"\nallows {_shown(asked.action)}"))
             if self._patch is None:
-                yield Static(safe("the job has left no changes so far", "dim"), classes="hint")
+                yield Static(safe(self._without, "dim"), classes="hint")
             else:
                 if len(self._patch.files) > 1:
                     names = (safe(name) for _, name in self._patch.files)

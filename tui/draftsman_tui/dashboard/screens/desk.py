@@ -20,6 +20,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from draftsman.errors import ConfigError, DraftsmanError, Refused, UsageError
+from draftsman_tui.cli.artifacts import without_changes
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import commands, completion, messages
 from draftsman_tui.dashboard import filter as filters
@@ -173,8 +174,8 @@ class Desk(Screen[None]):
     async def changes(self, number: int) -> None:
         """Show what a job changed; raises Refused where it changed nothing."""
         found = await patch(self.rt, number)
-        if found is None:
-            raise Refused(f"D-{number} left no changes")
+        if not found:
+            raise Refused(await without_changes(self.rt, f"D-{number}", number, found is None))
         await self.app.push_screen(Page(f"changes of D-{number}", found, diff=True))
 
     async def retried(self, numbers: list[int]) -> None:

@@ -1,0 +1,111 @@
+"""Holds one run of an agent to its quotas: its messages, what they leave, and its disk."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import time
+from errno import ENAMETOOLONG
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.quota import Limit, Quota, exceeded
+from draftsman.errors import Failure
+from draftsman.handlers.context import RunContext
+from draftsman.settings import QuotaSettings
+
+ENTRY: Final = 512
+"""Bytes that a file or folder counts for besides its blocks."""
+PATIENCE: Final = 60.0
+"""Seconds of one measurement at most."""
+PAUSE: Final = 10.0
+"""How many times longer than a measurement took the pause after it is, at least."""
+
+
+class Allowance:
+    """Counts what the agent of one run sends. Raises Failure `quota:…`, of class PERMANENT."""
+
+    def __init__(self, ctx: RunContext) -> None:
+        self._ctx = ctx
+        self._quotas = ctx.settings.quotas
+        self._messages = 0
+
+    def message(self) -> None:
+        """Count a line, whatever it says."""
+        self._messages += 1
+        if self._messages > (most := self._quotas.messages):
+            raise exceeded("messages", f"the agent sent more than {most:,} messages", "messages")
+
+    async def spend(self, quota: Quota, size: int = 0) -> None:
+        """Count a use of so many bytes for the job."""
+        limit = limit_of(self._quotas, quota)
+        if not await self._ctx.spend(quota, size, limit):
+            settings = [str(quota)]
+            text = f"the job has more than {limit.count:,} {quota}"
+            if (most := BYTES.get(quota)) is not None:
+                settings.append(most)
+                text += f", or more than {limit.bytes:,} bytes of them"
+            raise exceeded(quota, text, " and ".join(settings))
+
+
+BYTES: Final = {
+    Quota.STEPS: "step_bytes",
+    Quota.ARTIFACTS: "artifact_bytes",
+    Quota.CHECKPOINTS: "checkpoint_bytes",
+}
+"""The setting that limits the bytes of a quota."""
+
+
+def limit_of(quotas: QuotaSettings, quota: Quota) -> Limit:
+    """Return the limit that is configured."""
+    count = getattr(quotas, quota)
+    name = BYTES.get(quota)
+    return Limit(count) if name is None else Limit(count, getattr(quotas, name))
+
+
+def size_of(value: Any) -> int:
+    """Return the bytes of a value as JSON."""
+    return len(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+async def watch_disk(folder: Path, quotas: QuotaSettings) -> Failure:
+    """Measure a folder again and again; return the failure once it is over its quota."""
+    most = quotas.disk_bytes
+    while True:
+        began = time.monotonic()
+        size = await asyncio.to_thread(disk_usage, folder, most)
+        if size > most:
+            text = f"the files of the run have more than {most:,} bytes"
+            return exceeded("disk", text, "disk_bytes")
+        took = time.monotonic() - began
+        await asyncio.sleep(max(quotas.disk_interval, PAUSE * took))
+
+
+def disk_usage(folder: Path, most: int) -> int:
+    """Return the bytes that a folder has on the disk, or a number over `most` once it is clear.
+
+    It follows no link and counts a file with several names once. A path that is too long to be
+    looked at is over: files could hide there.
+    """
+    total, seen = 0, set[tuple[int, int]]()
+    folders, until = [os.fspath(folder)], time.monotonic() + PATIENCE
+    while folders and total <= most and time.monotonic() < until:
+        path = folders.pop()
+        try:
+            with os.scandir(path) as entries:
+                for entry in entries:
+                    about = entry.stat(follow_symlinks=False)
+                    if about.st_nlink > 1 and not entry.is_dir(follow_symlinks=False):
+                        if (about.st_dev, about.st_ino) in seen:
+                            continue
+                        seen.add((about.st_dev, about.st_ino))
+                    total += about.st_blocks * 512 + ENTRY
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    if total > most:
+                        break
+        except OSError as error:  # it has just gone, or its owner closed it
+            if error.errno == ENAMETOOLONG:
+                return most + 1
+    return total

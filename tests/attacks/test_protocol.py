@@ -1,0 +1,293 @@
+"""Attacks of an agent through its protocol: where no sandbox helps, because its worker writes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.attacks.catalog import attack
+from tests.core.loops.agents import driving, git, make_repository, wanted
+from tests.core.loops.crews import asked, ends
+from tests.factories import Factory
+from tests.support.people import People
+
+S = Status
+EDIT = 'open("a.txt", "w").write("changed\\n")\n'
+RESULT = 'say("result", summary="did it", data={"heard": heard})\n'
+PREPARE = """
+heard = []
+def refused(type, **fields):
+    say(type, id="x", **fields)
+    heard.append(hear())
+"""
+GATE = 'say("approve", id="g", key="push", text="Push it?")\n'
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo", a="one\n")
+
+
+async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
+    """Return the job once the agent ended."""
+    number = await wanted(make, repo, **fields)
+    async with driving(rt, repo.parent / "data", PREPARE + code):
+        return await ends(rt, number)
+
+
+def refusals(job: Job) -> list[str]:
+    """Return the reasons that the agent heard; each of its attacks was refused."""
+    assert job.status is S.COMPLETED, job.last_error
+    heard = (job.result or {})["data"]["heard"]
+    assert {reply["type"] for reply in heard} == {"refused"}
+    return [reply["reason"] for reply in heard]
+
+
+async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
+    """Return a question of the job once it is open."""
+    await asked(rt, job, ordinal)
+    return await rt.questions.get(job, ordinal)
+
+
+async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
+    """Return the patch that is shown for a run, or for the job."""
+    found = await rt.checkpoints.patch(job, run)
+    return None if found is None else (await rt.checkpoints.content(found)).decode()
+
+
+# --- steps and keys ------------------------------------------------------------------------------
+
+
+@attack(
+    "An agent records the worker's own push, so that a person's branch is taken for its own",
+    surface="protocol",
+    with_box="the step is refused; the branch stays as it is and the job fails: branch_moved",
+)
+async def test_a_faked_push_does_not_overwrite_a_branch(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await wanted(make, repo)
+    branch = f"draftsman/D-{number}"
+    git("checkout", "-qb", branch, cwd=repo)
+    git("commit", "-qm", "a person's work", "--allow-empty", cwd=repo)
+    theirs = git("rev-parse", "HEAD", cwd=repo)
+    git("checkout", "-q", "main", cwd=repo)
+    fake = f"""
+for key in ("agent:push:1", "agent:push:7"):
+    refused("step", key=key, state="pending", invocation_id="{theirs}")
+assert [reply["type"] for reply in heard] == 2 * ["refused"], heard
+{EDIT}{RESULT}"""
+    async with driving(rt, repo.parent / "data", PREPARE + fake):
+        job = await ends(rt, number)
+    assert git("rev-parse", branch, cwd=repo) == theirs
+    assert job.status is S.FAILED
+    assert f"{branch}" in (job.last_error or "")
+
+
+@attack(
+    "An agent records that its branch is published already, so that nothing is pushed",
+    surface="protocol",
+    with_box="the step is refused; the branch has the work",
+)
+async def test_a_faked_publication_does_not_hide_the_work(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = f"""
+refused("step", key="agent:publish", state="done", result="{"0" * 40}")
+refused("step", key="agent:base", state="done", result="main")
+refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00")
+{EDIT}{RESULT}"""
+    job = await end_of(rt, make, repo, code)
+    for reason in refusals(job):
+        assert "keys that begin with agent: or sleep: are draftsman's own" in reason
+    assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
+
+
+@attack(
+    "An agent asks a question under the worker's own key, to choose the repository by its answer",
+    surface="protocol",
+    with_box="the question and the gate are refused",
+)
+async def test_a_question_of_the_worker_cannot_be_asked(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+refused("ask", key="agent:repository", text="Which?", choices=["mine"])
+refused("approve", key="sleep:x", text="Well?")
+"""
+    reasons = refusals(await end_of(rt, make, repo, code + RESULT))
+    assert all("are draftsman's own; choose another key" in reason for reason in reasons)
+
+
+# --- events --------------------------------------------------------------------------------------
+
+POISON = """
+for kind in ("question_escalated", "answer_received", "job_completed", "vote_received"):
+    for question in ("abc", 1e20, 1.5, None, {"a": 1}, -1, 2**40):
+        say("event", kind=kind, payload={"question": question})
+"""
+
+
+@attack(
+    "An agent sends events of draftsman's own kinds with a payload that queries cannot read",
+    surface="protocol",
+    with_box="the kinds begin with agent.; the invariants hold and the dashboard counts",
+)
+async def test_events_of_an_agent_have_kinds_of_their_own(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    job = await end_of(rt, make, repo, POISON + RESULT)
+    kinds = [event.kind for event in await rt.inspect.trail(job.number) if "worker" in event.actor]
+    assert kinds.count("agent.question_escalated") == 7
+    assert not {"question_escalated", "answer_received", "vote_received"} & {*kinds}
+    assert not any((await rt.inspect.invariants()).values())
+    assert (await rt.inspect.pulse(job.created_at)).spans
+
+
+@attack(
+    "An event that an agent left under an older version breaks doctor and the dashboard",
+    surface="database",
+    with_box="it is shown and counts for nothing",
+)
+async def test_poisoned_events_of_the_past_break_no_query(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    asked_job = await make.asked()
+    for kind in ("question_escalated", "answer_received"):
+        for payload in ('{"question": "abc"}', '{"question": 1e30}', '{"question": 1}', "[]", "7"):
+            await conn.execute(
+                "INSERT INTO draftsman.job_events (job, run, kind, actor, payload)"
+                " VALUES (%s, 1, %s, 'worker:w', %s)",
+                (asked_job.number, kind, payload),
+            )
+    assert not any((await rt.inspect.invariants()).values())
+    job = await rt.inspect.job(asked_job.number)
+    assert (await rt.inspect.pulse(job.created_at)).spans
+    assert (await rt.inspect.stats()).open_questions == 1
+
+
+# --- files ---------------------------------------------------------------------------------------
+
+
+@attack(
+    "An agent leaves an artifact changes.patch, to show approvers a harmless diff",
+    surface="approval",
+    with_box="the name is refused; the diff is the worker's own, found by its kind",
+)
+async def test_a_false_diff_is_refused(
+    rt: Runtime, make: Factory, repo: Path, people: People
+) -> None:
+    code = f"""
+open("false", "w").write("--- a/docs\\n+++ b/docs\\n@@ -1 +1 @@\\n-a\\n+harmless\\n")
+if start["run"] == 1:
+    refused("artifact", path="false", name="changes.patch")
+    assert "is draftsman's own" in heard[0]["reason"], heard
+    os.remove("false")
+    {EDIT}
+    say("checkpoint", id="c", data=1); hear()
+{GATE}parked(hear())
+{RESULT}"""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", PREPARE + code):
+        gate = await question_of(rt, number)
+        shown = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in shown
+        assert "harmless" not in shown
+        await make.decide(number, True, people.carol)
+        await ends(rt, number)
+
+
+@attack(
+    "An agent replaces the bundle of its checkpoint, so that no later run can start",
+    surface="protocol",
+    with_box="the name is refused; the next run starts with the checkpoint",
+)
+async def test_the_bundle_of_a_checkpoint_cannot_be_replaced(
+    rt: Runtime, make: Factory, repo: Path, people: People
+) -> None:
+    code = f"""
+if start["run"] == 1:
+    {EDIT}
+    say("checkpoint", id="c", data=1); hear()
+    refused("artifact", path="a.txt", name="checkpoint.bundle")
+    assert heard[0]["type"] == "refused", heard
+    parked(ask("go", choices=["on"]))
+heard = [{{"type": "refused", "reason": open("a.txt").read()}}]
+{RESULT}"""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", PREPARE + code):
+        await question_of(rt, number)
+        await make.answer(number, "on")
+        job = await ends(rt, number)
+    assert refusals(job) == ["changed\n"]
+
+
+# --- gates ---------------------------------------------------------------------------------------
+
+PARK = """
+say("checkpoint", id="c", data=start["run"]); hear()
+open("later.txt", "w").write("not in the checkpoint\\n")
+"""
+
+
+@attack(
+    "An agent changes its tree after the checkpoint that a gate is asked with",
+    surface="approval",
+    with_box="the gate shows the checkpoint's diff, and the next run starts with that tree",
+)
+async def test_a_gate_shows_the_tree_that_the_next_run_starts_with(
+    rt: Runtime, make: Factory, repo: Path, people: People
+) -> None:
+    code = f"""
+if start["run"] == 1:
+    {EDIT.strip()}
+    {PARK.strip().replace(chr(10), chr(10) + "    ")}
+{GATE}reply = parked(hear())
+heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("later.txt"))}}]
+{RESULT}"""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", PREPARE + code):
+        gate = await question_of(rt, number)
+        kept = await rt.checkpoints.patch(number, gate.run)
+        assert kept is not None
+        assert gate.patch_sha256 == kept.sha256
+        shown = await patch_of(rt, number, gate.run) or ""
+        assert "+changed" in shown
+        assert "later.txt" not in shown
+        await make.decide(number, True, people.carol)
+        job = await ends(rt, number)
+    assert refusals(job) == ["approvedFalse"]
+    assert len((await rt.questions.of_job(number))[0]) == 1
+
+
+@attack(
+    "An agent gets a gate approved, changes its tree, and asks for the same gate again",
+    surface="approval",
+    with_box="the approval is superseded: people are asked again, with the new diff",
+)
+async def test_an_approval_does_not_open_the_gate_of_another_tree(
+    rt: Runtime, make: Factory, repo: Path, people: People
+) -> None:
+    code = f"""
+open("a.txt", "w").write("changed by run %d\\n" % min(start["run"], 2))
+say("checkpoint", id="c", data=1); hear()
+{GATE}parked(hear())
+{RESULT}"""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", PREPARE + code):
+        first = await question_of(rt, number)
+        await make.decide(number, True, people.carol)
+        second = await question_of(rt, number, 2)
+        assert "+changed by run 2" in (await patch_of(rt, number, second.run) or "")
+        assert "+changed by run 1" in (await patch_of(rt, number, first.run) or "")
+        await make.decide(number, True, people.carol, n=2)
+        job = await ends(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    statuses = [one.status for one in (await rt.questions.of_job(number))[0]]
+    assert statuses == [QuestionStatus.SUPERSEDED, QuestionStatus.ANSWERED]

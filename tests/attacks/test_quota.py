@@ -1,0 +1,222 @@
+"""Attacks of an agent on the space that others need: the database, the memory, the disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.handlers import allowance
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from tests.attacks.catalog import attack
+from tests.core.loops.agents import driving, file, gone, make_repository, wanted
+from tests.core.loops.crews import asked, ends
+from tests.factories import Factory
+from tests.support.statements import rows
+
+S = Status
+RESULT = '\nsay("result", summary="")'
+COUNTS = {
+    "events": "SELECT count(*) FROM draftsman.job_events WHERE kind LIKE 'agent.%%' AND job = %s",
+    "steps": "SELECT count(*) FROM draftsman.job_steps WHERE owner = 'handler' AND job = %s",
+    "artifacts": "SELECT count(*) FROM draftsman.artifacts WHERE kind = 'file' AND job = %s",
+    "checkpoints": "SELECT count(*) FROM draftsman.job_checkpoints WHERE job = %s",
+}
+FLOODS = {
+    "events": 'say("event", kind="spam", payload={"n": n})',
+    "steps": 'say("step", key=f"k{n}", state="pending")',
+    "artifacts": 'say("artifact", path="a.txt", name=f"copy{n}")',
+    "checkpoints": 'say("checkpoint", data=n)',
+}
+MANY = 100_000
+"""Messages that a flood would send."""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo", a="x" * 5000)
+
+
+async def flooded(rt: Runtime, make: Factory, repo: Path, code: str, quotas: dict[str, Any]) -> Job:
+    """Return the job once its agent ended."""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", code, quotas=quotas):
+        return await ends(rt, number)
+
+
+def failed_by(job: Job, setting: str) -> None:
+    """Check that the job failed because of this setting, for good."""
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT"), job.last_error
+    assert "quota: " in (job.last_error or "")
+    assert f"[quotas] {setting}" in (job.last_error or "")
+
+
+@attack(
+    "An agent floods the database with events, steps, artifacts or checkpoints",
+    surface="quota",
+    with_box="the run fails at the quota of the job; no more rows than that are kept",
+)
+@pytest.mark.parametrize("kind", FLOODS)
+async def test_a_flood_of_messages_ends_at_its_quota(
+    rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str
+) -> None:
+    code = f"for n in range({MANY}):\n    {FLOODS[kind]}{RESULT}"
+    job = await flooded(rt, make, repo, code, {kind: 3})
+    failed_by(job, kind)
+    [(count,)] = await rows(conn, COUNTS[kind], (job.number,))
+    assert count == 3
+
+
+@attack(
+    "An agent fills the database with a few messages that are large",
+    surface="quota",
+    with_box="the run fails once the bytes of its steps, artifacts or checkpoints are over",
+)
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [
+        ("step", 'say("step", key=f"k{n}", state="done", result="x" * 3000)'),
+        ("artifact", 'say("artifact", path="a.txt", name=f"copy{n}")'),
+        ("checkpoint", 'say("checkpoint", data="x" * 3000)'),
+    ],
+)
+async def test_bytes_are_counted_too(
+    rt: Runtime, make: Factory, repo: Path, conn: Connection, kind: str, code: str
+) -> None:
+    code = f"for n in range({MANY}):\n    {code}{RESULT}"
+    job = await flooded(rt, make, repo, code, {f"{kind}_bytes": 10_000})
+    failed_by(job, f"{kind}s and {kind}_bytes")
+    [(used,)] = await rows(
+        conn,
+        "SELECT bytes FROM draftsman.job_quotas WHERE job = %s AND quota = %s",
+        (job.number, f"{kind}s"),
+    )
+    assert 5000 <= used <= 10_000
+
+
+@attack(
+    "An agent sends messages without end that leave nothing, or that are refused",
+    surface="quota",
+    with_box="the run fails at the limit of messages; the usage stays one row with few models",
+)
+@pytest.mark.parametrize(
+    "code", ['say("usage", input_tokens=1, model=f"m{n}" * 40)', 'print("{", flush=True)']
+)
+async def test_messages_of_a_run_are_limited(
+    rt: Runtime, make: Factory, repo: Path, conn: Connection, code: str
+) -> None:
+    code = f"for n in range({MANY}):\n    {code}{RESULT}"
+    job = await flooded(rt, make, repo, code, {"messages": 50})
+    failed_by(job, "messages")
+    [(usage,)] = await rows(conn, "SELECT usage FROM draftsman.job_runs WHERE job = %s", (1,))
+    assert len((usage or {}).get("models", ())) <= 20
+
+
+@attack(
+    "An agent writes logs without end, by messages and on its standard error",
+    surface="quota",
+    with_box="the log is cut at the quota, its last line says so, and the run goes on",
+)
+@pytest.mark.parametrize(
+    "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
+)
+async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path, code: str) -> None:
+    job = await flooded(
+        rt, make, repo, f"for n in range(3000):\n    {code}{RESULT}", {"log_bytes": 100_000}
+    )
+    assert job.status is S.COMPLETED, job.last_error
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000))
+    assert 99_000 <= len(log.encode()) <= 100_200
+    assert log.count("the log ends here") == 1
+    assert log.endswith("100,000 bytes are kept for a run ([quotas] log_bytes)]\n")
+
+
+@attack(
+    "An agent spreads its log over the runs of a job",
+    surface="quota",
+    with_box="the logs of all runs are cut at the quota of the job",
+)
+async def test_the_logs_of_a_job_are_cut_at_its_quota(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = f"""
+sys.stderr.write("x" * 6000 + "\\n"); sys.stderr.flush()
+parked(ask(f"q{{min(start['run'], 3)}}")){RESULT}"""
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", code, quotas={"job_log_bytes": 10_000}):
+        for ordinal in (1, 2, 3):
+            await asked(rt, number, ordinal)
+            await make.answer(number, "red", n=ordinal)
+        await ends(rt, number)
+    log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number, limit=1000))
+    assert len(log) <= 10_200
+    assert "10,000 bytes are kept for a job ([quotas] job_log_bytes)" in log
+
+
+@attack(
+    "An agent asks people again and again",
+    surface="quota",
+    with_box="the run fails at the quota of questions",
+)
+async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: Path) -> None:
+    code = "parked(ask(f\"q{start['run']}\"))" + RESULT
+    number = await wanted(make, repo)
+    async with driving(rt, repo.parent / "data", code, quotas={"questions": 1}):
+        await asked(rt, number)
+        await make.answer(number, "red")
+        job = await ends(rt, number)
+    failed_by(job, "questions")
+    assert len((await rt.questions.of_job(number))[0]) == 1
+
+
+@attack(
+    "An agent fills the disk of its worker",
+    surface="quota",
+    with_box="the agent is killed and the run fails once its files are over the quota",
+)
+@pytest.mark.parametrize("where", ["os.getcwd()", "os.environ['HOME']"])
+async def test_an_agent_that_fills_the_disk_is_killed(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, where: str
+) -> None:
+    code = f"""
+open({str(tmp_path / "pid")!r}, "w").write(f"{{os.getpid()}}\\n")
+for n in range(30):
+    os.makedirs(f"{{{where}}}/d/{{n}}")
+    open(f"{{{where}}}/d/{{n}}/big", "wb").write(os.urandom(2**20))
+os.read(0, 1)
+"""
+    job = await flooded(rt, make, repo, code, {"disk_bytes": 20 * 2**20, "disk_interval": 0.05})
+    failed_by(job, "disk_bytes")
+    await gone(int(await file(tmp_path / "pid")))
+    assert list((tmp_path / "data" / "runs").iterdir()) == []
+
+
+def test_what_is_on_the_disk_is_measured(tmp_path: Path) -> None:
+    inner = tmp_path / "a" / "b"
+    inner.mkdir(parents=True)
+    (inner / "file").write_bytes(b"x" * 10_000)
+    (inner / "same").hardlink_to(inner / "file")
+    (tmp_path / "out").symlink_to("/usr")
+    found = allowance.disk_usage(tmp_path, 2**40)
+    assert 10_000 <= found <= 50_000
+    assert allowance.disk_usage(tmp_path, 5000) > 5000
+
+
+def test_a_tree_too_deep_to_be_measured_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    import os
+
+    at = os.open(".", os.O_RDONLY)
+    name = "d" * 200
+    for _ in range(30):
+        os.mkdir(name, dir_fd=at)
+        inner = os.open(name, os.O_RDONLY, dir_fd=at)
+        os.close(at)
+        at = inner
+    os.close(at)
+    assert allowance.disk_usage(tmp_path, 2**40) > 2**40
