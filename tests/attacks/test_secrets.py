@@ -107,7 +107,7 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     socket = EmbeddedServer(home.data, 0).status().socket_dir / ".s.PGSQL.5432"
     repo = make_repository(tmp_path / "repo")
     await commanded(home, "submit", "--agent", "test", "--repo", str(repo), str(socket))
-    worker = home.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
+    home.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
 
     async def asked() -> bool:
         return bool(await commanded(home, "questions"))
@@ -120,7 +120,6 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     assert refused(found["worker"])
     assert found["socket"].startswith("refused: ")
     assert token not in json.dumps(found)
-    assert token in Path(f"/proc/{worker.pid}/environ").read_text() or os.geteuid()
 
 
 @pytest.fixture
