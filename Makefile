@@ -20,13 +20,13 @@ unexport PYTHONHOME
 unexport PYTHONPATH
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check bench soak format lock moved
+.PHONY: help demo test check servers bench soak format lock moved
 
 help: ## this list
 	@echo "make TARGET, with:"
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-8s %s\n", $$1, $$2 }' Makefile
 	@echo "Variables: PYTHON (3.11 or later), JOBS (parallel tests, $(JOBS)), MINUTES (of draftsman" \
-	  "soak, $(MINUTES)), ARGS (for demo, test, bench and the tests of soak)."
+	  "soak, $(MINUTES)), ARGS (for demo, test, servers, bench and the tests of soak)."
 
 demo: $(STAMP) ## a real job, from the request to the answer to the end
 	@$(BIN)/draftsman demo $(ARGS)
@@ -40,7 +40,10 @@ check: $(STAMP) ## style, format, types, and which layer imports which
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 
-bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (12 min)
+servers: $(STAMP) ## the core of the tests on PostgreSQL 15 to 18 with default settings
+	@$(BIN)/python -m tests.servers --jobs $(JOBS) $(ARGS)
+
+bench: $(STAMP) ## draftsman beside other queues, in turn on one PostgreSQL (15 min)
 	@$(BIN)/python -m bench $(ARGS)
 
 soak: $(STAMP) ## draftsman soak, then what is slow: a million jobs, every fault at every point (1 h)

@@ -15,12 +15,14 @@ import psycopg
 from bench import checks, install
 from bench.goals import GOALS, goals
 from bench.history import Past
+from bench.hosts import hosts
 from bench.meter import server_cpu
 from bench.place import GIVEN, Broken, Place, server, session
 from bench.plan import Match, scenarios
 from bench.report import OURS, Results, footer, tables
 from bench.side import Side, introduced
 from draftsman.errors import DraftsmanError
+from tests.servers.installations import MAJORS
 
 README = Path(__file__).with_name("README.md")
 MEASURES = [one.name for one in scenarios(0, 0)]
@@ -37,10 +39,12 @@ async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, s
         try:
             durable = await checks.durable(admin)
             version = await admin.value("SHOW server_version")
+            wanted = [one for one in scenarios(given.jobs, given.minutes) if one.name in given.only]
+            majors = given.servers if any(one.hosts for one in wanted) else []
             match = Match(place, sides, None if given.no_history else past, server, results)
-            await match.prepare()
-            wanted = scenarios(given.jobs, given.minutes)
-            await match.run(given.rounds, [one for one in wanted if one.name in given.only])
+            async with hosts(majors, results.missing) as match.hosts:
+                await match.prepare()
+                await match.run(given.rounds, wanted)
         finally:
             await place.leave()
     if server is None:
@@ -82,6 +86,12 @@ def arguments() -> argparse.Namespace:
     add("--history", type=int, default=1_000_000, metavar="N", help="finished jobs (1000000)")
     add("--waiting", type=int, default=100_000, metavar="N", help="waiting jobs (100000)")
     add("--only", default=",".join(MEASURES), help=f"of {', '.join(MEASURES)} (all)")
+    add(
+        "--servers",
+        default=",".join(map(str, MAJORS)),
+        help="draftsman's drains also on these"
+        " majors of PostgreSQL with default settings; none for none (%(default)s)",
+    )
     add("--minutes", type=float, default=10, metavar="N", help="of a dashboard's memory (10)")
     add("--json", action="store_true", help="JSON with every round instead of the tables")
     add("--write", action="store_true", help=f"write the tables into {README.name} too")
@@ -89,6 +99,11 @@ def arguments() -> argparse.Namespace:
     given.peers = [name for name in given.peers.split(",") if name not in ("", "none")]
     if strange := [name for name in given.peers if name not in install.PEERS]:
         parser.error(f"--peers: {', '.join(strange)} is not known; there are {known}")
+    majors = [text for text in given.servers.split(",") if text not in ("", "none")]
+    if strange := [text for text in majors if text not in map(str, MAJORS)]:
+        known = ", ".join(map(str, MAJORS))
+        parser.error(f"--servers: {', '.join(strange)} is not supported; there are {known}")
+    given.servers = [int(text) for text in majors]
     given.only = given.only.split(",")
     if strange := [name for name in given.only if name not in MEASURES]:
         parser.error(f"--only: {', '.join(strange)} is not known; there are {', '.join(MEASURES)}")

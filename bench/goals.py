@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from bench.hosts import NAMES
 from bench.report import OURS, Key, Results, grid, number
 
 RATES = ("submit", "batch1000", "drain10", "drain100")
+DRAINS = ("drain10", "drain100")
 TIMES = ("idle", "answer")
 PAINTS = ("paint_ms", "down_p50_ms", "page_p50_ms", "view_p50_ms", "filter_p50_ms")
 
@@ -25,6 +27,8 @@ class Goal:
     """Is it the ratio of the figure over a past and without one?"""
     over: bool = False
     """Is it the figure over a past?"""
+    host: str = ""
+    """Is it the ratio of the figure on this server and on the bench's own?"""
 
     @property
     def name(self) -> str:
@@ -33,6 +37,8 @@ class Goal:
             figure = "" if self.least else f" {self.figure}"
             return f"{self.measure}{figure}, over a past / without"
         what = self.measure if self.figure == "rate" else f"{self.measure} {self.figure}"
+        if self.host:
+            return f"{what} {self.host} / on the bench's server"
         return f"{what} / {self.against}" if self.against else what
 
     def measured(self, results: Results) -> float | None:
@@ -43,6 +49,8 @@ class Goal:
             faster = self.figure == "rate" or not self.least
             pair = (over, ours) if faster else (ours, over)
             return results.ratio(*pair, self.figure)
+        if self.host:
+            return results.ratio(Key(self.measure, self.host), ours, self.figure)
         if self.against:
             return results.ratio(ours, Key(self.measure, self.against), self.figure)
         return results.median(Key(self.measure, OURS, self.over), self.figure)
@@ -75,6 +83,7 @@ GOALS = (
     most("idle", "p50_ms", 1.0, "pgqueuer"),
     *(Goal(measure, "rate", 0.9, past=True) for measure in RATES),
     *(Goal(measure, "p50_ms", 0.9, past=True) for measure in TIMES),
+    *(Goal(drain, "rate", 0.9, host=host) for drain in DRAINS for host in NAMES),
     most("drain100", "cpu_us", 30),
     most("drain100", "wal_bytes", 2800),
     most("drain100", "commits", 0.03),

@@ -40,6 +40,8 @@ class Scenario:
     """Is one round of it enough?"""
     against: tuple[str, Measure] | None = None
     """Something that is no queue, against which draftsman's figure is held."""
+    hosts: bool = False
+    """Is draftsman also measured on the servers with default settings?"""
 
 
 def scenarios(jobs: int, minutes: float) -> list[Scenario]:
@@ -55,8 +57,8 @@ def scenarios(jobs: int, minutes: float) -> list[Scenario]:
             against=("pgbench", pgbench.submit),
         ),
         Scenario("batch1000", measure.batches, "fast", jobs),
-        Scenario("drain10", measure.drain, "default", jobs // 2),
-        Scenario("drain100", measure.drain, "fast", jobs),
+        Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
+        Scenario("drain100", measure.drain, "fast", jobs, hosts=True),
         Scenario("idle", measure.idle, "fast", samples, same=True),
         Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
         Scenario(
@@ -80,6 +82,15 @@ def scenarios(jobs: int, minutes: float) -> list[Scenario]:
     ]
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A server beside that of the bench, on which draftsman alone is measured."""
+
+    name: str
+    place: Place
+    server: ServerCpu | None
+
+
 @dataclass(slots=True)
 class Match:
     """Who takes part, and what came of it."""
@@ -91,20 +102,19 @@ class Match:
     results: Results
     seeded: dict[str, str] = field(default_factory=dict)
     """Databases with a past, by queue."""
+    hosts: list[Host] = field(default_factory=list)
 
     async def prepare(self) -> None:
         """Make everybody's tables. Raises Broken when draftsman's are not what they must be."""
         for side in list(self.sides):
-            template = self.place.template(side.name)
-            await self.place.create(template)
             try:
-                async with side.child("prepare", self.place.url(template)) as child:
-                    await child.hear("prepared")
+                await _prepare(side, self.place)
             except FAILURES as error:
                 self._missing(side, side.name, error)
                 self.sides.remove(side)
             if side.ours:
-                await checks.guarded(self.place.url(template))
+                for host in self.hosts:
+                    await _prepare(side, host.place)
 
     async def run(self, rounds: int, wanted: Sequence[Scenario]) -> None:
         """Measure everything. Raises Broken when draftsman fails or breaks a promise."""
@@ -136,6 +146,8 @@ class Match:
             await self._once(label, scenario, side)
             if side.ours and scenario.against is not None:
                 await self._once(label, scenario, side, against=scenario.against)
+            for host in self.hosts if side.ours and scenario.hosts else ():
+                await self._once(label, scenario, side, host=host)
             if side.name in self.seeded and (first or side.ours):
                 await self._once(label, scenario, side, past=True)
 
@@ -147,20 +159,22 @@ class Match:
         *,
         past: bool = False,
         against: tuple[str, Measure] | None = None,
+        host: Host | None = None,
     ) -> None:
-        name, do = against or (side.name, scenario.measure)
+        name, do = against or (host.name if host else side.name, scenario.measure)
         key = Key(scenario.name, name, past)
         what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
         if what in self.results.missing:
             return
         jobs = scenario.jobs if scenario.same else side.jobs(scenario.preset, scenario.jobs)
         began = _now()
+        place, server = (host.place, host.server) if host else (self.place, self.server)
         async with AsyncExitStack() as stack:
             if past:
                 database = self.seeded[side.name]
             else:
-                database = await stack.enter_async_context(self.place.database(side.name))
-            run = Run(self.place, side, database, scenario.preset, jobs, self.server, past)
+                database = await stack.enter_async_context(place.database(side.name))
+            run = Run(place, side, database, scenario.preset, jobs, server, past)
             try:
                 figures = await do(run)
             except FAILURES as error:
@@ -175,6 +189,16 @@ class Match:
             raise error
         reason = self.results.missing[what] = str(error).strip().splitlines()[0]
         _say(f"{what} could not be measured: {reason}")
+
+
+async def _prepare(side: Side, place: Place) -> None:
+    """Make the tables of a queue; draftsman's are checked."""
+    template = place.template(side.name)
+    await place.create(template)
+    async with side.child("prepare", place.url(template)) as child:
+        await child.hear("prepared")
+    if side.ours:
+        await checks.guarded(place.url(template))
 
 
 def _now() -> float:

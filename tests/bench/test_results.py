@@ -95,7 +95,7 @@ def test_a_goal_is_met_missed_or_not_measured(
 def test_the_goals_close_with_how_many_are_met() -> None:
     results = Results()
     results.add(OURS, {"rate": 1.0, "wal_bytes": 2800.0, "rss_mb": 45.1})
-    assert goals(results).endswith("\n1 of 26 goals met, 24 not measured")
+    assert goals(results).endswith("\n1 of 34 goals met, 32 not measured")
 
 
 def test_what_could_not_be_measured_is_counted_and_named() -> None:
@@ -113,3 +113,12 @@ def test_the_page_takes_the_tables_between_its_markers_and_keeps_the_rest() -> N
 
 def _cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_a_server_with_default_settings_is_held_against_the_benchs_own(results: Results) -> None:
+    goal = Goal("drain100", "rate", 0.9, host="on PostgreSQL 15")
+    assert goal.verdict(results)[1:] == ("", ">= 0.9", "not measured")
+    results.add(Key("drain100", "on PostgreSQL 15"), {"rate": 1900.0})
+    name, measured, _, verdict = goal.verdict(results)
+    assert name == "drain100 on PostgreSQL 15 / on the bench's server"
+    assert (measured, verdict) == ("0.95", "met")

@@ -1,40 +1,60 @@
-"""The tests of the core and of the command line, on every other PostgreSQL of this machine."""
+"""Every supported major version of PostgreSQL with the settings that its package ships."""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from draftsman.embedded.place import MAJOR
-from tests.support.clusters import OLDEST, cluster, found
+from bench.hosts import name
+from tests.servers.__main__ import DEADLINE, suite
+from tests.servers.clusters import cluster
+from tests.servers.installations import MAJORS, Installation, installation
+from tests.servers.packages import Unavailable
 
 ROOT = Path(__file__).parents[2]
 SUITE = ("tests/core", "tests/tui")
-DEADLINE = 900.0
-"""Seconds that the suite may take on one server."""
+DRAINS = ("--only", "drain10,drain100", "--peers", "none", "--no-history", "--jobs", "4000")
+
+
+@contextmanager
+def unless_unavailable() -> Iterator[None]:
+    """Count a server that cannot be had as what could not run, with the reason."""
+    try:
+        yield
+    except Unavailable as error:
+        pytest.skip(str(error))
+
+
+def installed(major: int) -> Installation:
+    """Return a server's programs, or skip the test."""
+    with unless_unavailable():
+        return installation(major)
+    raise AssertionError
 
 
 @pytest.mark.timeout(DEADLINE + 60)
-@pytest.mark.parametrize("major", [major for major in range(OLDEST, MAJOR + 1) if major != MAJOR])
-def test_the_suite_passes_on_another_postgresql(major: int) -> None:
-    installations = [one for one in found() if one.major == major]
-    if not installations:
-        pytest.skip(f"there is no PostgreSQL {major} here")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 2), *SUITE]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    with cluster(installations[0]) as url:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=env | {"DRAFTSMAN_TEST_URL": url},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=DEADLINE,
-        )
-    assert done.returncode == 0, done.stdout[-6000:]
+@pytest.mark.parametrize("major", MAJORS)
+def test_the_suite_passes_with_default_settings(major: int) -> None:
+    found = installed(major)
+    with unless_unavailable(), cluster(found) as url:
+        passed, said = suite(url, SUITE, os.cpu_count() or 2)
+        assert passed, said
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("major", MAJORS)
+def test_a_worker_is_as_fast_with_default_settings(major: int) -> None:
+    installed(major)
+    command = [sys.executable, "-m", "bench", *DRAINS, "--servers", str(major), "--json"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    goals = {goal: verdict for goal, *_, verdict in json.loads(done.stdout)["goals"]}
+    ours = {goal: verdict for goal, verdict in goals.items() if name(major) in goal}
+    assert set(ours.values()) == {"met"}, ours

@@ -218,7 +218,9 @@ async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
     since = datetime.now(UTC) - timedelta(minutes=30)
     first = await _pulse_with(rt, since, None, (1, 1))
     monkeypatch.setattr("draftsman.services.inspect.PULSE", 2)
-    assert await rt.inspect.pulse(since) == first
+    again = await rt.inspect.pulse(since)
+    assert (again.since, again.spans) == (first.since, first.spans)
+    assert again.end >= first.end  # a vacuum moves it too
     await make.failed()
     await make.queued()
     await _pulse_with(rt, since, first.end, (1, 0))

@@ -1,0 +1,44 @@
+"""Servers of each supported major version with the settings that their packages ship."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from bench.meter import server_cpu
+from bench.place import Place, session
+from bench.plan import Host
+from tests.servers.clusters import cluster
+from tests.servers.installations import MAJORS, installation
+from tests.servers.packages import Unavailable
+
+
+def name(major: int) -> str:
+    """Return what draftsman's figures on a server with default settings are called."""
+    return f"on PostgreSQL {major}"
+
+
+NAMES = [name(major) for major in MAJORS]
+
+
+@asynccontextmanager
+async def hosts(majors: Sequence[int], missing: dict[str, str]) -> AsyncIterator[list[Host]]:
+    """Start the servers; yield those that could be had, and note why others could not.
+
+    Their data is in the same folder as that of the bench's own server.
+    """
+    folder, found = Path(tempfile.gettempdir()), list[Host]()
+    async with AsyncExitStack() as stack:
+        for major in majors:
+            try:
+                url = stack.enter_context(cluster(installation(major), folder))
+            except Unavailable as error:
+                missing[name(major)] = str(error)
+                continue
+            admin = await stack.enter_async_context(session(url))
+            place = Place(url, admin)
+            stack.push_async_callback(place.leave)
+            found.append(Host(name(major), place, server_cpu(admin.conn)))
+        yield found

@@ -1,0 +1,79 @@
+"""`python -m tests.servers`: the core of the tests on every supported major version of PostgreSQL.
+
+Each server has the configuration that its package ships. One that cannot be had is counted and
+named with the reason, and fails nothing; a test that fails does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from tests.servers.clusters import cluster
+from tests.servers.installations import MAJORS, installation
+from tests.servers.packages import Unavailable
+
+ROOT: Final = Path(__file__).parents[2]
+CORE: Final = ("tests/core/store", "tests/core/races", "tests/core/services", "tests/core/loops")
+"""What depends on the server: the schema and its plans, races, the arrows, workers."""
+DEADLINE: Final = 900.0
+"""Seconds for the tests on one server."""
+
+
+def suite(url: str, tests: tuple[str, ...], jobs: int) -> tuple[bool, str]:
+    """Run tests on a server; return whether they passed, and the last lines of what they said."""
+    command = [sys.executable, "-m", "pytest", "-q", "-n", str(jobs), "--dist", "worksteal"]
+    path = os.pathsep.join(filter(None, sys.path))
+    done = subprocess.run(
+        [*command, *tests],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": path, "DRAFTSMAN_TEST_URL": url},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    return done.returncode == 0, done.stdout[-6000:].strip()
+
+
+def main() -> int:
+    """Run the tests on each server; return 1 where one failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.servers", description=__doc__)
+    add = parser.add_argument
+    add("--majors", default=",".join(map(str, MAJORS)), help="of PostgreSQL (%(default)s)")
+    add("--jobs", type=int, default=os.cpu_count() or 2, metavar="N", help="tests at once")
+    add("tests", nargs="*", default=CORE, help=f"what to run ({' '.join(CORE)})")
+    given = parser.parse_args()
+    failed, missing, ran = 0, 0, 0
+    for major in map(int, given.majors.split(",")):
+        began = time.monotonic()
+        try:
+            found = installation(major)
+            with cluster(found) as url:
+                passed, said = suite(url, tuple(given.tests), given.jobs)
+        except Unavailable as error:
+            missing += 1
+            _say(f"PostgreSQL {major} could not be had: {error}")
+            continue
+        ran, failed = ran + 1, failed + (not passed)
+        summary = said.splitlines()[-1] if said else "nothing ran"
+        took = time.monotonic() - began
+        _say(f"{found}: {summary}, {took:.0f} s" if passed else f"{found} failed:\n{said}")
+    _say(f"ran on {ran}, failed on {failed}, could not run on {missing}")
+    return 1 if failed else 0
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"servers: {line}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
