@@ -65,9 +65,12 @@ async def run_agent(ctx: RunContext) -> Outcome:
         created_at=ctx.job.created_at,
     )
     try:
+        space = await space.confined(ctx.settings.sandbox)
         if pinned is None:
             await ctx.step(BASE, lambda _: space.base_sha)
             await ctx.event("repo_resolved", found.as_event(space.base_sha))
+        assert space.box is not None  # noqa: S101 - it is confined
+        await ctx.event("sandbox_applied", space.box.as_event(agent.network))
         await set_up(ctx, space, found.saved)
         talk = Conversation(ctx, space, found.pinned)
         await _drive(ctx, agent, space, talk, await _start(ctx, space, found, data))
@@ -94,7 +97,7 @@ async def _drive(
 
     lease = ctx.settings.worker.lease
     async with await AgentProcess.start(
-        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr
+        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr, box=space.box
     ) as process:
         ctx.on_beat(process.heartbeat)
         await process.send(encode(start))
@@ -198,7 +201,7 @@ async def _start(
         job=ctx.job.name,
         run=ctx.job.run,
         repo=found.source,
-        workspace=str(space.path),
+        workspace=space.inside,
         branch=space.branch,
         base_sha=space.base_sha,
         checkpoint=(data or {}).get("agent"),
@@ -221,7 +224,10 @@ def _agent(ctx: RunContext, found: Found) -> AgentSettings:
         known = ", ".join(sorted(ctx.settings.agents))
         text = f"there is no agent {name!r} on this worker; configured are: {known}"
         raise Failure(text, origin="agent", code="no_such_agent")
-    return agent.model_copy(update={"env": kept.env | agent.env}) if kept else agent
+    if kept is None:
+        return agent
+    network = agent.network and kept.network
+    return agent.model_copy(update={"env": kept.env | agent.env, "network": network})
 
 
 def _repo_name(ctx: RunContext) -> str:

@@ -90,7 +90,7 @@ class Conversation:
             await self._asked(process, message)
             return
         try:
-            await self._keep(message)
+            await self._keep(process, message)
         except (UsageError, Failure) as error:
             self._ctx.log(f"[refused] {message.type}: {error}")
             await self._send(process, Refused(id=message.id, reason=str(error)))
@@ -130,10 +130,10 @@ class Conversation:
             )
         await self._send(process, reply)
 
-    async def _keep(self, message: FromAgent) -> None:
+    async def _keep(self, process: AgentProcess, message: FromAgent) -> None:
         match message:
             case Checkpoint():
-                await self._checkpoint(message)
+                await self._checkpoint(process, message)
             case Step(state="pending"):
                 await self._ctx.note_step(message.key, message.invocation_id)
             case Step():
@@ -146,7 +146,8 @@ class Conversation:
             case Artifact():
                 name = message.name or PurePosixPath(message.path).name
                 kind = "report" if name.endswith(".md") else "file"
-                data = await self._space.read_artifact(message.path)
+                async with process.frozen():
+                    data = await self._space.read_artifact(message.path)
                 await self._ctx.artifact(name, data, kind)
             case Usage():
                 await self._add(message)
@@ -163,9 +164,10 @@ class Conversation:
             case _:
                 raise UsageError(f"{message.type} is not kept")
 
-    async def _checkpoint(self, message: Checkpoint) -> None:
+    async def _checkpoint(self, process: AgentProcess, message: Checkpoint) -> None:
         """Keep the agent's state with a bundle of the tree as it is now, in one transaction."""
-        snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
+        async with process.frozen():
+            snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
         bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
         data = {"agent": message.data, "base_sha": self._space.base_sha}
         data |= {"repo": self._repo} if self._repo else {}

@@ -60,6 +60,7 @@ async def inspecting(
         settings.data_dir, source, job=0, run=os.getpid(), tag=secrets.token_hex(6), base=ref
     )
     try:
+        space = await space.confined(settings.sandbox)
         yield Inspection(space, settings.worker.lease)
     finally:
         with suppress(Failure, OSError):

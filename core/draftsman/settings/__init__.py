@@ -50,6 +50,7 @@ from draftsman.settings.tables import (
     QuestionSettings,
     RetentionSettings,
     Role,
+    SandboxSettings,
     Section,
     SetupSettings,
     SweepSettings,
@@ -77,6 +78,7 @@ __all__ = [
     "QuestionSettings",
     "RetentionSettings",
     "Role",
+    "SandboxSettings",
     "SecretSettings",
     "Section",
     "Settings",
@@ -134,6 +136,7 @@ class Settings(BaseSettings):
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
     http: HttpSettings = HttpSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,8 +25,9 @@ from draftsman.handlers.protocol import (
     encode,
     parse_line,
 )
+from draftsman.handlers.sandbox.box import Box, open_box
 from draftsman.handlers.workspace import Workspace
-from draftsman.settings import AgentSettings, ProfileSettings
+from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
 
 DEADLINE = 60.0
 Reply = Callable[[FromAgent], ToAgent | None]
@@ -39,6 +41,7 @@ class Heard:
     messages: list[Message] = field(default_factory=list)
     log: bytes = b""
     code: int = -1
+    box: Box | None = None
 
     def of(self, kind: type) -> list[Any]:
         return [message for message in self.messages if isinstance(message, kind)]
@@ -67,10 +70,13 @@ async def listen(
     async def log(chunk: bytes) -> None:
         heard.log += chunk
 
+    heard.box = box = await open_box(SandboxSettings(), repo=folder, home=home)
+    start = start.model_copy(update={"workspace": box.inside(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
+        contextlib.closing(box),
         await AgentProcess.start(
-            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log
+            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log, box=box
         ) as process,
     ):
         await process.send(encode(start))
