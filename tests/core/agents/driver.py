@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,7 +73,6 @@ async def listen(
     start = start.model_copy(update={"workspace": box.inside(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
-        contextlib.closing(box),
         await AgentProcess.start(
             agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log, box=box
         ) as process,
@@ -89,6 +87,7 @@ async def listen(
             elif said := reply(message):
                 await process.send(encode(said))
         heard.code = await process.wait()
+    box.close()
 
 
 async def converse(

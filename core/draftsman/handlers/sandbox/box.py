@@ -52,10 +52,8 @@ class Box:
 
     def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
         """Return the variables with the folders that hold in the box."""
-        if self.sandbox.mode == "bwrap":
-            temporary = "/tmp"  # noqa: S108 - private
-        else:
-            temporary = str(self.home / TEMPORARY)
+        private = self.sandbox.mode == "bwrap"
+        temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
         changed = {"HOME": self.inside(self.home), "TMPDIR": temporary}
         return {**variables, **changed}
 
