@@ -67,9 +67,12 @@ async def run_agent(ctx: RunContext) -> Outcome:
         http=ctx.settings.http,
     )
     try:
+        space = await space.confined(ctx.settings.sandbox)
         if pinned is None:
             await ctx.own_step(BASE, lambda _: space.base_sha)
             await ctx.event("repo_resolved", found.as_event(space.base_sha), Owner.WORKER)
+        assert space.box is not None  # noqa: S101 - it is confined
+        await ctx.event("sandbox_applied", space.box.as_event(agent.network), Owner.WORKER)
         await set_up(ctx, space, found.saved)
         saved = await space.restored() if bundle else None
         talk = Conversation(ctx, space, found.pinned, saved)
@@ -97,7 +100,7 @@ async def _drive(
 
     lease = ctx.settings.worker.lease
     async with await AgentProcess.start(
-        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr
+        agent, cwd=space.path, home=space.home, lease=lease, on_stderr=on_stderr, box=space.box
     ) as process:
         ctx.on_beat(process.heartbeat)
         await process.send(encode(start))
@@ -214,7 +217,7 @@ async def _start(
         job=ctx.job.name,
         run=ctx.job.run,
         repo=found.source,
-        workspace=str(space.path),
+        workspace=space.inside,
         branch=space.branch,
         base_sha=space.base_sha,
         checkpoint=(data or {}).get("agent"),
@@ -237,7 +240,10 @@ def _agent(ctx: RunContext, found: Found) -> AgentSettings:
         known = ", ".join(sorted(ctx.settings.agents))
         text = f"there is no agent {name!r} on this worker; configured are: {known}"
         raise Failure(text, origin="agent", code="no_such_agent")
-    return agent.model_copy(update={"env": kept.env | agent.env}) if kept else agent
+    if kept is None:
+        return agent
+    network = agent.network and kept.network
+    return agent.model_copy(update={"env": kept.env | agent.env, "network": network})
 
 
 def _repo_name(ctx: RunContext) -> str:

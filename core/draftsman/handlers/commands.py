@@ -103,6 +103,8 @@ class Runner:
     env: Mapping[str, str]
     lease: float
     on_beat: OnBeat | None = None
+    network: bool = False
+    """Whether set-up commands may use the network; what checks an agent's work never may."""
 
     @classmethod
     def of(
@@ -113,7 +115,7 @@ class Runner:
         if not folder.is_dir() or not folder.is_relative_to(space.path.resolve()):
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
-        return cls(space, profile.path, profile.env, lease, on_beat)
+        return cls(space, profile.path, profile.env, lease, on_beat, profile.network)
 
     async def all(self, commands: Iterable[CommandSettings | SetupSettings]) -> list[Ran]:
         """Run one after the other, whatever they say."""
@@ -140,7 +142,9 @@ class Runner:
     async def _run(self, settings: CommandSettings | SetupSettings, output: Output) -> int | None:
         folder = self.space.path / self.path
         program = AgentSettings(
-            command=_located(settings.command, folder), env={**QUIET, **self.env}
+            command=_located(settings.command, folder),
+            env={**QUIET, **self.env},
+            network=self.network and isinstance(settings, SetupSettings),
         )
 
         async def on_stderr(chunk: bytes) -> None:
@@ -148,7 +152,12 @@ class Runner:
 
         lease = self.lease if self.on_beat else settings.timeout + self.lease
         async with await AgentProcess.start(
-            program, cwd=folder, home=self.space.home, lease=lease, on_stderr=on_stderr
+            program,
+            cwd=folder,
+            home=self.space.home,
+            lease=lease,
+            on_stderr=on_stderr,
+            box=self.space.box,
         ) as process:
             if self.on_beat is not None:
                 self.on_beat(process.heartbeat)

@@ -131,7 +131,7 @@ class Conversation:
             await self._asked(process, message)
             return
         try:
-            await self._keep(message)
+            await self._keep(process, message)
         except (UsageError, Failure) as error:
             if isinstance(error, Failure) and is_quota(error):
                 raise
@@ -175,10 +175,10 @@ class Conversation:
             )
         await self._send(process, reply)
 
-    async def _keep(self, message: FromAgent) -> None:
+    async def _keep(self, process: AgentProcess, message: FromAgent) -> None:
         match message:
             case Checkpoint():
-                await self._checkpoint(message)
+                await self._checkpoint(process, message)
             case Step():
                 await self._step(message)
             case Event():
@@ -188,7 +188,7 @@ class Conversation:
             case Log():
                 await self._ctx.log_stream(f"{message.text}\n")
             case Artifact():
-                await self._artifact(message)
+                await self._artifact(process, message)
             case Usage():
                 await self._add(message)
             case Result():
@@ -211,17 +211,19 @@ class Conversation:
         if message.state == "done":
             await self._ctx.finish_step(message.key, message.result)
 
-    async def _artifact(self, message: Artifact) -> None:
+    async def _artifact(self, process: AgentProcess, message: Artifact) -> None:
         name = message.name or PurePosixPath(message.path).name
         kind = "report" if name.endswith(".md") else "file"
         check_artifact(name, kind, Owner.HANDLER)
-        data = await self._space.read_artifact(message.path)
+        async with process.frozen():
+            data = await self._space.read_artifact(message.path)
         await self._allowance.spend(Quota.ARTIFACTS, len(data))
         await self._ctx.artifact(name, data, kind)
 
-    async def _checkpoint(self, message: Checkpoint) -> None:
+    async def _checkpoint(self, process: AgentProcess, message: Checkpoint) -> None:
         """Keep the agent's state with a bundle of the tree as it is now, in one transaction."""
-        snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
+        async with process.frozen():
+            snapshot = await self._space.snapshot(f"{self._ctx.job.name}: work in progress")
         bundle = await self._space.bundle(snapshot) if snapshot.files_changed else None
         data = {"agent": message.data, "base_sha": self._space.base_sha}
         data |= {"repo": self._repo} if self._repo else {}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import json
 import shutil
-from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.outcome import Done, Outcome
@@ -14,6 +13,8 @@ from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.output import checked, invalid, read, shaped
 from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox.box import Box, open_box
+from draftsman.handlers.workspace import make_private
 from draftsman.outbound.limit import limit
 from draftsman.settings import AgentSettings, ToolSettings
 
@@ -50,12 +51,17 @@ async def _run(
     ctx: RunContext, asked: ExecuteTool, tool: ToolSettings, invocation: str
 ) -> dict[str, Any]:
     folder = ctx.settings.data_dir / "tools" / f"{ctx.job.name}.{ctx.job.run}"
-    folder.mkdir(parents=True, exist_ok=True)
+    make_private(folder)
     what = f"tool {asked.tool!r}"
+    box = None
     try:
+        box = await open_box(ctx.settings.sandbox, repo=None, home=folder)
+        await ctx.event("sandbox_applied", box.as_event(tool.network))
         async with limit("call", ctx.limits.call_timeout, f"{what} ran", origin="tool"):
-            code, data = await _drive(ctx, tool, asked.input, invocation, folder)
+            code, data = await _drive(ctx, tool, asked.input, invocation, box)
     finally:
+        if box is not None:
+            box.close()
         shutil.rmtree(folder, ignore_errors=True)
     if code != 0:
         raise _exited(what, tool, code)
@@ -68,7 +74,7 @@ async def _run(
 
 
 async def _drive(
-    ctx: RunContext, tool: ToolSettings, given: Any, invocation: str, folder: Path
+    ctx: RunContext, tool: ToolSettings, given: Any, invocation: str, box: Box
 ) -> tuple[int, bytes]:
     """Return exit code and output; a tool that prints too much is ended, one byte over."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
@@ -77,15 +83,19 @@ async def _drive(
         await ctx.log_stream(decoder.decode(chunk))
 
     program = AgentSettings(
-        command=tool.command, env={**tool.env, INVOCATION: invocation}, pass_env=tool.pass_env
+        command=tool.command,
+        env={**tool.env, INVOCATION: invocation},
+        pass_env=tool.pass_env,
+        network=tool.network,
     )
     async with limit("connect", ctx.limits.connect_timeout, "it did not start", origin="tool"):
         starting = await AgentProcess.start(
             program,
-            cwd=folder,
-            home=folder,
+            cwd=box.home,
+            home=box.home,
             lease=ctx.settings.worker.lease,
             on_stderr=on_stderr,
+            box=box,
         )
     async with starting as process:
         ctx.on_beat(process.heartbeat)

@@ -66,6 +66,7 @@ async def inspecting(
         http=settings.http,
     )
     try:
+        space = await space.confined(settings.sandbox)
         yield Inspection(space, settings.worker.lease)
     finally:
         with suppress(Failure, OSError):

@@ -12,19 +12,22 @@ index that the agent never sees.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, Self
 
+from draftsman.errors import Failure
 from draftsman.handlers.artifact import read_artifact
 from draftsman.handlers.git import WHO, failed, git
 from draftsman.handlers.mirror import fetch_base, mirror_of, time_of
+from draftsman.handlers.sandbox.box import Box, open_box
 from draftsman.handlers.source import Source
-from draftsman.settings import HttpSettings
+from draftsman.settings import HttpSettings, SandboxSettings
 
 GITLINK: Final = b"160000"
 CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
@@ -60,6 +63,8 @@ class Workspace:
     tag: str
     base_sha: str
     date: str
+    box: Box | None = None
+    """Confinement of the programs that run in it; None until `confined`."""
 
     @classmethod
     async def prepare(
@@ -93,10 +98,22 @@ class Workspace:
         folder = data_dir / "runs" / name
         date = f"{int(when.timestamp())} +0000"
         self = cls(folder, mirror, where, job, run, tag, base_sha, date)
-        await asyncio.to_thread(_fresh, folder)
-        work = await self._unpack(bundle) if bundle else base_sha
-        await self._clone(work)
+        try:
+            await asyncio.to_thread(_fresh, folder)
+            work = await self._unpack(bundle) if bundle else base_sha
+            await self._clone(work)
+        except BaseException:
+            with contextlib.suppress(Failure, OSError):
+                await asyncio.shield(self.remove())
+            raise
         return self
+
+    async def confined(self, settings: SandboxSettings) -> Self:
+        """Return it with the box of its programs; as root the clone becomes another user's.
+
+        Raises Failure `no_sandbox` or `no_uid`.
+        """
+        return replace(self, box=await open_box(settings, repo=self.path, home=self.home))
 
     @property
     def path(self) -> Path:
@@ -107,6 +124,11 @@ class Workspace:
     def home(self) -> Path:
         """The agent's home folder, for the time of the run."""
         return self.folder / "home"
+
+    @property
+    def inside(self) -> str:
+        """The clone's path as its programs see it."""
+        return self.box.inside(self.path.resolve()) if self.box else str(self.path)
 
     @property
     def branch(self) -> str:
@@ -167,11 +189,14 @@ class Workspace:
 
         Raises Failure `artifact`: it leads out of there, is no plain file, or is over 25 MB.
         """
-        return await asyncio.to_thread(read_artifact, (self.path, self.home), path)
+        where = self.box.outside(path) if self.box else path
+        return await asyncio.to_thread(read_artifact, (self.path, self.home), where)
 
     async def remove(self) -> None:
         """Delete the clone and the mirror's refs to it; what was published stays."""
         await asyncio.to_thread(_delete, self.folder)
+        if self.box is not None:
+            self.box.close()
         refs = await git("for-each-ref", "--format=delete %(refname)", self._ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -241,7 +266,15 @@ class Workspace:
 
 def _fresh(folder: Path) -> None:
     _delete(folder)
-    (folder / "home").mkdir(parents=True, mode=0o700)
+    make_private(folder)
+    (folder / "home").mkdir(mode=0o700)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and the one above it, of which both are for this user only."""
+    for one in (folder.parent, folder):
+        one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        one.chmod(0o700)
 
 
 def _delete(folder: Path) -> None:

@@ -51,6 +51,7 @@ from draftsman.settings.tables import (
     QuestionSettings,
     RetentionSettings,
     Role,
+    SandboxSettings,
     Section,
     SetupSettings,
     SweepSettings,
@@ -79,6 +80,7 @@ __all__ = [
     "QuotaSettings",
     "RetentionSettings",
     "Role",
+    "SandboxSettings",
     "SecretSettings",
     "Section",
     "Settings",
@@ -137,6 +139,7 @@ class Settings(BaseSettings):
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
     http: HttpSettings = HttpSettings()
+    sandbox: SandboxSettings = SandboxSettings()
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}

@@ -148,6 +148,8 @@ class ToolSettings(LimitSettings):
     """Variables set for it."""
     pass_env: tuple[str, ...] = ()
     """Names of variables it may inherit besides the allowlist."""
+    network: bool = Field(False)
+    """Whether it may use the network."""
 
     @field_validator("input", "output")
     @classmethod

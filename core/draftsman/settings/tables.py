@@ -206,6 +206,27 @@ class AgentSettings(LimitSettings):
     """Variables set for it."""
     pass_env: tuple[str, ...] = ()
     """Names of variables it may inherit besides the allowlist."""
+    network: bool = False
+    """Whether it may use the network; a profile with `network = false` closes it again."""
+
+
+class SandboxSettings(Section):
+    """Confinement of agents, commands of profiles, and tools."""
+
+    mode: Literal["auto", "bwrap", "landlock", "off"] = "auto"
+    """`auto`: the strongest mode that holds here, and no run where none does."""
+    read_only: tuple[UserPath, ...] = ()
+    """Files and folders that the programs may read besides the system's."""
+    memory_mb: int = Field(8192, ge=64, le=1 << 22)
+    """Megabytes of memory of one run's processes together."""
+    processes: int = Field(1024, ge=8, le=1 << 20)
+    """Processes and threads of one run."""
+    file_size_mb: int = Field(4096, ge=1, le=1 << 22)
+    """Megabytes of one file."""
+    first_uid: int = Field(200_000, ge=1000, le=4_000_000_000)
+    """First user id of the range from which a worker of root's takes one for each run."""
+    uids: int = Field(1024, ge=1, le=100_000)
+    """Length of that range."""
 
 
 class SetupSettings(Section):

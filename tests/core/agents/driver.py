@@ -24,8 +24,9 @@ from draftsman.handlers.protocol import (
     encode,
     parse_line,
 )
+from draftsman.handlers.sandbox.box import Box, open_box
 from draftsman.handlers.workspace import Workspace
-from draftsman.settings import AgentSettings, ProfileSettings
+from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
 
 DEADLINE = 60.0
 Reply = Callable[[FromAgent], ToAgent | None]
@@ -39,6 +40,7 @@ class Heard:
     messages: list[Message] = field(default_factory=list)
     log: bytes = b""
     code: int = -1
+    box: Box | None = None
 
     def of(self, kind: type) -> list[Any]:
         return [message for message in self.messages if isinstance(message, kind)]
@@ -67,10 +69,12 @@ async def listen(
     async def log(chunk: bytes) -> None:
         heard.log += chunk
 
+    heard.box = box = await open_box(SandboxSettings(), repo=folder, home=home)
+    start = start.model_copy(update={"workspace": box.inside(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
         await AgentProcess.start(
-            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log
+            agent, cwd=folder, home=home, lease=DEADLINE, on_stderr=log, box=box
         ) as process,
     ):
         await process.send(encode(start))
@@ -83,6 +87,7 @@ async def listen(
             elif said := reply(message):
                 await process.send(encode(said))
         heard.code = await process.wait()
+    box.close()
 
 
 async def converse(

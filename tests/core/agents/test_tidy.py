@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,7 @@ async def tidy(
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
     heard = await converse(TIDY, start, workspace.path, workspace.home, answering(answers))
+    workspace = replace(workspace, box=heard.box)
     assert heard.of(Malformed) == []
     return workspace, heard
 
@@ -264,9 +266,8 @@ async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
 
 async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
-    pid_file = workspace.home / "pid"
-    write = f"import os, signal; open({str(pid_file)!r}, 'w').write(str(os.getpid()))"
-    hang = script("hang", f"{write}; signal.pause()")
+    mark = f"mark = {str(workspace.home)!r}"
+    hang = script("hang", f"import signal; {mark}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
     profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
 
@@ -279,8 +280,8 @@ async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> N
     assert [message.type for message in heard.messages if not isinstance(message, Malformed)] == [
         "event"
     ]
-    if pid_file.exists() and (pid := pid_file.read_text()):
-        assert not psutil.pid_exists(int(pid))
+    running = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
+    assert not [words for words in running if any(mark in word for word in words)]
 
 
 async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> None:

@@ -1,0 +1,1 @@
+"""Confinement of the programs that a worker starts."""

@@ -1,0 +1,122 @@
+"""The confinement of one run: what its programs see, may do, and are called."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.handlers.sandbox import bwrap
+from draftsman.handlers.sandbox.modes import Sandbox, sandbox_of
+from draftsman.handlers.sandbox.uids import give, take_uid
+from draftsman.settings import SandboxSettings
+
+MEGABYTE: Final = 1 << 20
+TEMPORARY: Final = ".tmp"
+"""Folder in the home for temporary files where /tmp is not private."""
+DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+OF_LANDLOCK: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
+"""What programs read besides what bwrap makes anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """The confinement of a run's programs. Make it with `open_box`; `close` it in the end."""
+
+    sandbox: Sandbox
+    repo: Path | None
+    home: Path
+    uid: int | None = None
+    """User id of the programs outside; None: the worker's own."""
+    lock: int | None = None
+
+    def inside(self, path: Path) -> str:
+        """Return the path as the programs see it."""
+        if self.sandbox.mode == "bwrap":
+            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+                if outer is not None and path.is_relative_to(outer):
+                    return str(Path(inner, path.relative_to(outer)))
+        return str(path)
+
+    def outside(self, path: str) -> str:
+        """Return the path on this machine of one that a program named."""
+        if self.sandbox.mode == "bwrap":
+            for outer, inner in ((self.home, bwrap.HOME), (self.repo, bwrap.REPO)):
+                if outer is not None and Path(os.path.normpath(path)).is_relative_to(inner):
+                    return str(outer / Path(os.path.normpath(path)).relative_to(inner))
+        return path
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """Return the variables with the folders that hold in the box."""
+        private = self.sandbox.mode == "bwrap"
+        temporary = "/tmp" if private else str(self.home / TEMPORARY)  # noqa: S108 - its own
+        changed = {"HOME": self.inside(self.home), "TMPDIR": temporary}
+        return {**variables, **changed}
+
+    def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
+        """Return what the guard carries out; see `draftsman.handlers.sandbox.entry`.
+
+        Files that the command names by their whole path can be read.
+        """
+        settings, mode = self.sandbox.settings, self.sandbox.mode
+        read = list(bwrap.readable(settings.read_only, command, network))
+        own = [self.home] if self.repo is None else [self.home, self.repo]
+        plan: dict[str, Any] = {
+            "mode": mode,
+            "uid": self.uid,
+            "network": network,
+            "chdir": self.inside(cwd),
+            "memory": settings.memory_mb * MEGABYTE,
+            "file_size": settings.file_size_mb * MEGABYTE,
+            "processes": settings.processes,
+            "tmp": settings.file_size_mb * MEGABYTE,
+            "keep": [] if self.lock is None else [self.lock],
+        }
+        if mode == "bwrap":
+            mounts = bwrap.mounts(read, self.repo, self.home, own)
+            return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
+        write = [*(f"/dev/{name}" for name in DEVICES), *(str(folder) for folder in own)]
+        return plan | {"read": [*read, *OF_LANDLOCK], "write": write}
+
+    def as_event(self, network: bool) -> dict[str, Any]:
+        """Return what a run's events tell of it."""
+        uid = os.geteuid() if self.uid is None else self.uid
+        return {"mode": self.sandbox.mode, "network": network, "uid": uid}
+
+    def close(self) -> None:
+        """Let go of the user id."""
+        if self.lock is not None:
+            with contextlib.suppress(OSError):
+                os.close(self.lock)
+
+
+async def open_box(settings: SandboxSettings, *, repo: Path | None, home: Path) -> Box:
+    """Return the confinement of a run with these folders; as root they get a user of their own.
+
+    Raises Failure `no_sandbox` or `no_uid`.
+    """
+    sandbox = await sandbox_of(settings)
+    box = Box(sandbox, repo and repo.resolve(), home.resolve())
+    return await asyncio.to_thread(_prepared, box)
+
+
+def _prepared(box: Box) -> Box:
+    private = box.sandbox.mode == "bwrap"
+    folders = [box.home] if box.repo is None else [box.home, box.repo]
+    for folder in folders if private else (*folders, box.home / TEMPORARY):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.geteuid() != 0:
+        return box
+    uid, lock = take_uid(box.sandbox.settings)
+    owned = replace(box, uid=uid, lock=lock)
+    try:
+        for folder in folders:
+            give(folder, uid)
+    except BaseException:
+        owned.close()
+        raise
+    return owned

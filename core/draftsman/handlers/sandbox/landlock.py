@@ -1,0 +1,94 @@
+"""Landlock, by system call: files, TCP, signals and abstract sockets.
+
+Standard library only: the guard's child runs it between fork and exec.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import stat
+import struct
+from collections.abc import Iterable
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446
+"""Numbers of the system calls; the same on every architecture since Linux 5.13."""
+VERSION_FLAG = 1
+PATH_BENEATH = 1
+PR_SET_NO_NEW_PRIVS = 38
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = (1 << bit for bit in range(4))
+MAKE_CHAR, MAKE_BLOCK = 1 << 6, 1 << 11
+TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+ALL_FILES = (1 << 16) - 1
+"""Every right on files of ABI 5 and later."""
+FILE_RIGHTS = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
+"""The rights that a rule on a plain file or a device may have."""
+READ = EXECUTE | READ_FILE | READ_DIR
+WRITE = ALL_FILES & ~(MAKE_CHAR | MAKE_BLOCK)
+BIND_AND_CONNECT_TCP = 0b11
+ABSTRACT_SOCKETS_AND_SIGNALS = 0b11
+OLDEST_ABI = 6
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def abi() -> int:
+    """Return the version of Landlock that this kernel has enabled; 0 without one."""
+    found: int = _libc.syscall(CREATE_RULESET, None, ctypes.c_size_t(0), VERSION_FLAG)
+    return max(found, 0)
+
+
+def restrict(read: Iterable[str], write: Iterable[str], network: bool) -> None:
+    """Confine this process and its future children for ever.
+
+    They read and execute below `read`, do everything but make devices below `write`, use TCP if
+    `network`, and reach signals and abstract sockets only of each other. Raises OSError.
+    """
+    ruleset = _ruleset(ALL_FILES, 0 if network else BIND_AND_CONNECT_TCP)
+    for paths, access in ((read, READ), (write, WRITE)):
+        for path in paths:
+            _allow(ruleset, path, access)
+    _enforce(ruleset)
+
+
+def scope() -> None:
+    """Cut this process off from abstract sockets and signals of others; raises OSError."""
+    _enforce(_ruleset(0, 0))
+
+
+def no_new_privileges() -> None:
+    """Let no set-uid program raise the rights of this process or its children."""
+    _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+
+
+def _ruleset(files: int, network: int) -> int:
+    attributes = struct.pack("QQQ", files, network, ABSTRACT_SOCKETS_AND_SIGNALS)
+    size = ctypes.c_size_t(len(attributes))
+    return _checked(_libc.syscall(CREATE_RULESET, attributes, size, 0))
+
+
+def _allow(ruleset: int, path: str, access: int) -> None:
+    try:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        if not stat.S_ISDIR(os.fstat(opened).st_mode):
+            access &= FILE_RIGHTS
+        rule = struct.pack("=Qi", access, opened)
+        _checked(_libc.syscall(ADD_RULE, ruleset, PATH_BENEATH, rule, 0))
+    finally:
+        os.close(opened)
+
+
+def _enforce(ruleset: int) -> None:
+    no_new_privileges()
+    _checked(_libc.syscall(RESTRICT_SELF, ruleset, 0))
+    os.close(ruleset)
+
+
+def _checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result

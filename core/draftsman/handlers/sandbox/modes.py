@@ -1,0 +1,155 @@
+"""The mode of the sandbox that holds here, proved by attempts to escape from it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.errors import Failure
+from draftsman.handlers.sandbox import bwrap, landlock
+from draftsman.settings import SandboxSettings
+
+START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
+"""Starts a module of draftsman without its packages: in milliseconds."""
+PROBE_TIMEOUT: Final = 20.0
+"""Seconds for one attempt; a machine under load is slow, not unsafe."""
+PROBE: Final = """
+import json, os, socket
+outside, port, name, pid = json.loads(os.environ["DRAFTSMAN_PROBE"])
+def tries(what):
+    try: what()
+    except OSError: return False
+    return True
+def connect(family, address):
+    with socket.socket(family) as it:
+        it.settimeout(1); it.connect(address)
+print(json.dumps({
+    "a file outside can be read": tries(lambda: open(outside).read()),
+    "a file outside can be written": tries(lambda: open(outside, "a").close()),
+    "a TCP port of the host answers": tries(
+        lambda: connect(socket.AF_INET, ("127.0.0.1", port))),
+    "an abstract socket of the host answers": tries(
+        lambda: connect(socket.AF_UNIX, "\\0" + name)),
+    "processes outside can be signaled": tries(lambda: os.kill(pid, 0)),
+    "it runs as root": os.getuid() == 0,
+}))
+"""
+ALLOW: Final = (
+    "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1,"
+    " kernel.apparmor_restrict_unprivileged_userns=0) or use a kernel with Landlock ABI 6 (Linux"
+    ' 6.12); to run without confinement, set [sandbox] mode = "off"'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Sandbox:
+    """A mode that holds, and why the stronger ones do not."""
+
+    mode: str
+    settings: SandboxSettings
+    program: str | None = None
+    """Path of bwrap."""
+    weaker: tuple[str, ...] = ()
+    """Why each stronger mode was not taken."""
+
+
+_found: dict[SandboxSettings, Sandbox] = {}
+
+
+async def sandbox_of(settings: SandboxSettings) -> Sandbox:
+    """Return the mode for these settings, probed once in this process.
+
+    Raises Failure `no_sandbox` where the mode asked for, or any under `auto`, does not hold.
+    """
+    if settings not in _found:
+        _found[settings] = await asyncio.to_thread(choose, settings)
+    return _found[settings]
+
+
+def choose(settings: SandboxSettings) -> Sandbox:
+    """Return the strongest mode that the settings allow and that holds; raises Failure."""
+    if settings.mode == "off":
+        return Sandbox("off", settings)
+    failed: list[str] = []
+    for mode, program in _candidates(settings.mode):
+        problem = escape(settings, mode, program)
+        if problem is None:
+            return Sandbox(mode, settings, program, tuple(failed))
+        failed.append(f"{mode}: {problem}")
+    why = "; ".join(failed) or f"no mode of the sandbox is known for {sys.platform}"
+    text = f"no sandbox holds here ({why}); {ALLOW}"
+    raise Failure(text, origin="handler", code="no_sandbox", declared="TRANSIENT_INFRA")
+
+
+def _candidates(mode: str) -> list[tuple[str, str | None]]:
+    if sys.platform != "linux":
+        return []
+    found: list[tuple[str, str | None]] = []
+    if mode in ("auto", "bwrap"):
+        found += [("bwrap", program) for program in bwrap.programs()]
+    if mode in ("auto", "landlock"):
+        found.append(("landlock", None))
+    return found
+
+
+def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
+    """Try to get out of a mode; return what worked, or why it could not start; None: it holds."""
+    if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
+        return f"this kernel has Landlock ABI {abi}, of {landlock.OLDEST_ABI} needed"
+    with tempfile.TemporaryDirectory(prefix="draftsman-probe-") as name:
+        folder = Path(name)
+        outside, home = folder / "outside", folder / "home"
+        outside.write_text("outside")
+        outside.chmod(0o666)
+        home.mkdir()
+        if os.geteuid() == 0:
+            folder.chmod(0o711)
+            home.chmod(0o777)
+        with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
+            tcp.bind(("127.0.0.1", 0))
+            abstract.bind(f"\0draftsman-probe-{folder.name}")
+            for one in (tcp, abstract):
+                one.listen()
+            target = [str(outside), tcp.getsockname()[1], abstract.getsockname()[1:].decode()]
+            said = _attempt(settings, mode, program, home, [*target, os.getpid()])
+    if isinstance(said, str):
+        return said
+    return next((name for name, worked in said.items() if worked), None)
+
+
+def _attempt(
+    settings: SandboxSettings, mode: str, program: str | None, home: Path, target: list[Any]
+) -> dict[str, bool] | str:
+    from draftsman.handlers.sandbox.box import Box
+
+    uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
+    box = Box(Sandbox(mode, settings, program), None, home, uid)
+    plan = box.plan([sys.executable], home, network=False)
+    start = START.format(root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.sandbox.entry")
+    command = [sys.executable, "-I", "-S", "-c", f"{start}main(sys.argv[1:])", json.dumps(plan)]
+    try:
+        done = subprocess.run(
+            [*command, sys.executable, "-I", "-S", "-c", PROBE],
+            env={"DRAFTSMAN_PROBE": json.dumps(target), "PATH": os.defpath},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.strip().splitlines()
+        return lines[-1][:200] if lines else f"it ended with code {done.returncode}"
+    return {str(name): bool(worked) for name, worked in found.items()}

@@ -1,0 +1,151 @@
+"""All descendants of a process: find them, stop them, kill them.
+
+Standard library only: the guard runs it.
+"""
+
+# ruff: noqa: PTH123, PTH208
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+STILL = b"TtZXx"
+"""States of threads in /proc that run no code: stopped, traced, dead."""
+ROUNDS = 3
+"""Looks in a row that find everything stopped: a process that forks and exits may hide from one."""
+ATTEMPTS = 4
+"""A parent in vfork never stops while its child is stopped before exec: let go, and try again."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(root: int) -> list[int]:
+    """Return the process ids below `root`, parents first."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for pid in level for child in children.get(pid, ())]
+        found += level
+    return found
+
+
+def children(root: int) -> list[int]:
+    """Return the process ids right below `root`, oldest first."""
+    return sorted(pid for pid, parent in _parents() if parent == root)
+
+
+def send(pid: int, number: int) -> None:
+    """Signal a process, unless it has gone, or is another user's by a set-uid program."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def freeze(root: int, spared: set[int], limit: float) -> set[int] | None:
+    """Stop all descendants of `root`; return those that `thaw` has to continue.
+
+    Returns None, with everything running again, when some still ran after `limit` seconds.
+    """
+    for _ in range(ATTEMPTS):
+        stopped: set[int] = set()
+        if _freeze(root, spared, stopped, time.monotonic() + limit / ATTEMPTS):
+            return stopped
+        thaw(stopped)
+    return None
+
+
+def kill(root: int, limit: float) -> None:
+    """Kill all descendants of `root`, then `root` itself.
+
+    `root` adopts orphans for as long as it lives, even when it is stopped: so none is missed.
+    """
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        left = [pid for pid in descendants(root) if not is_dead(pid)]
+        if not left:
+            break
+        for pid in left:
+            send(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    send(root, signal.SIGKILL)
+
+
+def thaw(stopped: set[int]) -> None:
+    """Continue the processes that `freeze` stopped."""
+    for pid in stopped:
+        send(pid, signal.SIGCONT)
+
+
+def memory(root: int) -> int:
+    """Return the bytes of memory that the descendants of `root` have to themselves."""
+    total = 0
+    for pid in descendants(root):
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident, shared, *_ = (int(number) for number in file.read().split())
+            total += max(resident - shared, 0) * PAGE
+    return total
+
+
+def _freeze(root: int, spared: set[int], stopped: set[int], deadline: float) -> bool:
+    still = 0
+    while still < ROUNDS:
+        running = [pid for pid in descendants(root) if pid not in spared and not is_still(pid)]
+        for pid in running:
+            send(pid, signal.SIGSTOP)
+        stopped.update(running)
+        still = 0 if running else still + 1
+        if running:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+    return True
+
+
+def is_dead(pid: int) -> bool:
+    """Whether every thread of the process has ended."""
+    return _all_threads(pid, b"ZXx")
+
+
+def is_still(pid: int) -> bool:
+    """Whether no thread of the process runs; one that has gone does not."""
+    return _all_threads(pid, STILL)
+
+
+def _all_threads(pid: int, states: bytes) -> bool:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return True
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                state = file.read().rpartition(b") ")[2][:1]
+        except OSError:
+            continue
+        if state not in states:
+            return False
+    return True
+
+
+def _parents() -> list[tuple[int, int]]:
+    """Return (pid, parent) of every process."""
+    if sys.platform != "linux":
+        import subprocess
+
+        listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True)
+        numbers = [int(number) for number in listing.stdout.split()]
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
+    pairs = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b") ")[2].split()
+            except OSError:
+                continue  # it has just gone
+            pairs.append((int(name), int(fields[1])))
+    return pairs

@@ -1,0 +1,173 @@
+"""A hostile agent: it tries everything that its argument names, and prints what worked."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+libc = ctypes.CDLL(None, use_errno=True)
+PTRACE_ATTACH, CLONE_NEWUSER, CLONE_NEWNS = 16, 0x10000000, 0x20000
+MS_BIND = 4096
+
+
+def call(result: int) -> bool:
+    """Raise OSError for a system call that was refused."""
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return True
+
+
+def connect(family: int, address: Any) -> bool:
+    """Connect and hang up."""
+    with socket.socket(family) as it:
+        it.settimeout(2)
+        it.connect(address)
+    return True
+
+
+def read(path: str) -> bool:
+    """Read a file."""
+    return bool(Path(path).read_bytes())
+
+
+def write(path: str) -> bool:
+    """Append to a file, or make it."""
+    with Path(path).open("a"):
+        return True
+
+
+def memory_of(pid: int) -> bool:
+    """Read another process's memory."""
+    with Path(f"/proc/{pid}/mem").open("rb") as file:
+        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            file.seek(int(line.split("-")[0], 16))
+            return bool(file.read(16))
+    return False
+
+
+def link_into(path: str) -> bool:
+    """Take a file of another place into the clone, by a hard link."""
+    os.link(path, "stolen")
+    return True
+
+
+def become_root() -> bool:
+    """Change to the user with every right."""
+    os.setuid(0)
+    return True
+
+
+def own_user_namespace() -> bool:
+    """Be root in a namespace of its own, from where the kernel's rare doors are open."""
+    return call(libc.unshare(CLONE_NEWUSER | CLONE_NEWNS))
+
+
+def mount_over() -> bool:
+    """Mount a folder over another."""
+    return call(libc.mount(b".", b"/mnt", None, MS_BIND, None))
+
+
+def many_processes() -> bool:
+    """Start processes without end; report whether far more than the limit were possible."""
+    children: list[int] = []
+    try:
+        for _ in range(200):
+            pid = os.fork()
+            if pid == 0:
+                os.read(0, 1)
+                os._exit(0)
+            children.append(pid)
+    finally:
+        for pid in children:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+    return True
+
+
+def large_file() -> bool:
+    """Write a file beyond the limit."""
+    with Path("large").open("wb") as file:
+        os.posix_fallocate(file.fileno(), 0, 64 << 20)
+    return True
+
+
+def much_memory() -> bool:
+    """Take more memory than the limit."""
+    return len(bytearray(2 << 30)) > 0
+
+
+def raise_limit() -> bool:
+    """Raise a hard limit again."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (hard * 2, hard * 2))
+    return True
+
+
+def set_user_id_program() -> bool:
+    """Gain rights by a set-uid program."""
+    done = subprocess.run(["su", "-c", "id -u"], capture_output=True, check=False, timeout=10)
+    return done.stdout.strip() == b"0"
+
+
+def inherited() -> bool:
+    """Find open descriptors other than the three."""
+    for number in range(3, 1024):
+        try:
+            os.fstat(number)
+        except OSError:
+            continue
+        return True
+    return False
+
+
+def main(given: dict[str, Any]) -> None:
+    """Try all, and print what worked."""
+    pid = given["pid"]
+    tries: dict[str, Callable[[], bool]] = {
+        "ssh_key": lambda: read(given["ssh_key"]),
+        "other_clone": lambda: read(given["other_clone"]),
+        "worker_environ": lambda: read(f"/proc/{pid}/environ"),
+        "worker_memory": lambda: memory_of(pid),
+        "worker_cwd": lambda: bool(os.listdir(f"/proc/{pid}/cwd/")),  # noqa: PTH208
+        "trace": lambda: call(libc.ptrace(PTRACE_ATTACH, pid, 0, 0)),
+        "signal": lambda: os.kill(pid, 0) is None,
+        "unix_socket": lambda: connect(socket.AF_UNIX, given["unix_socket"]),
+        "abstract_socket": lambda: connect(socket.AF_UNIX, "\0" + given["abstract_socket"]),
+        "tcp_port": lambda: connect(socket.AF_INET, ("127.0.0.1", given["tcp_port"])),
+        "internet": lambda: connect(socket.AF_INET, ("192.0.2.1", 443)),
+        "write_outside": lambda: write(given["ssh_key"]),
+        "write_program": lambda: write(str(Path(sys.prefix) / "planted")),
+        "write_system": lambda: write("/usr/planted"),
+        "hard_link": lambda: link_into(given["ssh_key"]),
+        "root": become_root,
+        "is_root": lambda: os.getuid() == 0,
+        "set_uid": set_user_id_program,
+        "user_namespace": own_user_namespace,
+        "mount": mount_over,
+        "fork_bomb": many_processes,
+        "file_size": large_file,
+        "memory": much_memory,
+        "limits": raise_limit,
+        "descriptors": inherited,
+        "secrets": lambda: "hunter2" in str(dict(os.environ)),
+    }
+    found = {}
+    for name, attempt in tries.items():
+        try:
+            found[name] = "worked" if attempt() else "failed"
+        except (OSError, ValueError, MemoryError, subprocess.SubprocessError) as error:
+            found[name] = f"failed: {error}"
+    print(json.dumps(found), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))

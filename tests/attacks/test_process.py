@@ -1,0 +1,403 @@
+"""Attacks of an agent's process on its worker, other runs and the machine."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+import pytest_asyncio
+
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox.box import open_box
+from draftsman.settings import AgentSettings, SandboxSettings
+from tests.attacks import hostile
+from tests.attacks.catalog import attack
+
+DEADLINE = 60.0
+MODES = ("bwrap", "landlock")
+LIMITS = {"processes": 64, "file_size_mb": 16, "memory_mb": 1024}
+REFUSED = "permission denied"
+INVISIBLE = "not visible"
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+Report = dict[str, str]
+
+
+async def run(mode: str, folder: Path, *command: str) -> bytes:
+    """Return what a program prints in the box."""
+    said = b""
+
+    async def log(chunk: bytes) -> None:
+        nonlocal said
+        said += chunk
+
+    settings = SandboxSettings.model_validate({"mode": mode, **LIMITS})
+    box = await open_box(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(box):
+        agent = AgentSettings(command=command)
+        async with await AgentProcess.start(
+            agent, cwd=folder / "repo", home=folder / "home", lease=DEADLINE, on_stderr=log, box=box
+        ) as process:
+            chunks = [chunk async for chunk in process.chunks()]
+            await process.wait()
+    assert chunks, said.decode()
+    return b"".join(chunks)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module", params=MODES)
+async def report(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[Report]:
+    """What one hostile agent achieved in a mode; all the attacks are tried in one run."""
+    folder = tmp_path_factory.mktemp(f"attack-{request.param}")
+    key, other = folder / "id_ed25519", folder / "runs" / "D-2.1" / "repo" / "secret"
+    other.parent.mkdir(parents=True)
+    for path in (key, other):
+        path.write_text("outside")
+        path.chmod(0o666)  # what refuses is the box, not the owner
+    with (
+        socket.socket(socket.AF_UNIX) as unix,
+        socket.socket(socket.AF_UNIX) as abstract,
+        socket.socket() as tcp,
+    ):
+        path = f"/tmp/draftsman-attack-{os.getpid()}-{request.param}"
+        name = Path(path).name
+        unix.bind(path)
+        Path(path).chmod(0o777)
+        abstract.bind(f"\0{name}")
+        tcp.bind(("127.0.0.1", 0))
+        for one in (unix, abstract, tcp):
+            one.listen()
+        given = {
+            "pid": os.getpid(),
+            "ssh_key": str(key),
+            "other_clone": str(other),
+            "unix_socket": path,
+            "abstract_socket": name,
+            "tcp_port": tcp.getsockname()[1],
+        }
+        os.environ["SLACK_BOT_TOKEN"] = "hunter2"
+        try:
+            command = (sys.executable, "-I", "-S", hostile.__file__, json.dumps(given))
+            said = await run(request.param, folder, *command)
+        finally:
+            del os.environ["SLACK_BOT_TOKEN"]
+            Path(path).unlink()
+    yield {"mode": request.param, **json.loads(said)}
+
+
+def held(report: Report, name: str) -> None:
+    assert report[name].startswith("failed"), (report["mode"], name)
+
+
+@attack(
+    "An agent reads a private key outside of its clone",
+    surface="process",
+    with_box="it is not visible",
+    without_box="permission denied by Landlock",
+)
+async def test_ssh_key(report: Report) -> None:
+    held(report, "ssh_key")
+
+
+@attack(
+    "An agent reads the clone of another run",
+    surface="process",
+    with_box="it is not visible",
+    without_box="permission denied by Landlock",
+)
+async def test_other_clone(report: Report) -> None:
+    held(report, "other_clone")
+
+
+@attack(
+    "An agent reads its worker's environment from /proc",
+    surface="process",
+    with_box="the process is not visible",
+    without_box="permission denied: the process is outside of the Landlock domain",
+)
+async def test_worker_environ(report: Report) -> None:
+    held(report, "worker_environ")
+
+
+@attack(
+    "An agent reads its worker's memory from /proc",
+    surface="process",
+    with_box="the process is not visible",
+    without_box="permission denied: the process is outside of the Landlock domain",
+)
+async def test_worker_memory(report: Report) -> None:
+    held(report, "worker_memory")
+
+
+@attack(
+    "An agent enters its worker's current folder through /proc",
+    surface="process",
+    with_box="the process is not visible",
+    without_box="permission denied by Landlock",
+)
+async def test_worker_cwd(report: Report) -> None:
+    held(report, "worker_cwd")
+
+
+@attack(
+    "An agent attaches to its worker as a debugger",
+    surface="process",
+    with_box="the process is not visible",
+    without_box="operation not permitted",
+)
+async def test_trace(report: Report) -> None:
+    held(report, "trace")
+
+
+@attack(
+    "An agent signals its worker",
+    surface="process",
+    with_box="the process is not visible",
+    without_box="operation not permitted",
+)
+async def test_signal(report: Report) -> None:
+    held(report, "signal")
+
+
+@attack(
+    "An agent connects to an abstract unix socket of the host",
+    surface="process",
+    with_box="connection refused: it has its own network",
+    without_box="operation not permitted",
+)
+async def test_abstract_socket(report: Report) -> None:
+    held(report, "abstract_socket")
+
+
+@attack(
+    "An agent connects to a port of the host's loopback",
+    surface="process",
+    with_box="connection refused: it has its own network",
+    without_box="permission denied",
+)
+async def test_tcp_port(report: Report) -> None:
+    held(report, "tcp_port")
+
+
+@attack(
+    "An agent connects to the internet",
+    surface="process",
+    with_box="network is unreachable",
+    without_box="permission denied",
+)
+async def test_internet(report: Report) -> None:
+    held(report, "internet")
+
+
+@attack(
+    "An agent writes a file outside of its clone",
+    surface="process",
+    with_box="it is not visible",
+    without_box="permission denied by Landlock",
+)
+async def test_write_outside(report: Report) -> None:
+    held(report, "write_outside")
+
+
+@attack(
+    "An agent plants a file beside the worker's own packages",
+    surface="process",
+    with_box="the file system is read-only",
+    without_box="permission denied by Landlock",
+)
+async def test_write_program(report: Report) -> None:
+    held(report, "write_program")
+
+
+@attack(
+    "An agent writes to /usr",
+    surface="process",
+    with_box="the file system is read-only",
+    without_box="permission denied by Landlock",
+)
+async def test_write_system(report: Report) -> None:
+    held(report, "write_system")
+
+
+@attack(
+    "An agent links a file of another place into its clone",
+    surface="process",
+    with_box="it is not visible",
+    without_box="permission denied by Landlock",
+)
+async def test_hard_link(report: Report) -> None:
+    held(report, "hard_link")
+
+
+@attack(
+    "An agent changes to user 0",
+    surface="process",
+    with_box="operation not permitted",
+    without_box="operation not permitted",
+)
+async def test_root(report: Report) -> None:
+    held(report, "root")
+
+
+@attack(
+    "An agent of a worker of root's runs as user 0",
+    surface="process",
+    with_box="it has a user of its own",
+    without_box="it has a user of its own",
+)
+async def test_is_root(report: Report) -> None:
+    held(report, "is_root")
+
+
+@attack(
+    "An agent runs a set-uid program",
+    surface="process",
+    with_box="no new privileges",
+    without_box="no new privileges",
+)
+async def test_set_uid(report: Report) -> None:
+    held(report, "set_uid")
+
+
+@attack(
+    "An agent mounts a folder over another",
+    surface="process",
+    with_box="operation not permitted",
+    without_box="operation not permitted",
+)
+async def test_mount(report: Report) -> None:
+    held(report, "mount")
+
+
+@attack(
+    "An agent starts processes without end",
+    surface="process",
+    with_box="the limit of processes",
+    without_box="the limit of processes",
+)
+async def test_fork_bomb(report: Report) -> None:
+    held(report, "fork_bomb")
+
+
+@attack(
+    "An agent writes a file without end",
+    surface="process",
+    with_box="the limit of file size",
+    without_box="the limit of file size",
+)
+async def test_file_size(report: Report) -> None:
+    held(report, "file_size")
+
+
+@attack(
+    "An agent takes memory without end",
+    surface="process",
+    with_box="the limit of memory",
+    without_box="the limit of memory",
+)
+async def test_memory(report: Report) -> None:
+    held(report, "memory")
+
+
+@attack(
+    "An agent raises its own limits",
+    surface="process",
+    with_box="operation not permitted",
+    without_box="operation not permitted",
+)
+async def test_limits(report: Report) -> None:
+    held(report, "limits")
+
+
+@attack(
+    "An agent finds descriptors that its worker left open",
+    surface="process",
+    with_box="there are none",
+    without_box="there are none",
+)
+async def test_descriptors(report: Report) -> None:
+    held(report, "descriptors")
+
+
+@attack(
+    "An agent finds its worker's tokens in its environment",
+    surface="process",
+    with_box="the environment is an allowlist",
+    without_box="the environment is an allowlist",
+)
+async def test_secrets(report: Report) -> None:
+    held(report, "secrets")
+
+
+@attack(
+    "An agent becomes root in a user namespace of its own, and mounts there",
+    surface="process",
+    with_box="nested user namespaces are disabled",
+    without_box="Landlock refuses every mount",
+)
+async def test_user_namespace(report: Report) -> None:
+    held(report, "mount")
+    if report["mode"] == "bwrap":
+        held(report, "user_namespace")
+
+
+@attack(
+    "An agent connects to a unix socket by its path",
+    surface="process",
+    with_box="it is not visible",
+    without_box="it connects: the embedded server asks for a password",
+)
+async def test_unix_socket(report: Report) -> None:
+    if report["mode"] == "bwrap":
+        held(report, "unix_socket")
+
+
+@attack(
+    "An agent leaves a daemon behind that outlives its run",
+    surface="process",
+    with_box="the namespace ends with the run",
+    without_box="the keeper adopts and kills it",
+)
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
+    mark = f"daemon of {tmp_path}"
+    code = (
+        "import os, signal, sys\n"
+        "if os.fork() == 0:\n"
+        "    os.setsid()\n"
+        "    if os.fork() == 0:\n"
+        "        signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "        print('up', flush=True); os.close(1); signal.pause()\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+    )
+    command = (sys.executable, "-I", "-S", "-c", code, mark)
+    assert await run(mode, tmp_path, *command) == b"up\n"
+    assert [one for one in psutil.process_iter() if mark in _words(one)] == []
+
+
+def _words(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+async def test_what_can_be_read_here_is_in_the_report_because_the_box_refused() -> None:
+    """Without the box the same program gets through: the attacks are real ones."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with contextlib.suppress(BaseException):
+            os.write(writer, b"1" if hostile.read(f"/proc/{os.getppid()}/environ") else b"0")
+        os.kill(os.getpid(), signal.SIGKILL)
+    os.waitpid(pid, 0)
+    assert os.read(reader, 1) == b"1"
