@@ -11,18 +11,21 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from typing import Any
 from uuid import uuid4
 
 import pytest
+from psycopg.conninfo import conninfo_to_dict
 
-from draftsman.embedded import EmbeddedServer
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
 from tests.acceptance.processes import Place
 from tests.attacks.catalog import attack
 from tests.attacks.prying import PRYING, THROUGH
-from tests.core.loops.agents import make_repository
+from tests.core.loops.agents import make_repository, wanted
+from tests.core.loops.crews import ends, reaches
+from tests.factories import Factory
 from tests.support.slack import FakeSlack
-from tests.support.waits import until
 
 TAKER = """
 token, place = re.compile("xoxb-[0-9a-f-]+"), start["request"]["text"]
@@ -42,12 +45,17 @@ say("result", summary=reply["outcome"], data=start["checkpoint"] or found)
 
 
 @pytest.fixture
-def home(folder: Path) -> Iterator[Place]:
-    """Give a place without a database: draftsman starts its own there."""
-    place = Place(folder / "home", None)
+def database(own_database: str) -> str:
+    """Give a database that no process of another test can come back to."""
+    return own_database
+
+
+@pytest.fixture
+def place(folder: Path, database_url: str) -> Iterator[Place]:
+    """Give a place on the database of the session's server."""
+    place = Place(folder / "place", database_url)
     yield place
     place.close()
-    EmbeddedServer(place.data, 0).stop("immediate")
 
 
 @pytest.fixture
@@ -55,13 +63,6 @@ async def slack() -> AsyncIterator[FakeSlack]:
     """Give a Slack with nobody in it."""
     async with FakeSlack() as slack:
         yield slack
-
-
-async def commanded(place: Place, *args: str) -> Any:
-    """Run a command; return what its JSON says."""
-    done = await place.run(*args, "--json")
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def pried(pid: int) -> dict[str, str]:
@@ -73,7 +74,12 @@ def pried(pid: int) -> dict[str, str]:
     return found
 
 
-def test_the_attack_on_a_process_works_where_nothing_prevents_it() -> None:
+def refused(found: dict[str, str]) -> bool:
+    """Return whether every attempt came to nothing."""
+    return all(said.startswith("refused: ") for said in found.values())
+
+
+def test_the_attack_works_where_nothing_prevents_it() -> None:
     sleep = str(shutil.which("sleep"))
     with subprocess.Popen([*THROUGH, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
@@ -82,11 +88,6 @@ def test_the_attack_on_a_process_works_where_nothing_prevents_it() -> None:
         target.kill()
     assert "SECRET=xoxb-1" in found["environ"]
     assert "SECRET=xoxb-1" in found["memory"]
-
-
-def refused(found: dict[str, str]) -> bool:
-    """Return whether every attempt came to nothing."""
-    return all(said.startswith("refused: ") for said in found.values())
 
 
 @attack(
@@ -99,35 +100,20 @@ def refused(found: dict[str, str]) -> bool:
     " environment in the moment in which it starts: only the box prevents that",
 )
 async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
-    home: Place, tmp_path: Path
+    rt: Runtime, make: Factory, owner: Actor, place: Place, database_url: str, tmp_path: Path
 ) -> None:
-    token = f"xoxb-{uuid4()}"
-    home.configure(PRYING + TAKER)
-    await commanded(home, "db", "start")
-    socket = EmbeddedServer(home.data, 0).status().socket_dir / ".s.PGSQL.5432"
+    token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])
+    place.configure(PRYING + TAKER)
     repo = make_repository(tmp_path / "repo")
-    await commanded(home, "submit", "--agent", "test", "--repo", str(repo), str(socket))
-    home.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
-
-    async def asked() -> bool:
-        return bool(await commanded(home, "questions"))
-
-    await until(asked, "the gate")
-    await commanded(home, "approve", "D-1/1")
-    await commanded(home, "wait", "D-1")
-    found = (await commanded(home, "show", "D-1"))["result"]["data"]
+    number = await wanted(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))
+    place.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
+    await reaches(rt, number, Status.WAITING_FOR_APPROVAL)
+    await make.decide(number, True, owner)
+    found = ((await ends(rt, number)).result or {})["data"]
     assert found["tokens"] == []
     assert refused(found["worker"])
     assert found["socket"].startswith("refused: ")
     assert token not in json.dumps(found)
-
-
-@pytest.fixture
-def place(folder: Path, database_url: str) -> Iterator[Place]:
-    """Give a place on the database of the session's server."""
-    place = Place(folder / "place", database_url)
-    yield place
-    place.close()
 
 
 @attack(
