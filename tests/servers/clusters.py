@@ -38,7 +38,7 @@ def cluster(installation: Installation, folder: Path | None = None) -> Iterator[
         home = Path(name)
         shutil.chown(home, account.pw_uid, account.pw_gid)
         home.chmod(0o755)
-        installation = _reachable(installation, account, home)
+        installation = runnable(installation, home)
         data = str(home / "data")
         _run(installation, account, "initdb", "-D", data, *INITDB)
         listen = f"-k {home} -c listen_addresses=''"
@@ -50,6 +50,31 @@ def cluster(installation: Installation, folder: Path | None = None) -> Iterator[
             _run(installation, account, "pg_ctl", "stop", "-D", data, "-m", "immediate")
 
 
+def runnable(installation: Installation, home: Path) -> Installation:
+    """Return an installation that the server's user can run: a copy in `home` where it must be.
+
+    An open folder with a virtual environment needs none, one below /root does. Raises Unavailable.
+    """
+    account = _account()
+    try:
+        _run(installation, account, "postgres", "--version")
+    except (Unavailable, OSError) as error:
+        if not installation.packaged:
+            text = f"{account.pw_name} cannot run {installation.programs}: {error}"
+            raise Unavailable(text) from None
+    else:
+        return installation
+    copy = home / "programs"
+    shutil.copytree(installation.programs.parent, copy, symlinks=True)
+    for path in (copy, *copy.rglob("*")):
+        if not path.is_symlink():
+            path.chmod(
+                path.stat().st_mode
+                | (0o055 if path.is_dir() or path.parent == copy / "bin" else 0o044)
+            )
+    return replace(installation, programs=copy / "bin")
+
+
 def _account() -> pwd.struct_passwd:
     """Return the user to run a server as: PostgreSQL refuses to run as root."""
     if os.geteuid() != 0:
@@ -59,25 +84,6 @@ def _account() -> pwd.struct_passwd:
         if name in known:
             return known[name]
     raise Unavailable(f"it does not run as root, and there is no user {', '.join(SERVER_USERS)}")
-
-
-def _reachable(installation: Installation, account: pwd.struct_passwd, home: Path) -> Installation:
-    """Return an installation that this user can run: a copy where it lies below a closed folder."""
-    try:
-        _run(installation, account, "postgres", "--version")
-    except (Unavailable, OSError) as error:
-        if not installation.packaged:
-            raise Unavailable(
-                f"{account.pw_name} cannot run {installation.programs}: {error}"
-            ) from None
-    else:
-        return installation
-    copy = home / "programs"
-    shutil.copytree(installation.programs.parent, copy, symlinks=True)
-    for path in (copy, *copy.rglob("*")):
-        if not path.is_symlink():
-            path.chmod(path.stat().st_mode | (0o055 if path.is_dir() else 0o044))
-    return replace(installation, programs=copy / "bin")
 
 
 def _run(

@@ -23,7 +23,14 @@ PINS: Final = Path(__file__).with_name("pins.json")
 TIMEOUT: Final = 180.0
 """Seconds for npm to fetch one package of 24 MB."""
 _MACHINES: Final = {"x86_64": "x64", "AMD64": "x64", "aarch64": "arm64", "arm64": "arm64"}
-_NPM: Final = ("pack", "--silent", "--ignore-scripts", "--fetch-retries=1", "--fetch-timeout=20000")
+_NPM: Final = (
+    "pack",
+    "--silent",
+    "--ignore-scripts",
+    "--prefer-offline",
+    "--fetch-retries=0",
+    "--fetch-timeout=20000",
+)
 
 
 class Unavailable(Exception):

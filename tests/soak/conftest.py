@@ -10,7 +10,8 @@ from tests.kill.strikes import place as place
 
 NEEDS = (
     "soak needs: 4 GB free in /dev/shm or the temporary folder, an hour of two cores, and"
-    " for its whole a PostgreSQL 15, 16 and 17, a tmux and a Chromium on this machine"
+    " for its whole a PostgreSQL 15, 16, 17 and 18 (installed, or npm and a network), a tmux and a"
+    " Chromium on this machine"
 )
 
 

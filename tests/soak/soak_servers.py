@@ -14,13 +14,15 @@ import pytest
 
 from bench.hosts import name
 from tests.servers.__main__ import DEADLINE, suite
-from tests.servers.clusters import cluster
+from tests.servers.clusters import cluster, runnable
 from tests.servers.installations import MAJORS, Installation, installation
 from tests.servers.packages import Unavailable
 
 ROOT = Path(__file__).parents[2]
 SUITE = ("tests/core", "tests/tui")
 DRAINS = ("--only", "drain10,drain100", "--peers", "none", "--no-history", "--jobs", "4000")
+
+SHORT = ("soak", "--minutes", "0.5", "--keep")
 
 
 @contextmanager
@@ -58,3 +60,27 @@ def test_a_worker_is_as_fast_with_default_settings(major: int) -> None:
     goals = {goal: verdict for goal, *_, verdict in json.loads(done.stdout)["goals"]}
     ours = {goal: verdict for goal, verdict in goals.items() if name(major) in goal}
     assert set(ours.values()) == {"met"}, ours
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("major", MAJORS)
+def test_draftsman_soak_keeps_its_promises_with_default_settings(major: int, folder: Path) -> None:
+    with unless_unavailable():
+        found = runnable(installed(major), folder)
+    paths = (str(ROOT / "tests" / "servers" / "disguise"), *sys.path)
+    ours = {
+        "SERVERS_PROGRAMS": str(found.programs),
+        "PYTHONPATH": os.pathsep.join(filter(None, paths)),
+        "TMPDIR": str(folder),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "draftsman_tui.cli.main", *SHORT],
+        env={**os.environ, **ours},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    versions = {path.read_text().strip() for path in folder.glob("*/seed-*/data/*/data/PG_VERSION")}
+    assert versions == {str(major)}

@@ -1,0 +1,54 @@
+"""The embedded server made of another installation, with the configuration that its package ships.
+
+Python imports this module as it starts, where its folder is on `PYTHONPATH`: so every process of
+`draftsman soak` finds, breaks and starts the same server. Of our configuration only what says where
+the server is remains.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from draftsman.embedded import cluster, config, process, wheel
+from draftsman.embedded.place import Place
+
+PROGRAMS = Path(os.environ["SERVERS_PROGRAMS"])
+WRITE = config.write
+SETTINGS = """\
+include {initdb}
+data_directory = {data}
+cluster_name = '{name}'
+listen_addresses = ''
+unix_socket_directories = {socket_dir}
+port = {port}
+"""
+
+
+def server_program(name: str, place: Place) -> Path:
+    return PROGRAMS / name
+
+
+def fill(new: Path, place: Place, lock: int) -> None:
+    initdb = ("-D", str(new), "-U", "draftsman", "-A", "peer", "-E", "UTF8", "--no-locale")
+    process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
+    single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
+    create = cluster.CREATE.read_text()
+    process.run([PROGRAMS / "postgres", *single], place.account, text=create, inherit=[lock])
+
+
+def write(place: Place) -> None:
+    """Let in whoever can reach the socket: `all` in pg_ident.conf is PostgreSQL 16's."""
+    WRITE(place)
+    (place.cluster / "pg_hba.conf").write_text("local all all trust\n")
+
+
+def accept_any_major(data_dir: Path, place: Place) -> None:
+    return
+
+
+wheel.server_program = server_program
+cluster._fill = fill
+cluster.refuse_other_major = accept_any_major
+config.SETTINGS = SETTINGS
+config.write = write
