@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import socket
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from typing import Any, Final, Protocol
 
 import uvicorn
@@ -14,11 +15,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from draftsman.errors import ConfigError
+from draftsman_bots.http_protocol import HEAD, TimedProtocol
 
 LARGEST: Final = 1024 * 1024
 """Bytes of a body; the largest that chats send are far smaller."""
 AT_ONCE: Final = 2000
 """Connections that are answered at the same time; more get 503."""
+_log = logging.getLogger(__name__)
 METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -28,19 +31,21 @@ class State(Protocol):
     @property
     def ready(self) -> bool:
         """Whether nothing is wrong."""
-        ...
 
     def as_json(self) -> dict[str, Any]:
         """Return what `/readyz` shows."""
-        ...
 
     def metrics(self) -> bytes:
         """Return what `/metrics` shows."""
-        ...
 
 
-def health_routes(health: State) -> list[Route]:
-    """Return what tells how a bot is."""
+def health_application(health: State) -> Starlette:
+    """Return the ASGI application of a port that serves nothing but health."""
+    return Starlette(routes=health_routes(health))
+
+
+def health_routes(health: State, *, alone: bool = True) -> list[Route]:
+    """Return what tells how a bot is; without `alone`, details are served on another port."""
 
     async def alive(_: Request) -> Response:
         return PlainTextResponse("alive\n")
@@ -51,7 +56,8 @@ def health_routes(health: State) -> list[Route]:
     async def metrics(_: Request) -> Response:
         return Response(health.metrics(), media_type=METRICS)
 
-    return [Route("/healthz", alive), Route("/readyz", ready), Route("/metrics", metrics)]
+    details = [Route("/readyz", ready), Route("/metrics", metrics)]
+    return [Route("/healthz", alive), *(details if alone else ())]
 
 
 async def read(request: Request) -> bytes | None:
@@ -75,6 +81,8 @@ class Server(uvicorn.Server):
         super().__init__(
             uvicorn.Config(
                 app,
+                http=TimedProtocol,
+                h11_max_incomplete_event_size=HEAD,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
@@ -96,7 +104,18 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def bind(address: tuple[str, int], section: str) -> socket.socket:
+def serve(
+    app: Starlette, address: tuple[str, int], section: str, key: str = "listen"
+) -> tuple[Server, Coroutine[Any, Any, None], int]:
+    """Return a server, what runs it, and its port; raises ConfigError that names the setting."""
+    served = bind(address, section, key)
+    port: int = served.getsockname()[1]
+    server = Server(app)
+    _log.info("serving HTTP on %s:%s", address[0], port)
+    return server, server.serve([served]), port
+
+
+def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.socket:
     """Return a socket that listens there; raises ConfigError that names the `[section]`."""
     host, port = address
     try:
@@ -105,4 +124,4 @@ def bind(address: tuple[str, int], section: str) -> socket.socket:
         )
     except (OSError, OverflowError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"[{section}] listen {host}:{port}: {why}; choose another") from None
+        raise ConfigError(f"[{section}] {key} {host}:{port}: {why}; choose another") from None

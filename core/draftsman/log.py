@@ -53,12 +53,15 @@ def keys(**values: Unpack[Keys]) -> Keys:
 HIDDEN = "***"
 _NAMES = r"(?:password|passwd|pwd|secret|token|api[_-]?key|consumer_key|(?<=[?&])key)"
 _VALUE = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[^\s"'&,;]{1,512})"""
+_QUOTED = r"""(?:"[^"]{0,512}"|'[^']{0,512}'|[0-9]{1,512})"""
 # Every repetition is bounded: a hostile line of a megabyte must not cost quadratic time.
 _SECRETS = tuple(
     re.compile(pattern, re.IGNORECASE)
     for pattern in (
-        r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@'\"]{0,128}:)[^\s'\"]{1,512}(?=@)",
-        rf"({_NAMES}(?:[\"']\s{{0,3}}:|\s{{0,3}}=)\s{{0,3}}){_VALUE}",
+        r"(\b[a-z][a-z0-9+.-]{0,20}://[^\s:/@'\"]{0,128}:)[^\s\"]{1,512}(?=@)",
+        rf"({_NAMES}\s{{0,3}}=\s{{0,3}}){_VALUE}",
+        # a key of JSON or of Python's repr; not `cannot open '/etc/passwd': no such file`
+        rf"(([\"'])[\w.-]{{0,64}}?{_NAMES}\2\s{{0,3}}:\s{{0,3}}){_QUOTED}",
         r"(\bauthorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:[a-z]{1,20}\s{1,3})?)[^\s\"',]{1,4096}",
         r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
         r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",

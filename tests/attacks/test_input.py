@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import time
+
+import pytest
 
 from draftsman.domain.job import Status
+from draftsman.errors import NotFound
 from draftsman.loops.watchdog import EXIT_CODE
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Place
@@ -89,3 +93,19 @@ async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     assert (job.attempts, job.last_error) == (1, "the worker was lost")
     other = await make.queued(type="harmless", queue="default")
     await reaches(rt, other, S.COMPLETED)
+
+
+@attack(
+    "A repository's name of 120 kB keeps whoever looks it up busy for 40 s",
+    surface="input",
+    with_box="refused at once; the time grows with the length, not with its square",
+)
+async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Place) -> None:
+    submitted = await place.run("submit", "--agent", "tidy", "--repo", "a" * 120_000, "x")
+    assert submitted.returncode == 2
+    assert "has 2000 characters at most" in submitted.stderr
+    assert len(submitted.stderr) < 300
+    began = time.process_time()
+    with pytest.raises(NotFound, match="no repository is called"):
+        await rt.repos.resolve(explicit="a" * 120_000)
+    assert time.process_time() - began < 5

@@ -11,7 +11,7 @@ from typing import Any
 from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
-from draftsman_bots.http import Server, bind
+from draftsman_bots.http import Server, health_application, serve
 from draftsman_bots.slack import channel, listeners
 from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.bot import DEADLINE, Bot, build
@@ -53,7 +53,9 @@ class Service:
         caller = Caller(self._client, timeout, self._account)
         self._catchup = CatchUp(rt, caller, self._identity, self.health, self._missed)
         self._bot.signals.limited = self._catchup.limited
-        self._server: Server | None = None
+        self.health_port: int | None = None
+        """Where health is served, if it has a port of its own."""
+        self._servers: list[Server] = []
         self._sockets: Sockets | None = None
         if slack.mode == "socket":
             self._sockets = Sockets(self._bot, self._client, tokens.app, self.health)
@@ -83,18 +85,23 @@ class Service:
         self._catchup.end()
         if self._sockets is not None:
             self._sockets.stop.set()
-        if self._server is not None:
-            self._server.end()
+        for server in self._servers:
+            server.end()
 
     def _listening(self) -> list[Coroutine[Any, Any, None]]:
         parts: list[Coroutine[Any, Any, None]] = []
+        own = self._slack.health_address
         if (address := self._slack.address) is not None:
-            served = bind(address, "slack")
-            self.port = served.getsockname()[1]
             bot = self._bot if self._slack.mode == "http" else None
-            self._server = Server(application(bot, self._signing, self.health))
-            parts.append(self._server.serve([served]))
-            _log.info("serving HTTP on %s:%s", address[0], self.port)
+            app = application(bot, self._signing, self.health, details=own is None)
+            server, serving, self.port = serve(app, address, "slack")
+            self._servers.append(server)
+            parts.append(serving)
+        if own is not None:
+            app = health_application(self.health)
+            server, serving, self.health_port = serve(app, own, "slack", "health_listen")
+            self._servers.append(server)
+            parts.append(serving)
         if self._sockets is not None:
             parts.append(self._sockets.run())
         return parts

@@ -23,14 +23,17 @@ PATH: Final = "/slack/events"
 CLOCK: Final = "clock"
 
 
-def application(bot: Bot | None, secret: str, health: Health) -> Starlette:
-    """Return the ASGI application; without a bot it serves its health alone."""
+def application(bot: Bot | None, secret: str, health: Health, *, details: bool = True) -> Starlette:
+    """Return the ASGI application; without a bot it serves its health alone.
+
+    Without `details`, `/readyz` and `/metrics` are served elsewhere.
+    """
 
     async def slack(request: Request) -> Response:
         assert bot is not None  # noqa: S101 - there is no route to here without one
         return await _slack(request, bot, secret, health)
 
-    routes = http.health_routes(health)
+    routes = http.health_routes(health, alone=details)
     if bot is not None:
         routes.append(Route(PATH, slack, methods=["POST"]))
     return Starlette(routes=routes)

@@ -19,7 +19,10 @@ _MENTION: Final = re.compile(r"@([A-Za-z0-9_]{1,100})\b[,:]?\s*")
 _NAMED: Final = re.compile(r"D-([1-9][0-9]{0,17})(?:/([1-9][0-9]{0,8}))?(?:\s+|$)", re.IGNORECASE)
 _APPROVE: Final = re.compile(r"approve", re.IGNORECASE)
 _DENY: Final = re.compile(r"deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
-_PICTURE: Final = re.compile(r"!?\[[^\]]*\]\([^)\s]*(?:\s+\"[^\"]*\")?\)")
+_PICTURE: Final = re.compile(
+    r"!?\[[^\[\]]{0,1000}\]\([^()\s]{0,2000}(?:\s{1,10}\"[^\"]{0,1000}\")?\)"
+)
+"""Bounded: a hostile comment must not cost quadratic time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
 from draftsman.settings import TrelloSettings
-from draftsman_bots.http import Server, bind
+from draftsman_bots.http import Server, health_application, serve
 from draftsman_bots.trello.channel import TrelloChannel
 from draftsman_bots.trello.client import connect
 from draftsman_bots.trello.desk import Desk
@@ -39,7 +39,9 @@ class Service:
         self.health = self.desk.health
         self.poller = Poller(self.desk, trello.poll)
         self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards, self.health)])
-        self._server: Server | None = None
+        self.health_port: int | None = None
+        """Where health is served, if it has a port of its own."""
+        self._servers: list[Server] = []
 
     async def run(self) -> None:
         """Serve until `end`; raises ConfigError where its address is taken, or the account."""
@@ -60,17 +62,22 @@ class Service:
         self.stop.set()
         self.poller.stop.set()
         self._mailroom.stop()
-        if self._server is not None:
-            self._server.end()
+        for server in self._servers:
+            server.end()
 
     def _listening(self) -> list[Coroutine[Any, Any, None]]:
-        if (address := self._settings.address) is None:
-            return []
-        served = bind(address, "trello")
-        self.port = served.getsockname()[1]
-        self._server = Server(application(self.desk, self._secret))
-        _log.info("serving HTTP on %s:%s", address[0], self.port)
-        return [self._server.serve([served])]
+        parts = []
+        if (address := self._settings.address) is not None:
+            app = application(self.desk, self._secret)
+            server, serving, self.port = serve(app, address, "trello")
+            self._servers.append(server)
+            parts.append(serving)
+        if (own := self._settings.health_address) is not None:
+            app = health_application(self.health)
+            server, serving, self.health_port = serve(app, own, "trello", "health_listen")
+            self._servers.append(server)
+            parts.append(serving)
+        return parts
 
     async def _poll(self) -> None:
         """Poll once it is known who we are: what we said ourselves is no answer."""

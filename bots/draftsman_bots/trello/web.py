@@ -33,14 +33,18 @@ _log = logging.getLogger(__name__)
 
 
 def application(desk: Desk, secret: str) -> Starlette:
-    """Return the ASGI application; without a callback URL it serves its health alone."""
+    """Return the ASGI application; without a callback URL it serves its health alone.
+
+    With `health_listen`, `/readyz` and `/metrics` are served there.
+    """
 
     async def trello(request: Request) -> Response:
         if request.method == "HEAD":
             return Response()
         return await _hear(request, desk, secret)
 
-    routes = http.health_routes(desk.health)
+    alone = desk.settings.health_listen is None
+    routes = http.health_routes(desk.health, alone=alone)
     if desk.settings.callback_url is not None:
         # whatever the path: a proxy may change it, and the signature says what it was
         routes.append(Route("/{path:path}", trello, methods=["HEAD", "POST"]))

@@ -20,7 +20,9 @@ KEPT: Final = 2000
 LOOK: Final = 0.5
 """Seconds after which an exit is noticed though a child of the command keeps its output open."""
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
-TALLY: Final = re.compile(r"\d+ \w*(error|failed|failure|file|finding|issue|passed|problem)")
+TALLY: Final = re.compile(
+    r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
+)
 
 
 class CommandNotFound(Exception):

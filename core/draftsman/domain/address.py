@@ -23,6 +23,9 @@ LONGEST: Final = 2000
 """Characters of an address."""
 SHAPES: Final = "give https://HOST/OWNER/NAME, ssh://…, git@HOST:OWNER/NAME, or a folder"
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
+_BEFORE_HOST: Final = re.compile(r"\s*(?:([A-Za-z][A-Za-z0-9+.-]*):/{1,3}|()//)")
+_PORT: Final = re.compile(r"(?:^|@)(?:[^:@\[\]]*|\[[^\[\]]*\])(?::[0-9]*)?\Z")
+"""A host with a port, or without one, at the end of what comes before the path."""
 _SCP: Final = re.compile(r"(?:([^@/\s]*)@)?(\[[^\]/\s]*\]|[^:/@\s]+):(?!:)(.+)", re.DOTALL)
 _USER: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _HOST: Final = re.compile(
@@ -91,8 +94,17 @@ def is_folder(text: str) -> bool:
 
 def check_secret(text: str) -> None:
     """Raise UsageError for a URL with a user or a password that would be stored."""
-    found = re.match(r"\s*(?:([A-Za-z][A-Za-z0-9+.-]*)://)?([^/\s]*)@", text)
-    if found and (":" in found[2] or (found[1] or "").lower() in {"http", "https"}):
+    found = _BEFORE_HOST.match(text)
+    rest = text[found.end() :] if found else text.strip()
+    if found is None:  # git@HOST:PATH, or a path
+        before, at, _ = rest.partition("/")[0].rpartition("@")
+    else:
+        authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
+        if _PORT.search(authority) is None:  # a password with one of these in it
+            authority = rest
+        before, at, _ = authority.rpartition("@")
+    web = found is not None and (found[1] or "").lower() in {"http", "https"}
+    if at and (web or ":" in before):
         raise _secret()
 
 

@@ -40,7 +40,8 @@ def parse_job(text: str) -> JobRef:
         return JobRef(text, int(match[1]))
     digits = text.replace("-", "").lower()
     if not _PREFIX.match(text) or not 4 <= len(digits) <= 32:
-        raise UsageError(f"{text!r} is not a job; give D-142, 142, or the job's id or its prefix")
+        wanted = "D-142, 142, or the job's id or its prefix"
+        raise UsageError(f"{text[:60]!r} is not a job; give {wanted}")
     return JobRef(text, None, UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f")))
 
 
@@ -53,5 +54,5 @@ def parse_question(text: str) -> tuple[JobRef, int | None]:
     if not slash:
         return parse_job(job), None
     if not re.fullmatch(r"[1-9][0-9]{0,8}", ordinal):
-        raise UsageError(f"{text!r} is not a question; give D-142/2")
+        raise UsageError(f"{text[:60]!r} is not a question; give D-142/2")
     return parse_job(job), int(ordinal)

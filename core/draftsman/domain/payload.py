@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import urlsplit
@@ -18,6 +19,7 @@ from pydantic import (
 
 from draftsman.domain import target
 from draftsman.errors import UsageError
+from draftsman.log import redact
 
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_schema(schema))]
@@ -25,9 +27,13 @@ Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_
 METHODS: Final = "GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 IDEMPOTENT: Final = frozenset(METHODS.split(", ")) - {"POST", "PATCH"}
 """Methods that a resumed run may repeat without a word (RFC 9110)."""
-SECRET: Final = frozenset(
-    {"authorization", "cookie", "proxy-authorization", "x-api-key", "x-auth-token"}
+SECRET: Final = re.compile(
+    r"(?:^|[-_.])(?:authorization|cookie2?|(?:\w*[a-z])?token|secret|passw(?:or)?d|passphrase|pwd"
+    r"|jwt|credentials?|auth|session(?:[-_.]?id)?|otp|api[-_.]?key|apikey"
+    r"|(?:access|account|app|application|auth|consumer|functions|license|master|private|secret"
+    r"|service|shared|subscription)[-_.]?key)(?:$|[-_.])"
 )
+"""Names of headers that carry a credential: `PRIVATE-TOKEN`, `X-Api-Key`, `X-Vault-Token`, …"""
 OURS: Final = frozenset(
     {
         *("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"),
@@ -204,7 +210,7 @@ def check_header(name: str, text: str) -> None:
         raise ValueError(f"{name[:60]!r} is no header name")
     if lower in OURS:
         raise ValueError(f"{lower} is written by draftsman itself; leave it out")
-    if lower in SECRET:
+    if SECRET.search(lower) or redact(f"{lower}: {text}") != f"{lower}: {text}":
         raise ValueError(f"a payload is stored: no {lower} in it; name a credential")
     if not text.isascii() or any(
         (ord(char) < 32 and char != "\t") or char == "\x7f" for char in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -180,7 +179,7 @@ def _explicit(catalog: Catalog, wanted: str) -> Resolved | Unsure:
         repo = catalog.of(address) or Repo.at(address)
         return Resolved(repo, CONFIDENCE["explicit"], "explicit")
     known = ", ".join(sorted(place.name for place in catalog.places())[:20])
-    shown = re.sub(r"\S*@", "", wanted)[:60]
+    shown = " ".join(word.rpartition("@")[2] for word in wanted.split())[:60]
     raise NotFound(
         f"no repository is called {shown!r}; known are: {known or 'none'};"
         " or give a URL, or: draftsman repos add PATH|URL"

@@ -13,12 +13,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Final, Literal, NoReturn
 
 from draftsman.embedded import cluster, disturb, password, process, watch, wheel
 from draftsman.embedded.place import MAJOR, ROLE, Place, locate, prepare
@@ -43,6 +44,10 @@ class ServerStatus:
     connections: int
     data_dir: Path
     socket_dir: Path
+
+
+UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\"'`$\\]")
+"""What a shell reads in a path: initdb and pg_ctl start their programs through one."""
 
 
 class EmbeddedServer:
@@ -161,6 +166,11 @@ class EmbeddedServer:
             return locate(self._data_dir)
 
     def _ensure(self, *, beside_other_major: bool = False) -> str:
+        if found := UNUSABLE.search(str(self._data_dir.absolute())):
+            raise EmbeddedServerError(
+                f"PostgreSQL cannot run in a folder with {found[0]!r} in its path:"
+                f" {str(self._data_dir)!r}; choose another (DRAFTSMAN_DATA_DIR)"
+            )
         with self._explained():
             place = prepare(self._data_dir)
             with process.locked(place.lock) as lock:

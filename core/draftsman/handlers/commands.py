@@ -21,7 +21,9 @@ KEPT: Final = 2000
 NOT_THERE: Final = 127
 """What a shell says of a program that it cannot find."""
 QUIET: Final = {"NO_COLOR": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "1"}
-TALLY: Final = re.compile(r"\d+ \w*(error|failed|failure|file|finding|issue|passed|problem)")
+TALLY: Final = re.compile(
+    r"\b\d{1,9} \w{0,100}?(error|failed|failure|file|finding|issue|passed|problem)"
+)
 NO_MODULE: Final = re.compile(r"No module named '?([\w.]+)'?")
 
 OnBeat = Callable[[Callable[[], None]], None]

@@ -10,6 +10,7 @@ current directory, because a cloned repository must not bring `[handlers]`.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any, Self
@@ -151,6 +152,8 @@ class Settings(BaseSettings):
         secret = value.get_secret_value() if value else ""
         if secret and not secret.startswith(("postgresql://", "postgres://")) and "=" not in secret:
             raise ValueError("give a URL: postgresql://user@host/database")
+        if "://" in secret and not _is_encoded(secret):
+            raise ValueError("a password in a URL is percent-encoded: % as %25, @ as %40, / as %2F")
         return value
 
     @model_validator(mode="after")
@@ -199,6 +202,15 @@ def load(config: Path | None = None) -> Settings:
         raise ConfigError(explain(error, path, Settings)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
+
+
+def _is_encoded(url: str) -> bool:
+    """Return whether what stands before the host, and all else, is percent-encoded."""
+    place = url.partition("://")[2].partition("?")[0]
+    authority = re.split(r"[/#]", place, maxsplit=1)[0]
+    if re.search(r"%(?![0-9A-Fa-f]{2})|\s", url) is not None:
+        return False
+    return authority.count("@") == place.count("@") <= 1
 
 
 def _default_data_dir() -> Path:

@@ -60,6 +60,8 @@ class SlackSettings(Section):
     """For mode `http` alone."""
     listen: _Listen | None = None
     """`host:port` that HTTP is served on: Slack's requests in mode `http`, and health in both."""
+    health_listen: _Listen | None = None
+    """`host:port` of `/healthz`, `/readyz` and `/metrics`; then `listen` has `/healthz` alone."""
     team: _Team | None = None
     """The workspace whose requests count; unset: the one that the bot token belongs to."""
     channels: tuple[_Channel, ...] = ()
@@ -89,6 +91,11 @@ class SlackSettings(Section):
         """Return host and port that HTTP is served on; None: nothing is served."""
         return _address(self.listen or (HTTP_LISTEN if self.mode == "http" else None))
 
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Return host and port of a port for health alone; None: there is none."""
+        return _address(self.health_listen)
+
 
 class TrelloSettings(Section):
     """One Trello account that the bot works as; without this table there is no Trello."""
@@ -109,6 +116,8 @@ class TrelloSettings(Section):
     """Where Trello is to send what happens, as Trello sees it; unset: boards are only polled."""
     listen: _Listen | None = None
     """`host:port` that HTTP is served on: what Trello sends, and health."""
+    health_listen: _Listen | None = None
+    """`host:port` of `/healthz`, `/readyz` and `/metrics`; then `listen` has `/healthz` alone."""
     api_url: str = "https://api.trello.com"
     """Where the API is."""
 
@@ -135,3 +144,8 @@ class TrelloSettings(Section):
     def address(self) -> tuple[str, int] | None:
         """Return host and port that HTTP is served on; None: nothing is served."""
         return _address(self.listen)
+
+    @property
+    def health_address(self) -> tuple[str, int] | None:
+        """Return host and port of a port for health alone; None: there is none."""
+        return _address(self.health_listen)

@@ -14,7 +14,12 @@ Role = Literal["invoker", "responder", "approver", "operator"]
 
 
 def _expanded(value: object) -> object:
-    return os.path.expanduser(value) if isinstance(value, str) else value  # noqa: PTH111
+    if not isinstance(value, str):
+        return value
+    found = os.path.expanduser(value)  # noqa: PTH111
+    if found.startswith("~"):
+        raise ValueError("there is no such user; give an absolute path")
+    return found
 
 
 UserPath = Annotated[Path, BeforeValidator(_expanded)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from draftsman.settings import Settings
+
+_SECRET: Final = re.compile(
+    r"(?:^|[-_])(?:\w*token|\w*secret|\w*passw(?:or)?d|pass(?:phrase)?|pwd|\w*key|\w*auth"
+    r"|credentials?|cookie|dsn|jwt)(?:$|[-_])",
+    re.IGNORECASE,
+)
+"""Names of variables and options whose values are not shown."""
 
 
 @command("config", examples=("draftsman config", "draftsman config --path"))
@@ -59,20 +66,37 @@ def completion(ctx: click.Context, app: App, shell: str) -> None:
 
 def without_secrets(settings: Settings) -> dict[str, Any]:
     """Return the settings as JSON data; passwords, tokens and the like are `***`."""
-    from draftsman.log import redact
+    from draftsman.log import HIDDEN, redact
 
     data = settings.model_dump(mode="json")
     for name in ("database_url", "listen_url"):
         secret = getattr(settings, name)
         data[name] = redact(secret.get_secret_value()) if secret is not None else None
-    for agent in data["agents"].values():
-        agent["env"] = {
-            key: redact(f"{key}={value}").removeprefix(f"{key}=")
-            for key, value in agent["env"].items()
+    for program in (*data["agents"].values(), *data["tools"].values()):
+        program["env"] = {
+            key: HIDDEN if _SECRET.search(key) else redact(value)
+            for key, value in program["env"].items()
         }
+        program["command"] = _without_secrets(program["command"])
     if data["questions"]["expires_in"] is None:
         data["questions"]["expires_in"] = 0
     return data
+
+
+def _without_secrets(command: list[str]) -> list[str]:
+    """Return a command; what follows an option such as `--token` is hidden."""
+    from draftsman.log import HIDDEN, redact
+
+    shown = []
+    for before, part in zip(["", *command], command, strict=False):
+        flag, equals, _ = part.partition("=")
+        if before.startswith("-") and "=" not in before and _SECRET.search(before):
+            shown.append(HIDDEN)
+        elif equals and _SECRET.search(flag):
+            shown.append(f"{flag}={HIDDEN}")
+        else:
+            shown.append(redact(part))
+    return shown
 
 
 def as_toml(data: dict[str, Any], prefix: str = "") -> Iterator[str]:

@@ -170,6 +170,8 @@ def psql(app: App, arguments: tuple[str, ...]) -> None:
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 async def dump(app: App, file: Path) -> None:
     """Write the whole database to a file, which `db restore` reads."""
+    if not file.name:
+        raise UsageError("give the name of a file to write")
     await asyncio.to_thread(_server(app).dump, file)
     size = file.stat().st_size
     if app.json:

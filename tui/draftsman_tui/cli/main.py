@@ -194,7 +194,11 @@ def _completes() -> bool:
         return False
     from click.shell_completion import shell_complete
 
-    shell_complete(cli, {}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
+    try:
+        shell_complete(cli, {}, "draftsman", "_DRAFTSMAN_COMPLETE", instruction)
+    except (KeyError, ValueError):
+        text = "a completion needs COMP_WORDS and COMP_CWORD as a shell sets them"
+        raise click.UsageError(text) from None
     return True
 
 

@@ -32,6 +32,16 @@ _CONTROLS: Final = {
 }
 """Escape sequences and the like, which would let a ticket drive the terminal."""
 
+_ESCAPES: Final = {
+    code: f"\\u{code:04x}"
+    for code in (
+        *(*range(0x7F, 0xA0), 0xAD, 0x61C, 0x180E, 0xFEFF),
+        *(*range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070)),
+        *range(0xFFF9, 0xFFFC),
+    )
+}
+"""What JSON may hold raw and a terminal obeys, or does not show; in JSON only strings have it."""
+
 
 def plain(text: str) -> str:
     """Return the text with its control characters made visible; lines and tabs stay."""
@@ -108,11 +118,11 @@ class Output:
 
     def document(self, value: object) -> None:
         """Print the one JSON document of a command."""
-        self.write(json.dumps(as_data(value), indent=2, ensure_ascii=not streams.is_utf8()) + "\n")
+        self.write(self._json(value, indent=2) + "\n")
 
     def item(self, value: object) -> None:
         """Print one JSON line of a stream."""
-        self.write(json.dumps(as_data(value), ensure_ascii=not streams.is_utf8()) + "\n")
+        self.write(self._json(value) + "\n")
 
     def print(self, *parts: RenderableType, cut: bool = False) -> None:
         """Print for people; plain strings are made safe. `cut` keeps a line on one of a screen."""
@@ -159,6 +169,11 @@ class Output:
         """Write to stdout; raises CannotWrite, which keeps short text, and ReaderGone."""
         told = one_line(text)
         streams.write(text, told if len(told) <= LONGEST_TOLD else "")
+
+    def _json(self, value: object, indent: int | None = None) -> str:
+        """Return JSON; on a terminal, what would drive or reorder it is escaped."""
+        text = json.dumps(as_data(value), indent=indent, ensure_ascii=not streams.is_utf8())
+        return text.translate(_ESCAPES) if self.on_screen else text
 
     def _render(self, stream: Any, parts: Iterable[RenderableType], *, cut: bool = False) -> str:
         from rich.console import Console

@@ -153,7 +153,7 @@ class PairParam(Param):
             raise UsageError(f"{value!r} is not key=value; give it as --override max_iterations=3")
         try:
             return clean(key.strip()), json.loads(text)
-        except (json.JSONDecodeError, RecursionError):
+        except (ValueError, RecursionError):
             return clean(key.strip()), clean(text)
 
 
@@ -164,6 +164,8 @@ def json_object(text: str, origin: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         at = f"line {error.lineno} column {error.colno}"
         raise UsageError(f"{origin}: not JSON at {at}: {error.msg}") from None
+    except ValueError:
+        raise UsageError(f"{origin}: a number has too many digits; give it as text") from None
     except RecursionError:
         raise UsageError(f"{origin}: nested too deeply; flatten it") from None
     if not isinstance(found, dict):

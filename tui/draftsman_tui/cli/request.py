@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import payload
-from draftsman.domain.address import is_address
+from draftsman.domain.address import LONGEST, is_address
 from draftsman.domain.invocation import Invocation, Resolution
 from draftsman.domain.repo import Place
 from draftsman.errors import NotFound, UsageError
@@ -126,6 +126,8 @@ def is_configured(request: Invocation, settings: Settings) -> None:
 
 def _place(repo: str) -> str:
     """Return a URL or a name as it is, and a path made absolute."""
+    if len(repo) > LONGEST:
+        raise _repo(f"{repo[:60]}…", f"a path, a URL or a name has {LONGEST} characters at most")
     if is_address(repo) and not repo.startswith(("/", "~", ".")) and not Path(repo).exists():
         return repo
     path = Path(repo).expanduser()

@@ -1,0 +1,145 @@
+"""The HTTP side of bots: requests that do not arrive, and a port for health alone."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+from starlette.applications import Starlette
+
+from draftsman.errors import ConfigError
+from draftsman.settings import SlackSettings, TrelloSettings
+from draftsman_bots.http import bind, health_application, serve
+from draftsman_bots.http_protocol import TimedProtocol
+from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.web import application
+from tests.attacks.catalog import attack
+
+Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
+
+
+@asynccontextmanager
+async def served(app: Starlette) -> AsyncIterator[int]:
+    """Serve an application; give its port."""
+    server, serving, port = serve(app, ("127.0.0.1", 0), "slack")
+    running = asyncio.create_task(serving)
+    try:
+        yield port
+    finally:
+        server.end()
+        await running
+
+
+async def opened(port: int, data: bytes) -> Pair:
+    """Open a connection that sends only this."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(data)
+    await writer.drain()
+    return reader, writer
+
+
+async def closed(pair: Pair) -> bool:
+    """Return once the server closed a connection without a word."""
+    async with asyncio.timeout(10):
+        try:
+            return await pair[0].read(1) == b""
+        except ConnectionError:
+            return True
+
+
+async def asked(port: int, path: str) -> int:
+    """Return the status of a path."""
+    url = f"http://127.0.0.1:{port}{path}"
+    async with aiohttp.ClientSession() as session, session.get(url) as reply:
+        return reply.status
+
+
+@attack(
+    "Half-open requests fill the bots' HTTP until Slack and Trello get 503",
+    surface="network",
+    with_box="the oldest are closed; a request has 10 s to arrive",
+)
+async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedProtocol, "incomplete", 5)
+    async with served(application(None, "", Health())) as port:
+        pairs = [await opened(port, HALF) for _ in range(20)]
+        assert all([await closed(pair) for pair in pairs[:14]])
+        assert await asked(port, "/healthz") == 200
+        for _, writer in pairs:
+            writer.close()
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        HALF,
+        b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc",
+        b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n",
+    ],
+)
+async def test_a_request_that_does_not_arrive_is_given_up(
+    data: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TimedProtocol, "arrives", 0.2)
+    async with served(application(None, "", Health())) as port:
+        reader, writer = await opened(port, data)
+        async with asyncio.timeout(10):
+            try:
+                while await reader.read(1000):
+                    pass
+            except ConnectionError:
+                pass
+        writer.close()
+        assert await asked(port, "/healthz") == 200
+
+
+async def test_a_long_head_is_refused() -> None:
+    async with served(application(None, "", Health())) as port:
+        reader, writer = await opened(port, HALF + b"a" * 40_000)
+        async with asyncio.timeout(10):
+            assert (await reader.readline()).startswith(b"HTTP/1.1 400")
+        writer.close()
+
+
+async def test_a_kept_connection_may_ask_again() -> None:
+    request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
+    async with served(application(None, "", Health())) as port:
+        reader, writer = await opened(port, request)
+        for _ in range(2):
+            async with asyncio.timeout(10):
+                assert b"200 OK" in await reader.readline()
+                await reader.readuntil(b"alive\n")
+            writer.write(request)
+        writer.close()
+
+
+async def test_health_may_have_a_port_of_its_own() -> None:
+    health = Health()
+    async with (
+        served(application(None, "", health, details=False)) as public,
+        served(health_application(health)) as own,
+    ):
+        paths = ("/healthz", "/metrics", "/readyz")
+        assert [await asked(public, path) for path in paths] == [200, 404, 404]
+        assert [await asked(own, path) for path in paths][:2] == [200, 200]
+        assert await asked(own, "/readyz") in {200, 503}
+        assert await asked(own, "/slack/events") == 404
+
+
+def test_its_address_is_configured_and_named_where_it_is_taken() -> None:
+    env = {"env": "A"}
+    slack = SlackSettings.model_validate(
+        {"bot_token": env, "app_token": env, "health_listen": "127.0.0.1:9400"}
+    )
+    assert (slack.address, slack.health_address) == (None, ("127.0.0.1", 9400))
+    trello = TrelloSettings.model_validate({"key": env, "token": env, "health_listen": "[::1]:1"})
+    assert trello.health_address == ("::1", 1)
+    with bind(("127.0.0.1", 0), "slack") as taken:
+        address = ("127.0.0.1", taken.getsockname()[1])
+        with pytest.raises(ConfigError, match=r"\[slack\] health_listen 127\.0\.0\.1:"):
+            bind(address, "slack", "health_listen")

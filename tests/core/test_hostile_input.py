@@ -1,0 +1,193 @@
+"""Input that is long, crooked or secret: bounded time, one clear line, and nothing shown."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from draftsman.domain import payload
+from draftsman.domain.address import check_secret, is_address, is_folder, mentions, parse
+from draftsman.domain.repo import Catalog, resolve
+from draftsman.errors import ConfigError, DraftsmanError, UsageError
+from draftsman.handlers.commands import TALLY
+from draftsman.log import redact
+from draftsman.settings import Settings, load
+from draftsman_bots.slack import inbound
+from draftsman_bots.trello import grammar
+
+
+def named(text: str) -> None:
+    """Look a repository up by a name that is none."""
+    with pytest.raises(DraftsmanError) as refused:
+        resolve(Catalog([]), explicit=text)
+    assert len(str(refused.value)) < 400
+
+
+READERS: dict[str, Callable[[str], object]] = {
+    "a repository's name": named,
+    "an address": lambda text: is_address(text) or is_folder(text),
+    "a secret in an address": lambda text: check_secret(f"/{text}".replace("@", "")),
+    "mentions": lambda text: list(mentions(text)),
+    "redact": redact,
+    "a tally": TALLY.search,
+    "a picture": lambda text: grammar._PICTURE.sub("", text),
+    "a link": lambda text: inbound._LINK.sub("", text),
+}
+PIECES = ("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%")
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_time_grows_with_the_length_and_not_with_its_square(reader: str) -> None:
+    read = READERS[reader]
+    for piece in PIECES:
+        short, long = (_seconds(read, piece * (size // len(piece))) for size in (4_000, 64_000))
+        assert long < 0.02 + 64 * short, piece  # 16 times the text: quadratic is 256 times
+
+
+def _seconds(read: Callable[[str], object], text: str) -> float:
+    """Return the least time of three."""
+    found = []
+    for _ in range(3):
+        began = time.process_time()
+        read(text)
+        found.append(time.process_time() - began)
+    return min(found)
+
+
+SECRETS = [
+    "https://u:s3cret%zz@h/a/b",
+    "https://u:s3c/ret@h/a/b",
+    "https://u:s3c#ret@h/a/b",
+    "https://u:s3c?ret@h/a/b",
+    "https://u:s3c ret@h/a/b",
+    "https://u:s3c@ret@h/a/b",
+    "https://u%3As3cret@h/a/b",
+    "https:/u:s3cret@h/a",
+    "https:///u:s3cret@h/a",
+    "//u:s3cret@h/a/b",
+    "ssh://u:s3c/ret@h/a/b",
+    "u:s3cret%@h:a/b",
+    "u:s3c ret@h:a/b",
+]
+
+
+@pytest.mark.parametrize("url", SECRETS)
+def test_no_spelling_of_a_password_is_stored(url: str) -> None:
+    with pytest.raises(UsageError, match="no user or password in it"):
+        check_secret(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://h:8443/a@b/c",
+        "https://h/a@b",
+        "https://[::1]:8443/a@b",
+        "ssh://git@h:22/a/b",
+        "git@h:a/b",
+        "git@[::1]:a/b@c",
+        "/home/a:b@c/pay",
+        "./a@b",
+    ],
+)
+def test_what_holds_no_password_is_no_secret(url: str) -> None:
+    check_secret(url)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:s3cret%zz@localhost/db",
+        "postgresql://u:s3c%ret@localhost:1/db",
+        "postgresql://u:s3c ret@localhost:1/db",
+        "postgresql://u:s3c@ret@localhost:1/db",
+        "postgresql://u:s3c/ret@localhost:1/db",
+        "postgresql://localhost:1/db?password=s3c%zzret",
+    ],
+)
+def test_a_database_url_that_is_not_encoded_is_refused_without_it(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", url)
+    with pytest.raises(ConfigError, match="percent-encoded") as refused:
+        load()
+    assert "s3c" not in str(refused.value)
+    assert "ret" not in str(refused.value).replace("secret", "")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:s%2Fc@localhost/db",
+        "postgresql://localhost/db?options=-c%20a=b",
+        "postgresql://u@h1:1,h2:2/db",
+        "postgresql:///db?host=/tmp/a@b",
+        "host=localhost password='a b'",
+    ],
+)
+def test_a_database_url_that_is_encoded_is_taken(url: str) -> None:
+    assert Settings.model_validate({"database_url": url}).database_url is not None
+
+
+def test_an_address_still_parses() -> None:
+    assert parse("https://h:8443/acme/pay").host == "h:8443"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cat: '/etc/passwd': Permission denied",
+        "cannot open 'passwd': No such file",
+        "[Errno 13] Permission denied: '/etc/passwd'",
+        "unknown key 'token'; allowed: a",
+        "it has 'secret' and 'password': both are wrong",
+    ],
+)
+def test_what_only_names_a_secret_is_not_mangled(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"db_password": "s3cret"}',
+        "{'token': 's3cret', 'a': 1}",
+        '"api-key" : "s3cret"',
+        "password=s3cret",
+        "passwd = 's3cret'",
+        "postgresql://u:s3c'ret@h/db".replace("s3c'ret", "s3cret'x"),
+        '{"secret": 331}'.replace("331", "3310"),
+    ],
+)
+def test_a_secret_is_still_hidden(text: str) -> None:
+    found = redact(text)
+    assert "***" in found
+    assert "s3cret" not in found
+
+
+CREDENTIALS = """
+    PRIVATE-TOKEN X-Api-Key Authorization Cookie X-Auth-Token Proxy-Authorization X-Vault-Token JWT
+    X-GitHub-Token X-Secret X-Amz-Security-Token apikey X-Access-Key Ocp-Apim-Subscription-Key
+    X-Session-Id X-CSRF-Token Job-Token X-Password
+"""
+PLAIN = "Accept Content-Type X-Request-Id X-Routing-Key If-Match X-Author X-Keyboard"
+
+
+@pytest.mark.parametrize("name", CREDENTIALS.split())
+def test_a_header_with_a_credential_is_not_taken(name: str) -> None:
+    with pytest.raises(UsageError, match=r"a payload is stored: no .* in it; name a credential"):
+        payload.parse("http_request", {"url": "https://h/", "headers": {name: "s3cret"}})
+
+
+@pytest.mark.parametrize("value", ["Bearer abcdefghijkl", "ghp_abcdefghijkl", "https://u:p@h/"])
+def test_nor_is_a_credential_in_another_header(value: str) -> None:
+    with pytest.raises(UsageError, match="name a credential") as refused:
+        payload.parse("http_request", {"url": "https://h/", "headers": {"X-Other": value}})
+    assert value not in str(refused.value)
+
+
+@pytest.mark.parametrize("name", PLAIN.split())
+def test_other_headers_are_taken(name: str) -> None:
+    payload.parse("http_request", {"url": "https://h/", "headers": {name: "a"}})

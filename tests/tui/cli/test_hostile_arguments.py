@@ -1,0 +1,119 @@
+"""Arguments, variables and folders that nobody means: one clear line each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from draftsman.embedded import EmbeddedServer
+from draftsman.errors import ConfigError, EmbeddedServerError
+from draftsman.settings import load
+from tests.factories import Factory
+from tests.tui.cli.running import Cli, Terminal, process
+
+HUGE = "9" * 5000
+BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["show", "9" * 26], 3, "no job's id starts with '99999999999999999999999999'"),
+        (["show", HUGE], 2, "is not a job; give D-142"),
+        (["show", f"D-{HUGE}"], 2, "is not a job; give D-142"),
+        (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; give D-142/2"),
+        (["submit", "--type", "x", "--payload", f'{{"a": {HUGE}}}'], 2, "has too many digits"),
+        (["submit", "--type", "x", "--priority", HUGE], 2, "--priority"),
+        (["db", "dump", ""], 2, "give the name of a file to write"),
+        (["submit", "--agent", "tidy", "--repo", "https:/u:s3cret@h/a", "x"], 2, "no user or pass"),
+    ],
+)
+async def test_an_argument_that_nobody_means_is_one_line(
+    cli: Cli, words: list[str], code: int, says: str
+) -> None:
+    said = (await cli(*words)).refused(code, says)
+    assert "s3cret" not in said
+    assert len(said) < 300 or words[-2] == "--priority"
+
+
+@pytest.mark.parametrize(
+    "shell", [{"COMP_CWORD": "x", "COMP_WORDS": "draftsman "}, {"COMP_CWORD": "1"}]
+)
+def test_a_completion_that_no_shell_asks_for_is_one_line(shell: dict[str, str]) -> None:
+    env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
+    asked = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
+    assert asked.returncode == 2
+    assert asked.stderr == (
+        "draftsman: a completion needs COMP_WORDS and COMP_CWORD as a shell sets them\n"
+    )
+
+
+async def test_json_on_a_terminal_drives_nothing_and_means_the_same(
+    cli: Cli, make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.queued(title=BIDI)
+    piped = await cli("show", number, "--json")
+    assert piped.json["ticket_title"] == BIDI
+    assert "\u202e" in piped.out
+    screen = terminal("show", number, "--json")
+    assert screen.end() == 0
+    shown = screen.screen
+    assert not set(shown) & set("\u202e\u2066\x7f\x9b\u200f\ufeff")
+    assert json.loads(shown) == piped.json
+
+
+async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:
+    with cli.config.open("a") as file:
+        file.write(
+            "\n[tools.it]\n"
+            'command = ["curl", "--token", "s3cret1", "--password=s3cret2",'
+            ' "https://u:s3cret3@h/", "-H", "Authorization: Bearer s3cret4", "plain"]\n'
+            'env = { DB_PASS = "s3cret5", API_KEY = "s3cret6", URL = "https://u:s3cret7@h",'
+            ' LEVEL = "high" }\n'
+            "[agents.other]\n"
+            'command = ["x", "--api-key=s3cret8"]\n'
+            'env = { MY_CREDENTIALS = "s3cret9" }\n'
+        )
+    for printed in (await cli("config"), await cli("config", "--json")):
+        assert printed.code == 0
+        assert "s3cret" not in printed.out
+        assert "plain" in printed.out
+        assert "high" in printed.out
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a'b", 'a"b', "a$b", "a`b", "a\\b", "a\x1bb"])
+def test_a_folder_that_postgresql_cannot_run_in_is_named(tmp_path: Path, name: str) -> None:
+    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a folder with") as told:
+        EmbeddedServer(tmp_path / name, 60).ensure()
+    assert "\n" not in str(told.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATA_DIR", "~nobody-here/x")
+    with pytest.raises(ConfigError, match=r"DRAFTSMAN_DATA_DIR: .*there is no such user"):
+        load()
+
+
+@pytest.mark.parametrize("kind", ["a file", "below a file", "too long"])
+def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path, kind: str) -> None:
+    (tmp_path / "file").touch()
+    places = {"a file": "file", "below a file": "file/data", "too long": "x" * 300}
+    with pytest.raises(EmbeddedServerError, match="give it a directory that you can write to"):
+        EmbeddedServer(tmp_path / places[kind], 60).ensure()
+
+
+async def test_odd_data_directories_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One of all that is odd and fine: relative, through a link, with spaces, ü and % in it."""
+    real = tmp_path / "real"
+    real.mkdir()
+    (tmp_path / "link").symlink_to(real)
+    monkeypatch.chdir(tmp_path)
+    server = EmbeddedServer(Path("link", "a b ü %s{}#?", "x" * 120), 60)
+    try:
+        assert server.ensure().startswith("postgresql://")
+    finally:
+        server.stop()
