@@ -81,7 +81,6 @@ async def test_a_faked_push_does_not_overwrite_a_branch(
     fake = f"""
 for key in ("agent:push:1", "agent:push:7"):
     refused("step", key=key, state="pending", invocation_id="{theirs}")
-assert [reply["type"] for reply in heard] == 2 * ["refused"], heard
 {EDIT}{RESULT}"""
     async with driving(rt, repo.parent / "data", PREPARE + fake):
         job = await ends(rt, number)
