@@ -81,7 +81,6 @@ async def test_a_faked_push_does_not_overwrite_a_branch(
     fake = f"""
 for key in ("agent:push:1", "agent:push:7"):
     refused("step", key=key, state="pending", invocation_id="{theirs}")
-assert [reply["type"] for reply in heard] == 2 * ["refused"], heard
 {EDIT}{RESULT}"""
     async with driving(rt, repo.parent / "data", PREPARE + fake):
         job = await ends(rt, number)
@@ -186,8 +185,9 @@ async def test_a_false_diff_is_refused(
     code = f"""
 open("false", "w").write("--- a/docs\\n+++ b/docs\\n@@ -1 +1 @@\\n-a\\n+harmless\\n")
 if start["run"] == 1:
-    refused("artifact", path="false", name="changes.patch")
-    assert "is draftsman's own" in heard[0]["reason"], heard
+    for name in ("changes.patch", "Changes.PATCH ", "changes.patch\u200b"):
+        refused("artifact", path="false", name=name)
+        assert "is draftsman's own" in heard[-1]["reason"], heard
     os.remove("false")
     {EDIT}
     say("checkpoint", id="c", data=1); hear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +210,6 @@ def test_a_tree_too_deep_to_be_measured_is_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    import os
-
     at = os.open(".", os.O_RDONLY)
     name = "d" * 200
     for _ in range(30):

@@ -182,6 +182,7 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
     await rt.questions.open()
     await rt.checkpoints.artifacts(asked)
     await rt.checkpoints.read_artifact(asked, "notes.md")
+    await rt.checkpoints.patch(asked)
     await rt.checkpoints.logs(asked)
     await rt.checkpoints.log_end(asked)
     await rt.checkpoints.steps(asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from enum import StrEnum
 from typing import Final
 
@@ -23,11 +24,12 @@ KEYS: Final = (AGENT, SLEEP)
 AGENT_KIND: Final = "agent."
 """Prefix of the kind of every event that an agent sends."""
 EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
-    *("action_refused", "answer_received", "answer_refused", "attachment_uploaded"),
-    *("attachment_warned", "branch_published", "cancel_requested", "command_executed"),
-    *("delivery_dead", "delivery_posted", "job_created", "not_followed", "question_escalated"),
-    *("question_expired", "question_extended", "redelivered", "repo_resolved"),
-    *("sandbox_applied", "token_minted", "token_redeemed", "validation_ran", "vote_received"),
+    *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
+    *("attachment_uploaded", "attachment_warned", "branch_published", "cancel_requested"),
+    *("command_executed", "delivery_dead", "delivery_posted", "job_created", "not_followed"),
+    *("question_escalated", "question_expired", "question_extended", "redelivered"),
+    *("repo_resolved", "sandbox_applied", "token_minted", "token_redeemed", "validation_ran"),
+    "vote_received",
 }
 """Kinds of the events that draftsman itself writes."""
 PATCH: Final = "changes.patch"
@@ -63,7 +65,8 @@ def check_artifact(name: str, kind: str, owner: Owner) -> None:
         return
     if kind in ARTIFACTS:
         raise UsageError(f"artifacts of kind {kind!r} are draftsman's own; allowed: report, file")
-    if name in ARTIFACTS.values():
+    plain = "".join(part for part in unicodedata.normalize("NFKC", name) if part.isprintable())
+    if plain.strip().casefold() in ARTIFACTS.values():
         raise UsageError(
             f"artifact name {name!r} is draftsman's own; choose another, such as {'my-' + name!r}"
         )

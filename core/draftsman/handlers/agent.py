@@ -124,7 +124,8 @@ async def _park(ctx: RunContext, talk: Conversation, question: Ask) -> None:
 
     Work after that checkpoint is lost, so nobody is shown it.
     """
-    await ctx.patch(await talk.patch())
+    if (patch := await talk.patch()) is not None:
+        await ctx.patch(patch)
     await ctx.put(question, talk.patch_sha256)
 
 

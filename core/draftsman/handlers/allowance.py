@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 import os
+import stat
 import time
-from errno import ENAMETOOLONG
 from pathlib import Path
 from typing import Any, Final
 
@@ -91,21 +92,28 @@ def disk_usage(folder: Path, most: int) -> int:
     total, seen = 0, set[tuple[int, int]]()
     folders, until = [os.fspath(folder)], time.monotonic() + PATIENCE
     while folders and total <= most and time.monotonic() < until:
-        path = folders.pop()
         try:
-            with os.scandir(path) as entries:
+            with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    about = entry.stat(follow_symlinks=False)
-                    if about.st_nlink > 1 and not entry.is_dir(follow_symlinks=False):
-                        if (about.st_dev, about.st_ino) in seen:
-                            continue
-                        seen.add((about.st_dev, about.st_ino))
-                    total += about.st_blocks * 512 + ENTRY
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
+                    total += _size(entry, seen)
                     if total > most:
                         break
-        except OSError as error:  # it has just gone, or its owner closed it
-            if error.errno == ENAMETOOLONG:
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+        except OSError as error:
+            if error.errno == errno.ENAMETOOLONG:
                 return most + 1
     return total
+
+
+def _size(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:
+    """Return the bytes of an entry; 0 for one that has just gone, or was counted before."""
+    try:
+        about = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return 0
+    if about.st_nlink > 1 and not stat.S_ISDIR(about.st_mode):
+        if (about.st_dev, about.st_ino) in seen:
+            return 0
+        seen.add((about.st_dev, about.st_ino))
+    return about.st_blocks * 512 + ENTRY

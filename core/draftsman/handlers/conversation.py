@@ -92,13 +92,23 @@ class Conversation:
         """Kill the agent once the files of its run are over their quota."""
         self._fail(process, await watch_disk(self._space.folder, self._ctx.settings.quotas))
 
-    async def patch(self) -> bytes:
-        """Return the patch of the latest checkpoint: of the tree that the next run starts with."""
-        return await self._space.patch(self._saved) if self._saved else b""
+    async def patch(self) -> bytes | None:
+        """Return the patch of the latest checkpoint: of the tree that the next run starts with.
 
-    async def patch_sha256(self) -> str:
-        """Return the SHA-256 of that patch."""
-        return hashlib.sha256(await self.patch()).hexdigest()
+        None where it is larger than an artifact may be.
+        """
+        try:
+            return await self._space.patch(self._saved) if self._saved else b""
+        except Failure as error:
+            if error.code != "too_large":
+                raise
+            self._ctx.log(f"[no diff] {error}")
+            return None
+
+    async def patch_sha256(self) -> str | None:
+        """Return the SHA-256 of that patch, if there is one."""
+        patch = await self.patch()
+        return None if patch is None else hashlib.sha256(patch).hexdigest()
 
     def _fail(self, process: AgentProcess, failure: Failure) -> None:
         """End the run at once because of a quota."""

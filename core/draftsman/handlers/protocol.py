@@ -289,7 +289,7 @@ class Event(Note):
     """Something for the job's timeline."""
 
     type: Literal["event"] = "event"
-    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="stored as `agent.` and this")
+    kind: str = Field(pattern=r"^[a-z][a-z0-9_.:-]{0,63}$", description="kept as `agent.…`")
     payload: Fields = Field({}, description="10 KB are kept")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Parked
+from draftsman.domain.reserved import Owner
 from draftsman.domain.run import Claimed
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext
@@ -236,6 +237,32 @@ async def test_an_event_is_in_the_trail_and_a_large_one_is_cut(rt: Runtime, make
     large = await last_event(rt, ctx.job.number, "too_much")
     assert large.payload["truncated"] is True
     assert len(str(large.payload)) < 10_000
+
+
+OWN: dict[str, Callable[[RunContext], Awaitable[object]]] = {
+    "step": lambda ctx: ctx.step("agent:publish", lambda _: 1),
+    "step of sleep": lambda ctx: ctx.step("sleep:nap", lambda _: "2000-01-01T00:00:00+00:00"),
+    "noted step": lambda ctx: ctx.note_step("agent:push:1", "0" * 40),
+    "finished step": lambda ctx: ctx.finish_step("agent:base", "0" * 40),
+    "question": lambda ctx: ctx.ask("agent:repository", "Which?", choices=["a", "b"]),
+    "gate": lambda ctx: ctx.approve("sleep:x", "Well?"),
+    "event": lambda ctx: ctx.event("question_escalated", {"question": "abc"}),
+    "event of an agent": lambda ctx: ctx.event("agent.said"),
+    "patch": lambda ctx: ctx.artifact("changes.patch", b"false"),
+    "kind": lambda ctx: ctx.artifact("mine", b"false", "patch"),
+    "bundle": lambda ctx: ctx.artifact("checkpoint.bundle", b"false"),
+}
+
+
+@pytest.mark.parametrize("what", OWN)
+async def test_a_handler_cannot_write_what_is_the_workers_own(
+    rt: Runtime, make: Factory, what: str
+) -> None:
+    ctx = context(rt, await make.running())
+    with pytest.raises(UsageError, match="draftsman's own"):
+        await OWN[what](ctx)
+    assert await ctx.steps(Owner.WORKER) == {}
+    assert await rt.checkpoints.artifacts(ctx.job.number) == []
 
 
 async def test_an_artifact_and_what_was_used_are_kept(rt: Runtime, make: Factory) -> None:

@@ -153,7 +153,7 @@ async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
             waits = await rt.inspect.job(number)
     assert wire.lost.is_set()
     assert (waits.status, waits.attempts, waits.run_count) == (S.WAITING_FOR_INPUT, 0, 1)
-    assert (await kinds(rt, number)).count("looked") == 1
+    assert (await kinds(rt, number)).count("agent.looked") == 1
     assert (await kinds(rt, number)).count("repo_resolved") == 1
     data, bundle = await rt.checkpoints.latest(number)
     assert data is not None

@@ -8,6 +8,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
+from draftsman.domain.quota import Limit, Quota
 from draftsman.domain.run import Claimed, Lease
 from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
@@ -27,6 +28,7 @@ FENCED: dict[str, Write] = {
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
     "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
+    "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, Limit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
     "done": lambda rt, work: rt.settle.outcome(work, Done({"stale": True})),
     "snooze": lambda rt, work: rt.settle.outcome(work, Snooze(1)),
@@ -92,6 +94,7 @@ TABLES = [
     "artifacts",
     "artifact_chunks",
     "run_log_chunks",
+    "job_quotas",
 ]
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.quota import Limit, Quota
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.errors import Failure, LeaseLost, Refused
 from draftsman.runtime import Runtime
@@ -199,6 +200,7 @@ async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
     assert (await rt.inspect.job(work.number)).status is Status.RUNNING
 
 
+ONCE = Limit(1)
 Write = Callable[[Runtime, Claimed], Awaitable[Any]]
 WRITES: dict[str, Write] = {
     "checkpoint": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}),
@@ -208,6 +210,7 @@ WRITES: dict[str, Write] = {
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
     "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
+    "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, ONCE),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
 }
 
@@ -240,6 +243,15 @@ async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
         async with asyncio.timeout(5):
             assert await _rescue(rt, make) == []
     assert [job.number for job in await _rescue(rt, make)] == [work.number]
+
+
+async def test_two_uses_at_once_do_not_share_the_last_of_a_quota(
+    make: Factory, rt: Runtime, first: First, conn: Connection
+) -> None:
+    work = await make.running()
+    async with first.doing(WRITES["spend"](first.rt, work)) as one:
+        other = await first.then(WRITES["spend"](rt, work), conn)
+    assert (one.result(), other) == (True, False)
 
 
 async def test_terminal_is_terminal_whoever_comes_late(

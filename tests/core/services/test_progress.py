@@ -104,9 +104,9 @@ async def test_the_same_name_again_replaces_the_artifact(
 ) -> None:
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "a", "file", b"x" * 3_000_000)
-    await rt.checkpoints.artifact(work.lease, "a", "patch", b"y")
+    await rt.checkpoints.artifact(work.lease, "a", "report", b"y")
     (artifact,) = await rt.checkpoints.artifacts(work.number)
-    assert (artifact.kind, artifact.size) == ("patch", 1)
+    assert (artifact.kind, artifact.size) == ("report", 1)
     assert (await rt.checkpoints.read_artifact(work.number, "a"))[1] == b"y"
     assert await value(conn, "SELECT count(*) FROM draftsman.artifact_chunks") == 1
 

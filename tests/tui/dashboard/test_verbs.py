@@ -68,7 +68,7 @@ async def _decided(rt: Runtime, make: Factory, by: Actor, *keys: str) -> tuple[i
         await seen.rows(f"D-{work.number}/1")
         await seen.press("a")
         await seen.dialog("Decide")
-        await seen.see("Deploy?", "carol, dave", "no changes so far")
+        await seen.see("Deploy?", "carol, dave", "diff not available")
         await seen.press(*keys)
         return work.number, await seen.hear("d")
 

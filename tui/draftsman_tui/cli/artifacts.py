@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 )
 @click.argument("job", metavar="JOB[/QUESTION]", type=params.QUESTION)
 async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
-    """Print the changes of a job, or those that a question was asked with.
+    """Print the changes of a job, or of a gate.
 
-    It is a patch that `git apply` takes.
+    It is a patch that `git apply` takes: of a gate, the one that it was asked with.
     """
     async with app.runtime(read_only=True) as rt:
         ref, ordinal = job

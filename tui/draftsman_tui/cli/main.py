@@ -35,7 +35,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "show": ("show", "Show everything about a job."),
         "events": ("trail", "Show the trail of a job, or of all."),
         "logs": ("trail", "Print what the runs of a job logged."),
-        "diff": ("artifacts", "Print the changes that a job made."),
+        "diff": ("artifacts", "Print the changes of a job, or of a gate."),
         "artifacts": ("artifacts", "List or get the files that a job left."),
         "wait": ("waiting", "Wait until a job ends."),
         "why": ("jobs", "Say what a job waits for."),

@@ -250,20 +250,14 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
           FROM jsonb_array_elements(%(files)s::jsonb) WITH ORDINALITY AS w (payload, place))
         UNION ALL
        (SELECT 2, a.id, jsonb_build_object('artifact', a.id, 'name', a.name), 'file:' || a.id
-          FROM (SELECT DISTINCT ON (name) id, name, size, kind FROM draftsman.artifacts
-                 WHERE job = d.job AND kind <> 'bundle'
-                 ORDER BY name, run DESC) a
-         WHERE d.kind = 'result' AND a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')
+          FROM (SELECT DISTINCT ON (g.name) g.id, g.name, g.size, g.kind FROM draftsman.artifacts g
+                  LEFT JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
+                 WHERE g.job = d.job AND g.kind <> 'bundle' AND (d.kind = 'result' OR (
+                       d.kind = 'question' AND q.kind = 'approval' AND (g.kind, g.run) = ('patch', q.run)))
+                 ORDER BY g.name, g.run DESC) a
+         WHERE a.size <= %(size)s AND (a.size > 0 OR a.kind <> 'patch')
          ORDER BY a.id
-         LIMIT %(most)s)
-        UNION ALL
-       (SELECT 3, a.id, jsonb_build_object('artifact', a.id, 'name',
-                   'D-' || d.job || '-' || d.question || '.patch'), 'file:' || a.id
-          FROM draftsman.job_questions q
-          JOIN draftsman.artifacts a
-            ON a.job = q.job AND a.run = q.run AND a.kind = 'patch' AND a.sha256 = q.patch_sha256
-         WHERE d.kind = 'question' AND q.job = d.job AND q.ordinal = d.question
-           AND q.kind = 'approval' AND a.size BETWEEN 1 AND %(size)s)) f
+         LIMIT %(most)s)) f
  WHERE d.seq = %(seq)s
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
