@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +200,12 @@ say("result", summary="got it", data={"told": start["answers"], "reply": reply})
 
 
 def guards() -> list[psutil.Process]:
-    below = psutil.Process().children(recursive=True)
-    return [one for one in below if "handlers.guard" in " ".join(one.cmdline())]
+    """Return the guards that this process has started and that still run, oldest first."""
+    found = []
+    for one in psutil.Process().children():
+        with contextlib.suppress(psutil.Error):
+            found += [one] if "handlers.guard" in " ".join(one.cmdline()) else []
+    return found
 
 
 async def is_free(crew: Crew) -> bool:

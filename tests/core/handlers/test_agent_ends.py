@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from draftsman.domain.job import Status
 from draftsman.handlers import conversation
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
-from tests.core.handlers.test_agent import WORK, done
+from tests.core.handlers.test_agent import WORK, done, guards
 from tests.core.loops.agents import driving, git, gone, make_repository, wanted
 from tests.core.loops.crews import SELDOM, ends, reaches, run_of
 from tests.factories import Factory
@@ -156,8 +155,7 @@ async def made_by_agent(data: Path, name: str) -> None:
 async def family(data: Path) -> list[int]:
     """Return the processes of the running agent, as this machine counts them."""
     await made_by_agent(data, "pids")
-    below = psutil.Process().children(recursive=True)
-    [guard] = [one for one in below if "handlers.guard" in " ".join(one.cmdline())][:1]
+    guard = guards()[0]
     return [one.pid for one in guard.children(recursive=True)]
 
 
