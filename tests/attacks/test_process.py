@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 from pathlib import Path
+from subprocess import PIPE
 
 import psutil
 import pytest
@@ -85,12 +86,18 @@ async def attacked(mode: str, folder: Path) -> Report:
             "abstract_socket": name,
             "tcp_port": tcp.getsockname()[1],
         }
+        victim = psutil.Popen(["cat"], stdin=PIPE) if mode == "off" else None
+        if victim is not None:  # without a box a traced worker would stand still
+            given["pid"] = victim.pid
         os.environ["SLACK_BOT_TOKEN"] = "hunter2"
         try:
             command = (sys.executable, "-I", "-S", hostile.__file__, json.dumps(given))
             said = await run(mode, folder, *command)
         finally:
             del os.environ["SLACK_BOT_TOKEN"]
+            if victim is not None:
+                victim.kill()
+                victim.communicate()
             Path(bound).unlink()
     return {"mode": mode, **json.loads(said)}
 
