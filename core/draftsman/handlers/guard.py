@@ -99,7 +99,8 @@ class Watcher:
         """Return the child's wait status when it exits; None when it has to be killed."""
         if (status := _reap(child)) is not None:  # it exited before signals were bytes
             return status
-        while (left := self._deadline - time.clock_gettime(CLOCK)) > 0:
+        while True:
+            left = max(self._deadline - time.clock_gettime(CLOCK), 0.0)
             for source, event in self._poll.poll(min(left, 1.0) * 1000):
                 if source == self._wakeup:
                     if STOPPING & set(os.read(source, 4096)):
@@ -108,9 +109,8 @@ class Watcher:
                     return None
             if (status := _reap(child)) is not None:
                 return status
-            if not self._within_limits():
+            if self._deadline <= time.clock_gettime(CLOCK) or not self._within_limits():
                 return None
-        return None
 
     def _heard(self, source: int, event: int) -> bool:
         """Act on what a pipe has; return whether to go on."""
@@ -185,7 +185,7 @@ class Guard(Watcher):
         return True
 
     def _freeze(self) -> None:
-        found = tree.freeze(os.getpid(), {self._keeper}, FREEZE_LIMIT)
+        found = tree.freeze(os.getpid(), FREEZE_LIMIT)
         self._stopped |= found or set()
         _reply(self._replies, NOT_FROZEN if found is None else FROZEN)
 

@@ -134,7 +134,7 @@ class AgentProcess:
     def heartbeat(self) -> None:
         """Renew the lease; kill a guard that has acknowledged nothing for as long as the lease."""
         self._tell(guard.HEARTBEAT)
-        if self._replies.silent_for() > self._lease:
+        if not self._freezing.locked() and self._replies.silent_for() > self._lease:
             self._kill_guard()
 
     def terminate(self) -> None:
@@ -161,6 +161,7 @@ class AgentProcess:
                 yield
             finally:
                 self._tell(guard.CONTINUE)
+                self._replies.excuse()
 
     async def wait(self) -> int:
         """Return the exit code, 128 + n after a signal, once the output was read to its end.
@@ -205,10 +206,10 @@ class AgentProcess:
 
     def _kill_guard(self) -> None:
         """Kill all that the guard keeps, and the guard; in a thread, since it looks at /proc."""
-        if self._killing is None and self._process.returncode is None:
-            self._killing = asyncio.create_task(
-                asyncio.to_thread(tree.kill, self._process.pid, guard.GIVE_UP)
-            )
+        guarded = self._process.returncode is None
+        root = self._process.pid if guarded else self._replies.keeper
+        if self._killing is None and root is not None and not self._replies.ended.is_set():
+            self._killing = asyncio.create_task(asyncio.to_thread(tree.kill, root, guard.GIVE_UP))
 
     def _tell(self, order: bytes) -> None:
         if self._control is None:  # its number may be another file's by now
@@ -248,6 +249,10 @@ class Replies:
     def silent_for(self) -> float:
         """Return the seconds since one of the two acknowledged a heartbeat for the last time."""
         return 0.0 if self.ended.is_set() else time.monotonic() - min(self._heard.values())
+
+    def excuse(self) -> None:
+        """Count the silence from now on: a keeper is silent while it is frozen."""
+        self._heard = dict.fromkeys(self._heard, time.monotonic())
 
     def expect(self) -> None:
         """Take note of the next reply to an order to freeze."""

@@ -325,6 +325,8 @@ class Host:
         self.base: str | None = None
         self.answers: dict[str, AnswerBody] = {}
         self.workspace: Workspace
+        self.again = False
+        """Whether the home of the next run has a file that says so."""
 
     async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
         self.runs += 1
@@ -337,6 +339,8 @@ class Host:
             bundle=self.bundle,
         )
         self.base = workspace.base_sha
+        if self.again:
+            (workspace.home / "again").touch()
         start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
         reply, heard = answering(answers), Heard()
         async with aclosing(
@@ -378,12 +382,11 @@ async def test_what_is_done_is_not_done_again(sample: Path) -> None:
 
 
 async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(repository: Path) -> None:
-    flag = str(repository.parent / "killed")
     code = (
         "import os, pathlib, signal\n"
-        f"notes, flag = pathlib.Path('notes.txt'), pathlib.Path({flag!r})\n"
-        "if pathlib.Path('.git').is_dir() and not flag.exists():\n"
-        "    flag.touch(); notes.write_text('half'); os.kill(os.getppid(), signal.SIGKILL)\n"
+        "notes = pathlib.Path('notes.txt')\n"
+        "if pathlib.Path('.git').is_dir() and not pathlib.Path.home().joinpath('again').exists():\n"
+        "    notes.write_text('half'); os.kill(os.getppid(), signal.SIGKILL)\n"
         "    signal.pause()\n"
         "notes.write_text(notes.read_text().upper())\n"
     )
@@ -392,6 +395,7 @@ async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(reposit
     killed = [message async for message in host.run({"apply": "safe fixes"})]
     assert isinstance(killed[-1], Ask)
     assert (host.workspace.path / "notes.txt").read_text() == "half"
+    host.again = True
     ended = [message async for message in host.run({"apply": "safe fixes"})]
     assert isinstance(ended[-1], Result)
     assert ended[-1].summary == "safe fixes applied to 1 file; all validators pass"

@@ -11,11 +11,12 @@ from draftsman.domain.job import Status
 from draftsman.handlers import conversation
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
-from tests.core.handlers.test_agent import WORK, done
-from tests.core.loops.agents import driving, file, git, gone, make_repository, wanted
+from tests.core.handlers.test_agent import WORK, done, guards
+from tests.core.loops.agents import driving, git, gone, make_repository, wanted
 from tests.core.loops.crews import SELDOM, ends, reaches, run_of
 from tests.factories import Factory
 from tests.support.clock import skip
+from tests.support.waits import until
 
 S = Status
 STUBBORN = """
@@ -144,12 +145,26 @@ open(start["request"]["text"], "w").write(f"{os.getpid()} {child.pid}\\n")
 """
 
 
+async def made_by_agent(data: Path, name: str) -> None:
+    async def found() -> bool:
+        return any(path.read_text() for path in (data / "runs").glob(f"*/repo/{name}"))
+
+    await until(found, name)
+
+
+async def family(data: Path) -> list[int]:
+    """Return the processes of the running agent, as this machine counts them."""
+    await made_by_agent(data, "pids")
+    guard = guards()[0]
+    return [one.pid for one in guard.children(recursive=True)]
+
+
 async def test_a_cancel_kills_the_agent_and_its_children(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    number = await wanted(make, repo, text="pids")
     async with driving(rt, data, f"{FAMILY}\n{STUBBORN}"):
-        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        pids = await family(data)
         await rt.operate.cancel(number, make.owner)
         assert (await ends(rt, number)).status is S.CANCELED
         await gone(*pids)
@@ -160,10 +175,10 @@ async def test_a_cancel_kills_the_agent_and_its_children(
 async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    number = await wanted(make, repo, text="pids")
     limits = {"run_agent": {"timeout": SELDOM / 2}}
     async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)", types=limits):
-        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        pids = await family(data)
         skip(SELDOM / 2)
         job = await ends(rt, number)
         await gone(*pids)
@@ -173,19 +188,20 @@ async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
 async def test_a_shutdown_lets_the_agent_save_and_hands_the_job_back(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    code = f"""
+    code = """
 if start["run"] == 1:
     open("half.txt", "w").write("half\\n")
-    open({str(tmp_path / "ready")!r}, "w").write("ready\\n")
-    assert hear() == {{"type": "park", "id": None}}
+    open("ready", "w").write("ready\\n")
+    os.rename("ready", "half.ready")
+    assert hear() == {"type": "park", "id": None}
     say("checkpoint", id="c", data="half way")
     hear()
     sys.exit(0)
-say("result", summary="", data={{"half": open("half.txt").read(), "at": start["checkpoint"]}})
+say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
 """
     number = await wanted(make, repo)
     async with driving(rt, data, code) as crew:
-        await file(tmp_path / "ready")
+        await made_by_agent(data, "half.ready")
         crew.shut_down("test")
         job = await reaches(rt, number, S.RESUMED)
     assert (job.attempts, job.retry_count) == (0, 0)
@@ -197,9 +213,9 @@ say("result", summary="", data={{"half": open("half.txt").read(), "at": start["c
 async def test_an_agent_that_ignores_the_shutdown_is_killed(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    number = await wanted(make, repo, text=str(tmp_path / "pids"))
+    number = await wanted(make, repo, text="pids")
     async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as crew:
-        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        pids = await family(data)
         crew.shut_down("test")
         await reaches(rt, number, S.RESUMED)
         await gone(*pids)
@@ -208,9 +224,9 @@ async def test_an_agent_that_ignores_the_shutdown_is_killed(
 async def test_a_run_that_lost_its_job_kills_its_agent(
     rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
 ) -> None:
-    number = await wanted(make, repo, text=str(tmp_path / "pids"), on_lost="fail")
+    number = await wanted(make, repo, text="pids", on_lost="fail")
     async with driving(rt, data, f"{FAMILY}\ntime.sleep(600)") as crew:
-        pids = [int(pid) for pid in (await file(tmp_path / "pids")).split()]
+        pids = await family(data)
         await rt.sweeps.rescue(Term(), [crew.id])
         await gone(*pids)
     assert (await rt.inspect.job(number)).last_error == "the worker was lost"

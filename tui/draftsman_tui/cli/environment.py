@@ -73,6 +73,26 @@ def handlers(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"handler {name}", "ok", path)
 
 
+def sandbox(settings: Settings) -> Iterator[Finding]:
+    """Prove which mode of the sandbox holds here, by trying to escape from it."""
+    from draftsman.errors import Failure
+    from draftsman.handlers.sandbox import modes
+
+    try:
+        found = modes.choose(settings.sandbox)
+    except Failure as error:
+        yield Finding("sandbox", "fail", f"no run starts: {error}", "see docs/sandbox.md")
+        return
+    if found.mode == "off":
+        then = 'set [sandbox] mode = "auto"'
+        yield Finding("sandbox", "warn", "off: programs read and reach what this user does", then)
+    elif found.mode == "landlock" and settings.sandbox.mode == "auto":
+        text = f"landlock: other processes and unix sockets stay visible ({found.weaker[0]})"
+        yield Finding("sandbox", "warn", text, modes.ALLOW_NAMESPACES)
+    else:
+        yield Finding("sandbox", "ok", f"{found.mode}: every attempt to escape failed")
+
+
 def agents(settings: Settings) -> Iterator[Finding]:
     """Look for the program of every agent, as a worker would."""
     for name, agent in sorted(settings.agents.items()):

@@ -37,6 +37,10 @@ TOLD = 200
 """Deliveries of a job that are counted."""
 
 
+APPLIED: Final = "sandbox_applied"
+"""Kind of the event that says how a run was confined."""
+
+
 @command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
 @click.argument("job", type=params.JOB)
 async def show(app: App, job: JobRef) -> None:
@@ -54,15 +58,19 @@ async def show(app: App, job: JobRef) -> None:
         chain = await rt.inspect.chain(number)
         archived = await rt.archives.of_job(number)
         told = await rt.outbox.all(number, limit=TOLD)
+        events = [*await rt.inspect.trail(number), *await rt.inspect.trail_end(number)]
+    sandbox = next((one.payload for one in reversed(events) if one.kind == APPLIED), None)
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
         parts |= {"archives": archived, "deliveries": told, "chain": chain}
+        parts |= {"sandbox": sandbox}
         parts |= {"waits": None if found.status in TERMINAL else why}
         app.out.document(as_data(found) | as_data(parts))
         return
     app.out.print(
         *_head(found, why, chain),
         *(_pair("events", one) for one in left(archived)),
+        *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(found)),
         *_section("Runs", [run_text(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
@@ -70,6 +78,12 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Files", [file_text(one) for one in files]),
         *_section("Result", _json_lines(found.result)),
     )
+
+
+def _sandbox(applied: dict[str, Any]) -> str:
+    """Return the newest run's confinement in a line."""
+    network = "with network" if applied.get("network") else "no network"
+    return f"{applied.get('mode')} · {network} · uid {applied.get('uid')}"
 
 
 def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:

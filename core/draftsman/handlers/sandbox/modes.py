@@ -42,10 +42,15 @@ print(json.dumps({
     "it runs as root": os.getuid() == 0,
 }))
 """
+ALLOW_NAMESPACES: Final = (
+    "allow user namespaces: sysctl -w kernel.apparmor_restrict_unprivileged_userns=0 (Ubuntu 24.04)"
+    " or kernel.unprivileged_userns_clone=1 (Debian) or user.max_user_namespaces=15000; Docker:"
+    " --security-opt seccomp=unconfined --security-opt systempaths=unconfined; Kubernetes:"
+    " securityContext: {seccompProfile: {type: Unconfined}, procMount: Unmasked}"
+)
 ALLOW: Final = (
-    "allow user namespaces (sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1,"
-    " kernel.apparmor_restrict_unprivileged_userns=0) or use a kernel with Landlock ABI 6 (Linux"
-    ' 6.12); to run without confinement, set [sandbox] mode = "off"'
+    f"{ALLOW_NAMESPACES}; or use a kernel with Landlock ABI 6 (Linux 6.12); or, without any"
+    ' confinement, set [sandbox] mode = "off"'
 )
 
 

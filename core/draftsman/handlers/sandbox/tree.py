@@ -14,8 +14,8 @@ import time
 
 STILL = b"TtZXx"
 """States of threads in /proc that run no code: stopped, traced, dead."""
-ROUNDS = 3
-"""Looks in a row that find everything stopped: a process that forks and exits may hide from one."""
+ROUNDS = 2
+"""Looks in a row that find the same processes as the one before, all of them stopped."""
 ATTEMPTS = 4
 """A parent in vfork never stops while its child is stopped before exec: let go, and try again."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -45,14 +45,16 @@ def send(pid: int, number: int) -> None:
         os.kill(pid, number)
 
 
-def freeze(root: int, spared: set[int], limit: float) -> set[int] | None:
+def freeze(root: int, limit: float) -> set[int] | None:
     """Stop all descendants of `root`; return those that `thaw` has to continue.
 
+    A chain of processes that fork and exit may be faster than a look at /proc. But what adopts
+    them is stopped too and collects none: each leaves a zombie, and no look is like the one before.
     Returns None, with everything running again, when some still ran after `limit` seconds.
     """
     for _ in range(ATTEMPTS):
         stopped: set[int] = set()
-        if _freeze(root, spared, stopped, time.monotonic() + limit / ATTEMPTS):
+        if _freeze(root, stopped, time.monotonic() + limit / ATTEMPTS):
             return stopped
         thaw(stopped)
     return None
@@ -90,15 +92,17 @@ def memory(root: int) -> int:
     return total
 
 
-def _freeze(root: int, spared: set[int], stopped: set[int], deadline: float) -> bool:
-    still = 0
+def _freeze(root: int, stopped: set[int], deadline: float) -> bool:
+    still, before = 0, None
     while still < ROUNDS:
-        running = [pid for pid in descendants(root) if pid not in spared and not is_still(pid)]
+        now = descendants(root)
+        running = [pid for pid in now if not is_still(pid)]
         for pid in running:
             send(pid, signal.SIGSTOP)
         stopped.update(running)
-        still = 0 if running else still + 1
-        if running:
+        still = still + 1 if not running and now == before else 0
+        before = now
+        if running or still == 0:
             if time.monotonic() > deadline:
                 return False
             time.sleep(0.001)

@@ -1,0 +1,176 @@
+"""Attacks of an agent on the reading of its tree."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.errors import Failure
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox import tree
+from draftsman.handlers.workspace import Workspace
+from draftsman.settings import AgentSettings, SandboxSettings
+from tests.attacks.catalog import attack
+from tests.core.loops.agents import git, make_repository
+
+DEADLINE = 60.0
+ROUNDS = 12
+SWAP = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+outside = sys.argv[1]
+for number in range(40):
+    os.makedirs(f"d{number}/sub")
+    open(f"d{number}/sub/key", "w").write("mine")
+    os.symlink(outside, f"link{number}")
+def swap():
+    while True:
+        for number in range(40):
+            ours, theirs = f"d{number}/sub".encode(), f"link{number}".encode()
+            libc.renameat2(-100, ours, -100, theirs, 2)
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        swap()
+    os._exit(0)
+os.wait()
+print("ready", flush=True)
+swap()
+"""
+FORKS = """
+import os, signal
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+def chain():
+    while True:
+        with open("count", "a") as file: file.write("x")
+        if os.fork(): os._exit(0)
+for _ in range(4):
+    if os.fork() == 0: chain()
+print("ready", flush=True)
+signal.pause()
+"""
+
+
+async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
+    async def ignore(chunk: bytes) -> None:
+        pass
+
+    command = (sys.executable, "-I", "-S", "-c", code, *arguments)
+    process = await AgentProcess.start(
+        AgentSettings(command=command),
+        cwd=space.path,
+        home=space.home,
+        lease=DEADLINE,
+        on_stderr=ignore,
+        box=space.box,
+    )
+    async with asyncio.timeout(DEADLINE):
+        assert await anext(process.lines()) == b"ready"
+    return process
+
+
+async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
+    """Return a clone and the folder outside of it that the agent is after."""
+    outside = folder / "outside"
+    outside.mkdir()
+    (outside / "key").write_text("a key of somebody else")
+    repo = make_repository(folder / "repo", a="one\n")
+    space = await Workspace.prepare(folder / "data", str(repo), job=1, run=1)
+    return await space.confined(SandboxSettings.model_validate({"mode": mode})), outside
+
+
+@attack(
+    "An agent swaps folders of its clone with links to outside while a checkpoint reads them",
+    surface="tree",
+    with_box="all its processes are stopped while the tree is read",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "off"])
+async def test_a_swapped_folder_brings_nothing_from_outside(mode: str, tmp_path: Path) -> None:
+    space, outside = await prepared(tmp_path, mode)
+    async with await hostile(space, SWAP, str(outside)) as process:
+        for number in range(ROUNDS):
+            async with process.frozen():
+                snapshot = await space.snapshot(f"round {number}")
+            found = git("log", "-p", "-1", snapshot.commit, cwd=space.mirror)
+            assert "somebody else" not in found
+    await space.remove()
+
+
+@attack(
+    "An agent swaps folders of its clone with links to outside while an artifact is read",
+    surface="tree",
+    with_box="links are not followed, and all its processes are stopped",
+)
+async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
+    space, outside = await prepared(tmp_path, "bwrap")
+    async with await hostile(space, SWAP, str(outside)) as process:
+        for _ in range(ROUNDS):
+            async with process.frozen():
+                with contextlib.suppress(Failure):
+                    assert await space.read_artifact("d1/sub/key") == b"mine"
+    await space.remove()
+
+
+@attack(
+    "An agent hides from being stopped by forking without end",
+    surface="tree",
+    with_box="its processes are stopped until none is left, or the checkpoint fails",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "off"])
+async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
+    space, _ = await prepared(tmp_path, mode)
+    async with await hostile(space, FORKS) as process:
+        count, refused = space.path / "count", None
+        try:
+            async with process.frozen():
+                before = count.stat().st_size if count.exists() else 0
+                running = [one for one in _below(process) if not tree.is_still(one)]
+                assert running == []
+                await space.snapshot("frozen")
+                assert (count.stat().st_size if count.exists() else 0) == before
+        except Failure as error:
+            refused = error.code
+    assert refused in {None, "not_frozen"}
+    await space.remove()
+
+
+async def test_an_agent_goes_on_after_its_tree_was_read(tmp_path: Path) -> None:
+    space, _ = await prepared(tmp_path, "off")
+    code = "print('ready', flush=True)\nfor line in iter(input, ''): print(line, flush=True)"
+    async with await hostile(space, code) as process:
+        with contextlib.suppress(ZeroDivisionError):
+            async with process.frozen():
+                assert [one for one in _below(process) if not tree.is_still(one)] == []
+                raise ZeroDivisionError
+        await process.send(b"on\n")
+        async with asyncio.timeout(DEADLINE):
+            assert await anext(process.lines()) == b"on"
+    await space.remove()
+
+
+async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    space, _ = await prepared(tmp_path, "bwrap")
+    for folder in (space.folder, space.folder.parent, tmp_path / "data" / "mirrors"):
+        assert folder.stat().st_mode & 0o777 == 0o700
+    await space.remove()
+
+    async def broken(self: Workspace, work: str) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Workspace, "_clone", broken)
+    with pytest.raises(OSError, match="no space left"):
+        await Workspace.prepare(tmp_path / "data", str(tmp_path / "repo"), job=2, run=1)
+    assert list((tmp_path / "data" / "runs").iterdir()) == []
+
+
+def _below(process: AgentProcess) -> list[int]:
+    """Return the processes below the keeper."""
+    keeper = psutil.Process(process.pid).children()[0]
+    return [pid for pid in tree.descendants(keeper.pid) if not tree.is_dead(pid)]
