@@ -257,6 +257,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     told, fallback = targets(settings)
     operate, asked = Operate(db, people), settings.questions
     hours = quiet.parse(asked.quiet, asked.timezone)
+    owner = login() if embedded else None
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
@@ -265,7 +266,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         people,
         limits,
         Intake(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
+        Questions(db, people, asked.expires_in, asked.escalate_to, owner),
         operate,
         Inspect(db, lease),
         Checkpoints(db),
@@ -276,7 +277,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Outbox(db, people, told),
         Deliver(db, settings.notifications, fallback, people),
         Threads(db),
-        People(db, people, login() if embedded else None),
+        People(db, people, owner),
         Boards(db, people),
         Repos(db, people),
     )

@@ -108,6 +108,20 @@ class Policy:
             named.discard(invoker)
         return [self.people[name] for name in sorted(named) if name in self.people]
 
+    def eligible(self, names: Sequence[str], invoker: str) -> frozenset[str]:
+        """Return the people whose approval of a gate would count.
+
+        They are among the approvers, have the role, and did not ask for the job (`self_approval`
+        lifts the last).
+        """
+        return frozenset(
+            name
+            for name in self.approvers(names)
+            if (person := self.people.get(name)) is not None
+            and _ROLE[Verb.APPROVE] in person.roles
+            and (self.self_approval or name != invoker)
+        )
+
     def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless the actor may answer a question; those it went to may, too."""
         if actor.person is None or actor.person not in self.approvers(names):

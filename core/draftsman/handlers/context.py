@@ -274,7 +274,7 @@ class RunContext:
 
     def check(self, item: Ask) -> None:
         """Raise UsageError for a question that would be refused."""
-        self._services.questions.check(item)
+        self._services.questions.check(item, self.job.invoker_id)
 
     async def put(self, item: Ask) -> Answered | NoAnswer:
         """Return what is known for this question, or ask it and park."""

@@ -188,21 +188,15 @@ UPDATE draftsman.job_questions q
              WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
 RETURNING q.expires_at, q.expires_at IS NULL
 
--- Tokens are kept as hashes; an approver's newest replaces the older one.
--- name: mint_token
-INSERT INTO draftsman.approval_tokens (token_hash, job, question, approver)
-SELECT %(hash)s, q.job, q.ordinal, %(approver)s
-  FROM draftsman.job_questions q
- WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open' AND q.kind = 'approval'
-    ON CONFLICT (job, question, approver) DO UPDATE
-       SET token_hash = excluded.token_hash, created_at = draftsman.now()
-     WHERE approval_tokens.used_at IS NULL
-RETURNING approver
+-- Refused answers that are kept, of a voter and of all.
+-- name: refused
+SELECT count(*) FILTER (WHERE voter = %(voter)s), count(*) FROM draftsman.job_answers
+ WHERE job = %(job)s AND question = %(ordinal)s AND NOT accepted
 
--- name: find_token
-SELECT job, question, approver, used_at IS NOT NULL FROM draftsman.approval_tokens
- WHERE token_hash = %(hash)s
-
--- name: use_token
-UPDATE draftsman.approval_tokens SET used_at = draftsman.now()
- WHERE token_hash = %(hash)s AND used_at IS NULL
+-- name: count_refused
+INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
+VALUES (%(job)s, %(ordinal)s, 1, %(voter)s, %(reason)s)
+    ON CONFLICT (job, question) DO UPDATE
+       SET answers = r.answers + 1, last_voter = excluded.last_voter,
+           last_reason = excluded.last_reason, last_at = draftsman.now()
+RETURNING answers
