@@ -201,7 +201,7 @@ class Questions:
         async def work(conn: Connection) -> datetime | None:
             locked = await self._locked(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
-            was_open, expires_at = await store.extend(conn, job, ordinal, seconds)
+            was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
                 raise QuestionClosed(_closed(locked))
             detail: dict[str, Any] = {"question": ordinal}

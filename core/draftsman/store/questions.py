@@ -200,10 +200,10 @@ async def note(conn: Connection, job: int, kind: str, actor: str, payload: dict[
 
 
 async def extend(
-    conn: Connection, job: int, ordinal: int, seconds: float | None
+    conn: Connection, job: int, ordinal: int, seconds: float | None, actor: str
 ) -> tuple[bool, datetime | None]:
     """Move the expiry (None: never); return whether it was open, and when it expires now."""
-    params = {"job": job, "ordinal": ordinal, "seconds": seconds}
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds, "actor": actor}
     found = await rows(conn, _Q["extend"], params)
     return (True, found[0][0]) if found else (False, None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from draftsman.store.db import Connection, execute, fetch_one, scalar
+from draftsman.store.db import Connection, fetch_one, scalar
 from draftsman.store.queries import load
 
 _Q = load("tokens")
@@ -36,4 +36,4 @@ async def find(conn: Connection, token_hash: str) -> Token | None:
 
 async def use(conn: Connection, token_hash: str) -> bool:
     """Spend the token; return False when it was spent before."""
-    return await execute(conn, _Q["use"], {"hash": token_hash}) > 0
+    return bool(await scalar(conn, _Q["use"], {"hash": token_hash}))

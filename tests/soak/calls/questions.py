@@ -84,7 +84,7 @@ CALLS: Final[dict[str, Call]] = {
     "questions.resolve: answered": _with(WAITS, _resolve(QuestionStatus.ANSWERED, Status.RESUMED)),
     "questions.resolve: expired": _with(WAITS, _resolve(QuestionStatus.EXPIRED, Status.EXPIRED)),
     "questions.note": Call(lambda conn: questions.note(conn, WAITS, "said", "soak", {})),
-    "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600)),
+    "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600, "cli:soak")),
     "questions.refused": Call(lambda conn: questions.refused(conn, MIDDLE, 1, "anna")),
     "questions.count_refused": Call(
         lambda conn: questions.count_refused(conn, MIDDLE, 1, "anna", "too late")

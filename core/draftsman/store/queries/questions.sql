@@ -143,50 +143,18 @@ SELECT voter FROM draftsman.job_answers
 
 -- A resolution closes the question and moves the job, whose lock is held.
 -- name: resolve
-WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', %(detail)s, true)
-), closed AS (
-    UPDATE draftsman.job_questions q
-       SET status = %(status)s, resolution = %(resolution)s,
-           answered_at = CASE WHEN %(status)s = 'answered' THEN draftsman.now() END
-      FROM context
-     WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
-    RETURNING q.job
-), noted AS (
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    SELECT job, %(kind)s, %(actor)s, %(detail)s::jsonb FROM closed
-), moved AS (
-    UPDATE draftsman.jobs j
-       SET status = %(job_status)s, version = j.version + 1, updated_at = draftsman.now(),
-           last_error = coalesce(%(error)s, j.last_error),
-           error_class = CASE WHEN %(error)s::text IS NULL THEN j.error_class
-                         ELSE 'PERMANENT' END::draftsman.error_class,
-           queued_at = CASE WHEN %(job_status)s = 'resumed' THEN draftsman.now()
-                       ELSE j.queued_at END,
-           finished_at = CASE WHEN %(job_status)s <> 'resumed' THEN draftsman.now() END
-      FROM closed c
-     WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
-    RETURNING j.number, j.status, j.queue
-)
-SELECT m.status,
-       CASE WHEN m.status = 'resumed' THEN pg_notify('draftsman_jobs', m.queue)::text END AS told
-  FROM moved m
+SELECT moved, told FROM draftsman.resolve_question(
+    %(job)s::bigint, %(ordinal)s::int, %(status)s::draftsman.question_status,
+    %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
+    %(detail)s::text, %(kind)s::text, %(error)s::text)
 
 -- name: note
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
 
 -- name: extend
-UPDATE draftsman.job_questions q
-   SET expires_at = CASE WHEN %(seconds)s::float8 IS NULL THEN NULL
-       ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => %(seconds)s) END
- WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
-   AND (coalesce(q.expires_at > draftsman.now(), true)
-        OR (q.on_expire = 'escalate' AND NOT EXISTS (
-            SELECT FROM draftsman.question_times t
-             WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
-RETURNING q.expires_at, q.expires_at IS NULL
+SELECT expires_at, expires_at IS NULL FROM draftsman.extend_question(
+    %(job)s::bigint, %(ordinal)s::int, %(seconds)s::float8, %(actor)s::text)
 
 -- Refused answers that are kept, of a voter and of all.
 -- name: refused
