@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 Channel = Literal["cli", "slack", "trello"]
@@ -47,6 +47,22 @@ class Directory:
 
     def __bool__(self) -> bool:
         return bool(self.people or self.groups)
+
+    def with_person(self, name: str, entry: Entry, groups: Iterable[str]) -> Directory:
+        """Return a directory in which this person is exactly so, and in these groups."""
+        rest = self.without_person(name)
+        members = {group: (*rest.groups.get(group, ()), name) for group in groups}
+        return replace(rest, people={**rest.people, name: entry}, groups={**rest.groups, **members})
+
+    def without_person(self, name: str) -> Directory:
+        """Return a directory without this person; a group without members is none."""
+        left = {
+            group: kept
+            for group, members in self.groups.items()
+            if (kept := tuple(member for member in members if member != name))
+        }
+        people = {key: entry for key, entry in self.people.items() if key != name}
+        return replace(self, people=people, groups=left)
 
     def changes(self, new: Directory) -> list[Change]:
         """Return what would be added, changed and removed to get from this one to `new`."""
