@@ -33,6 +33,12 @@ TRIES: Final = 100
 """Tries of one file, five minutes in all."""
 
 
+ROLES: Final = (
+    "this role may not create the group roles of workers, bots, people and readers; let a DBA run:"
+    " {}then run: draftsman migrate --grant"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Migration:
     """A file, and when it ran here: None when it has not."""
@@ -73,7 +79,16 @@ async def migrate(url: str, say: Callable[[str], None] = lambda text: None) -> l
         missing = [item for item in await _state(conn) if item.applied_at is None]
         for item in missing:
             await _apply(conn, item, say)
+        if missing and (statements := await schema.grant_roles(conn)):
+            say(ROLES.format(statements))
         return [item.name for item in missing]
+
+
+async def grant(url: str) -> str:
+    """Give the group roles their rights; return what a DBA has to run first, else nothing."""
+    async with _connect(url) as conn:
+        await schema.lock(conn)
+        return await schema.grant_roles(conn)
 
 
 async def check(url: str) -> None:

@@ -7,24 +7,26 @@ person starts in half the time without it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import __version__, migrate
 from draftsman.domain import payload, quiet
 from draftsman.domain.actor import Actor
+from draftsman.domain.directory import Directory, Entry
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.limits import Limits, changed
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.retry import BUILT_IN, RetryPolicy
 from draftsman.domain.target import NONE, Target, Targets, parse
-from draftsman.errors import ConfigError, UsageError
+from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
 from draftsman.schemas.checker import Checker
 from draftsman.services.archives import Archives
 from draftsman.services.boards import Boards
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
     from draftsman.loops.ear import Ear
     from draftsman.loops.mailroom import Mailroom
     from draftsman.ports import Channel
+
+
+PEOPLE_REFRESH: Final = 15.0
+"""Seconds after which a long-running process looks for changed people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,8 @@ class Runtime:
         remote one the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.inspect.health()
-        name = login() if self.embedded or health.local else health.role
+        named_by_role = health.kind != "owner" or not (self.embedded or health.local)
+        name = health.role if named_by_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
 
@@ -179,18 +186,28 @@ def login() -> str:
         return f"uid-{os.getuid()}"
 
 
-def policy(settings: Settings) -> Policy:
-    """Return who may do what, as configured."""
+def directory(settings: Settings) -> Directory:
+    """Return the people, groups and switches of the configuration."""
     people = {}
     for name, person in settings.people.items():
-        ids = {Source.SLACK: person.slack, Source.TRELLO: person.trello}
-        ids |= {Source.CLI: person.login, Source.TUI: person.login}
-        known = {channel: value for channel, value in ids.items() if value}
-        hours = quiet.parse(
-            person.quiet or settings.questions.quiet, person.timezone or settings.questions.timezone
-        )
-        people[name] = Person(name, frozenset(person.roles), known, hours)
-    return Policy(people, settings.groups, settings.questions.self_approval)
+        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        ids = {channel: id for channel, id in given.items() if id}
+        people[name] = Entry(frozenset(person.roles), ids, person.quiet, person.timezone)
+    groups = {name: tuple(members) for name, members in settings.groups.items()}
+    return Directory(people, groups, settings.questions.self_approval)
+
+
+def policy(settings: Settings, found: Directory | None = None) -> Policy:
+    """Return who may do what, from a directory; without one, from the configuration."""
+    found, asked = found or directory(settings), settings.questions
+    people = {}
+    for name, entry in found.people.items():
+        known = {Source(channel): id for channel, id in entry.ids.items()}
+        if Source.CLI in known:
+            known[Source.TUI] = known[Source.CLI]
+        hours = quiet.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
+        people[name] = Person(name, entry.roles, known, hours)
+    return Policy(people, found.groups, found.self_approval)
 
 
 def configured_limits(settings: Settings) -> Limits:
@@ -246,13 +263,45 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
     db = Database(url, settings.database, read_only=read_only)
     await db.open()
     try:
-        yield wire(settings, db, embedded)
+        rt = wire(settings, db, embedded)
+        rt.policy.adopt(policy(settings, await _directory(rt, import_people=not read_only)))
+        refresh = asyncio.create_task(_keep_up(rt))
+        try:
+            yield rt
+        finally:
+            refresh.cancel()
     finally:
         await db.close()
 
 
+async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
+    """Return the people of the database, None where there are none.
+
+    An embedded database gets those of the configuration, if that has any.
+    """
+    try:
+        found = await rt.people.directory()
+        known = directory(rt.settings)
+        if rt.embedded and known and import_people and found.changes(known):
+            await rt.people.save(known)
+            found = known
+    except SchemaOutdated:  # who needs more than the configuration says so
+        return None
+    return found or None
+
+
+async def _keep_up(rt: Runtime) -> None:
+    """Load changed people again, for as long as the process runs."""
+    while True:
+        await asyncio.sleep(PEOPLE_REFRESH)
+        with contextlib.suppress(DraftsmanError):
+            found = policy(rt.settings, await _directory(rt, import_people=False))
+            if found != rt.policy:
+                rt.policy.adopt(found)
+
+
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Return the services over an open database."""
+    """Return the services over an open database; people are those of the configuration."""
     people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
@@ -260,6 +309,9 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     told, fallback = targets(settings)
     operate, asked = Operate(db, people), settings.questions
     hours = quiet.parse(asked.quiet, asked.timezone)
+    owner = None
+    if embedded:
+        owner = people.resolve(Actor(Source.CLI, login(), login(), owner=True)).person
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
@@ -268,7 +320,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         people,
         limits,
         Intake(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
+        Questions(db, people, asked.expires_in, asked.escalate_to, owner),
         operate,
         Inspect(db, lease),
         Checkpoints(db),
@@ -279,7 +331,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Outbox(db, people, told),
         Deliver(db, settings.notifications, fallback, people),
         Threads(db),
-        People(db, people, login() if embedded else None),
+        People(db, people, owner),
         Boards(db, people),
         Repos(db, people),
     )

@@ -17,7 +17,9 @@ from tests.docs.pages import DOCS, filled
 from tests.support.server import Server, make_home
 
 PAGE: Final = DOCS / "data-model.md"
-PURPOSES: Final = Path(__file__).with_name("data_model.toml")
+PURPOSES: Final = [
+    Path(__file__).with_name(name) for name in ("data_model.toml", "data_model_people.toml")
+]
 COLUMNS: Final = """
 SELECT c.relname, a.attname, replace(format_type(a.atttypid, a.atttypmod), 'draftsman.', ''),
        NOT a.attnotnull
@@ -46,7 +48,10 @@ def catalog(url: str) -> Catalog:
 
 def purposes() -> dict[str, dict[str, str]]:
     """Return what each table, under "", and each of its columns is for."""
-    return tomllib.loads(PURPOSES.read_text(encoding="utf-8"))
+    found: dict[str, dict[str, str]] = {}
+    for path in PURPOSES:
+        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
 
 
 def page(text: str, found: Catalog) -> str:

@@ -17,6 +17,7 @@ CONSISTENCY = "DM003"
 CHECK = "23514"
 UNIQUE = "23505"
 FOREIGN_KEY = "23503"
+FORBIDDEN = "42501"
 
 
 @asynccontextmanager

@@ -61,22 +61,31 @@ class Person:
     """When no reminder should reach them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Policy:
-    """People and groups as configured. Without people, nobody may do anything."""
+    """People, groups and what they may do. Without people, nobody may do anything.
+
+    All services of a process share one; `adopt` brings it up to date.
+    """
 
     people: Mapping[str, Person] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     self_approval: bool = False
 
+    def adopt(self, other: Policy) -> None:
+        """Take over the people of another policy, for everything that holds this one."""
+        self.people, self.groups = other.people, other.groups
+        self.self_approval = other.self_approval
+
     def resolve(self, actor: Actor) -> Actor:
         """Return the actor with the person, the roles that the configuration gives it."""
         actor = replace(actor, id=clean(actor.id), display_name=clean(actor.display_name))
-        if actor.owner:
-            return replace(actor, person=actor.person or actor.id, roles=ROLES)
         for person in self.people.values():
             if person.ids.get(actor.channel) == actor.id:
-                return replace(actor, person=person.name, roles=person.roles)
+                roles = ROLES if actor.owner else person.roles
+                return replace(actor, person=person.name, roles=roles)
+        if actor.owner:
+            return replace(actor, person=actor.person or actor.id, roles=ROLES)
         return actor
 
     def check(self, actor: Actor, verb: Verb, *, invoker: str | None = None) -> None:
@@ -107,6 +116,20 @@ class Policy:
         elif not self.self_approval:
             named.discard(invoker)
         return [self.people[name] for name in sorted(named) if name in self.people]
+
+    def eligible(self, names: Sequence[str], invoker: str) -> frozenset[str]:
+        """Return the people whose approval of a gate would count.
+
+        They are among the approvers, have the role, and did not ask for the job (`self_approval`
+        lifts the last).
+        """
+        return frozenset(
+            name
+            for name in self.approvers(names)
+            if (person := self.people.get(name)) is not None
+            and _ROLE[Verb.APPROVE] in person.roles
+            and (self.self_approval or name != invoker)
+        )
 
     def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless the actor may answer a question; those it went to may, too."""

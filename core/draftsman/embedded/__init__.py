@@ -157,9 +157,15 @@ class EmbeddedServer:
         """Replace the database by what `dump` wrote: all of it, or nothing when that fails."""
         pg_restore, source = self.binary("pg_restore"), path.absolute()
         process.run([pg_restore, "--list", source])  # a dump at all, before anything is made for it
-        options = ("--clean", "--if-exists", "--no-owner", "--single-transaction")
+        options = (
+            "--clean",
+            "--if-exists",
+            "--no-owner",
+            "--no-privileges",
+            "--single-transaction",
+        )
         url = self._ensure(beside_other_major=True)
-        process.run([pg_restore, *options, f"--dbname={url}", source])
+        process.run([pg_restore, *options, "--single-transaction", f"--dbname={url}", source])
 
     def _locate(self) -> Place:
         with self._explained():

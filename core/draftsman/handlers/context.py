@@ -231,7 +231,7 @@ class RunContext(RunProgress):
 
     def check(self, item: Ask) -> None:
         """Raise UsageError for a question that would be refused."""
-        self._services.questions.check(item)
+        self._services.questions.check(item, self.job.invoker_id)
 
     async def put(
         self, item: Ask, patch: Callable[[], Awaitable[str | None]] | None = None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.actor import Actor
+from draftsman.domain.directory import Directory
 from draftsman.domain.job import Source
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.text import clean
@@ -49,7 +50,8 @@ class People:
             name = await store.person(conn, actor.channel, actor.id)
         if name is None:
             return actor
-        if (person := self._policy.people.get(name)) is not None:
+        person = self._policy.people.get(name)
+        if person is not None and name != self._owner:
             return replace(actor, person=name, roles=person.roles)
         return self._policy.resolve(replace(actor, person=name, owner=name == self._owner))
 
@@ -104,6 +106,15 @@ class People:
         if (found := await self._db.arrow(work)) is None:
             raise NotFound(f"{channel}:{id} is joined to nobody")
         return found
+
+    async def directory(self) -> Directory:
+        """Return the people of the database."""
+        async with self._db.connection() as conn:
+            return await store.directory(conn)
+
+    async def save(self, new: Directory) -> None:
+        """Replace the people of the database; raises Refused for all but its owner."""
+        await self._db.arrow(lambda conn: store.save(conn, new))
 
     async def links(self) -> list[Link]:
         """Return who was joined to whom."""

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import secrets
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -28,10 +26,15 @@ from draftsman.domain.question import (
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
 from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.services import tokens
 from draftsman.store import questions as store
 from draftsman.store.db import Connection, Database
 
 LONGEST = 86_400.0 * 366
+KEPT_OF_A_VOTER: Final = 20
+"""Refused answers of one voter to a question that are kept; further ones are counted."""
+KEPT: Final = 200
+"""Refused answers to a question that are kept, of all voters."""
 
 
 class Questions:
@@ -43,17 +46,38 @@ class Questions:
         policy: Policy,
         expires_in: float | None,
         escalate_to: str | None = None,
+        owner: str | None = None,
     ) -> None:
         self._db = db
         self._policy = policy
+        self._owner = owner
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 
-    def check(self, item: Ask) -> str | None:
-        """Return whom a question escalates to, None for one that does not.
+    def check(self, item: Ask, invoker: str) -> str | None:
+        """Return the group or person that a question escalates to, None for one that does not.
 
-        Raises UsageError where there is nobody of that name, or none is named.
+        Raises UsageError where that name is missing or unknown, and for an approval of a job of
+        this invoker whose quorum cannot be reached.
         """
+        escalate_to = self._escalates(item)
+        if item.kind is QuestionKind.APPROVAL:
+            self._check_quorum(item, escalate_to, invoker)
+        return escalate_to
+
+    def _check_quorum(self, item: Ask, escalate_to: str | None, invoker: str) -> None:
+        names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
+        able = set(self._policy.eligible(names, invoker))
+        if self._owner is not None:
+            able.add(self._owner)
+        if len(able) < item.quorum:
+            who = f" ({', '.join(sorted(able))})" if able else ""
+            raise UsageError(
+                f"question {item.key!r} needs {item.quorum} approvals, and {len(able)} people can"
+                f" give one{who}: name more approvers, or a smaller quorum"
+            )
+
+    def _escalates(self, item: Ask) -> str | None:
         if item.on_expire is not OnExpire.ESCALATE:
             return None
         wanted = item.escalate_to or self._escalate_to
@@ -79,7 +103,7 @@ class Questions:
         with it, in the invoker's name: no kill comes between them. Never to a gate; one that does
         not fit is left out, and the question waits for people. Raises LeaseLost, UsageError.
         """
-        escalate_to = self.check(item)
+        escalate_to = self.check(item, invoker)
         approvers = self._approvers(item)
         expires_in = None if item.never_expires else item.expires_in or self._expires_in
 
@@ -177,7 +201,7 @@ class Questions:
         async def work(conn: Connection) -> datetime | None:
             locked = await self._locked(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
-            was_open, expires_at = await store.extend(conn, job, ordinal, seconds)
+            was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
                 raise QuestionClosed(_closed(locked))
             detail: dict[str, Any] = {"question": ordinal}
@@ -190,20 +214,10 @@ class Questions:
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
         """Return a new single-use token that decides this gate in the approver's name.
 
-        Only its hash is kept. Raises NotFound, NotPermitted, QuestionClosed.
+        Only the approver can mint it, or the system for a delivery. Only its hash is kept. Raises
+        NotFound, NotPermitted, QuestionClosed.
         """
-        self._policy.check(self._policy.resolve(actor), Verb.EXTEND)
-        question = await self.get(job, ordinal)
-        if approver not in self._policy.approvers(question.approvers):
-            raise NotPermitted(f"{approver} is not among the approvers of {question.name}")
-        token = secrets.token_urlsafe(32)
-
-        async def work(conn: Connection) -> bool:
-            return await store.mint_token(conn, job, ordinal, approver, _hash(token))
-
-        if not await self._db.arrow(work):
-            raise QuestionClosed(f"{question.name} is closed, or {approver} decided already")
-        return token
+        return await tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
 
     async def _give(
         self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
@@ -241,7 +255,7 @@ class Questions:
         if refused is not None:
             return _verdict(locked, False, refused)
         if response.token is not None:
-            await store.use_token(conn, _hash(response.token))
+            await tokens.spend(conn, question, response.token, actor)
         if resolution is None:
             detail = {"question": ordinal, "voter": voter, "votes": len(votes) + 1}
             await store.note(conn, job, "vote_received", actor.name, detail)
@@ -270,11 +284,16 @@ class Questions:
         payload: dict[str, Any],
         refused: str | None,
     ) -> None:
-        """Record an answer; of one that is refused the trail says why."""
-        await store.record(conn, question, actor, voter, event, payload, refused)
+        """Record an answer, and a refusal as an event; refusals beyond a limit are counted."""
+        job, ordinal = question.job, question.ordinal
         if refused is not None:
-            detail = {"question": question.ordinal, "reason": refused, "voter": voter}
-            await store.note(conn, question.job, "answer_refused", actor.name, detail)
+            own, total = await store.refused(conn, job, ordinal, voter)
+            if own >= KEPT_OF_A_VOTER or total >= KEPT:
+                await store.count_refused(conn, job, ordinal, voter, refused)
+                return
+            detail = {"question": ordinal, "reason": refused, "voter": voter}
+            await store.note(conn, job, "answer_refused", actor.name, detail)
+        await store.record(conn, question, actor, voter, event, payload, refused)
 
     async def _resolve(
         self, conn: Connection, question: Question, resolution: Resolution, actor: Actor
@@ -302,8 +321,7 @@ class Questions:
         voter = actor.voter
         try:
             if response.token is not None:
-                voter = await self._token_owner(conn, question, response.token)
-                self._policy.check_approver(voter, question.approvers, invoker=locked.invoker)
+                voter = await tokens.owner_of(conn, self._policy, locked, response.token, actor)
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
@@ -311,14 +329,6 @@ class Questions:
         except NotPermitted as error:
             return str(error), voter
         return None, voter
-
-    async def _token_owner(self, conn: Connection, question: Question, token: str) -> str:
-        found = await store.find_token(conn, _hash(token))
-        if found is None or found[:2] != (question.job, question.ordinal):
-            raise NotPermitted(f"this token is not one for {question.name}")
-        if found[3]:
-            raise NotPermitted("this token was used before; tokens count once")
-        return found[2]
 
     async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.Locked:
         locked = await store.lock(conn, job, ordinal)
@@ -375,7 +385,3 @@ def _verdict(
         job_status=locked.job_status,
         quorum=question.quorum,
     )
-
-
-def _hash(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()

@@ -96,6 +96,8 @@ class Health:
     synchronous_commit: str
     local: bool
     role: str
+    kind: str
+    """What the session may be: owner, worker, bot, person, reader or none."""
 
 
 async def get(conn: Connection, number: int) -> Job | None:

@@ -11,7 +11,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
-from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows
+from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("operate")
@@ -62,7 +62,7 @@ async def request_cancel(conn: Connection, job: int, by: str, reason: str | None
     """Ask a running job to stop; False when it was asked before."""
     detail = json.dumps({"reason": reason} if reason else {})
     params = {"job": job, "by": by, "reason": reason, "detail": detail}
-    return await execute(conn, _Q["request_cancel"], params) > 0
+    return bool(await scalar(conn, _Q["request_cancel"], params))
 
 
 async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
@@ -85,7 +85,7 @@ async def request(conn: Connection, job: int) -> tuple[dict[str, Any], int] | No
 
 async def inherit(conn: Connection, old: int, new: int) -> bool:
     """Copy the newest checkpoint and work bundle; False when there is none."""
-    return await execute(conn, _Q["inherit"], {"old": old, "new": new}) > 0
+    return bool(await scalar(conn, _Q["inherit"], {"old": old, "new": new}))
 
 
 async def late_answer(conn: Connection, job: int) -> tuple[str, str] | None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from psycopg.types.json import Jsonb
+
+from draftsman.domain import directory as reading
+from draftsman.domain.directory import Directory
 from draftsman.domain.job import Source
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.store.queries import load
@@ -53,3 +57,13 @@ async def person(conn: Connection, channel: Source, id: str) -> str | None:
 async def links(conn: Connection, limit: int) -> list[Link]:
     """Return who was joined to whom."""
     return await fetch_all(conn, _Q["links"], {"limit": limit}, Link)
+
+
+async def directory(conn: Connection) -> Directory:
+    """Return everybody that is known."""
+    return reading.from_json(await scalar(conn, _Q["directory"]))
+
+
+async def save(conn: Connection, new: Directory) -> None:
+    """Replace everybody that is known."""
+    await execute(conn, _Q["save"], {"directory": Jsonb(new.as_json())})

@@ -200,31 +200,24 @@ async def note(conn: Connection, job: int, kind: str, actor: str, payload: dict[
 
 
 async def extend(
-    conn: Connection, job: int, ordinal: int, seconds: float | None
+    conn: Connection, job: int, ordinal: int, seconds: float | None, actor: str
 ) -> tuple[bool, datetime | None]:
     """Move the expiry (None: never); return whether it was open, and when it expires now."""
-    params = {"job": job, "ordinal": ordinal, "seconds": seconds}
+    params = {"job": job, "ordinal": ordinal, "seconds": seconds, "actor": actor}
     found = await rows(conn, _Q["extend"], params)
     return (True, found[0][0]) if found else (False, None)
 
 
-async def mint_token(
-    conn: Connection, job: int, ordinal: int, approver: str, token_hash: str
-) -> bool:
-    """Keep the hash of a new token; False where the gate is closed or the token was used."""
-    params = {"job": job, "ordinal": ordinal, "approver": approver, "hash": token_hash}
-    return await scalar(conn, _Q["mint_token"], params) is not None
+async def refused(conn: Connection, job: int, ordinal: int, voter: str) -> tuple[int, int]:
+    """Return how many refused answers to a question are kept: of this voter, and of everybody."""
+    found = await rows(conn, _Q["refused"], {"job": job, "ordinal": ordinal, "voter": voter})
+    return int(found[0][0]), int(found[0][1])
 
 
-async def find_token(conn: Connection, token_hash: str) -> tuple[int, int, str, bool] | None:
-    """Return job, question, approver, and whether it was used."""
-    found = await rows(conn, _Q["find_token"], {"hash": token_hash})
-    return (found[0][0], found[0][1], found[0][2], found[0][3]) if found else None
-
-
-async def use_token(conn: Connection, token_hash: str) -> bool:
-    """Spend the token; False when it was spent before."""
-    return await execute(conn, _Q["use_token"], {"hash": token_hash}) > 0
+async def count_refused(conn: Connection, job: int, ordinal: int, voter: str, reason: str) -> int:
+    """Count a refused answer that is not kept; return how many there are of the question."""
+    params = {"job": job, "ordinal": ordinal, "voter": voter[:200], "reason": reason[:1000]}
+    return int(await scalar(conn, _Q["count_refused"], params))
 
 
 def _short(payload: dict[str, Any]) -> dict[str, Any]:

@@ -41,6 +41,11 @@ async def busy(conn: Connection) -> list[str]:
     return [row[0] for row in await rows(conn, _Q["busy"])]
 
 
+async def grant_roles(conn: Connection) -> str:
+    """Give the group roles their rights; return what a DBA has to run first, else nothing."""
+    return str(await scalar(conn, _Q["grant_roles"]))
+
+
 async def new_epoch(conn: Connection) -> int:
     """Start a new epoch of the feed."""
     return int(await scalar(conn, _Q["new_epoch"]))

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
+from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Verdict
 from draftsman.domain.job import Source, Status
-from draftsman.domain.question import OnDeny
+from draftsman.domain.question import OnDeny, OnExpire
 from draftsman.domain.run import Claimed
+from draftsman.errors import UsageError
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Database
+from draftsman.store.db import Connection, Database
 from tests.factories import GATE, Factory
 from tests.support.people import People
+from tests.support.statements import rows
 
 
 async def _gate(make: Factory, **changed: Any) -> Claimed:
@@ -131,17 +135,39 @@ async def test_without_a_list_everybody_with_the_role_may(
     assert (await make.decide(work.number, True, people.erin)).accepted
 
 
-async def test_an_empty_list_lets_nobody_through(make: Factory, people: People) -> None:
-    work = await _gate(make, approvers=())
-    for actor in (people.carol, people.dave, people.erin):
-        assert _refused(await make.decide(work.number, True, actor), "names no approvers")
+@pytest.mark.parametrize(
+    ("changed", "numbers"),
+    [
+        ({"approvers": ()}, "needs 1 approvals, and 0 people can give one:"),
+        ({"approvers": ("ben", "olga", "nobody")}, "and 0 people"),
+        ({"quorum": 3}, "needs 3 approvals, and 2 people can give one (carol, dave):"),
+        ({"approvers": ("leads", "carol"), "quorum": 3}, "and 2 people"),
+        ({"approvers": ("erin",)}, "and 0 people"),
+        ({"approvers": None, "quorum": 3}, "and 2 people"),
+    ],
+)
+async def test_a_quorum_that_cannot_be_reached_is_refused_when_asked(
+    make: Factory, rt: Runtime, people: People, changed: dict[str, Any], numbers: str
+) -> None:
+    work = await make.running(await make.queued(actor=people.erin))
+    item = GATE.model_copy(update=changed)
+    with pytest.raises(UsageError, match=re.escape(numbers)):
+        await rt.questions.ask(work.lease, item, invoker="erin")
+    assert await rt.questions.open(work.number) == []
+
+
+async def test_those_it_escalates_to_count_for_the_quorum(make: Factory) -> None:
+    escalates = {"on_expire": OnExpire.ESCALATE, "escalate_to": "dave"}
+    await _gate(make, approvers=("carol",), quorum=2, **escalates)
 
 
 async def test_nobody_decides_where_no_people_are_configured(
     make: Factory, settings: Settings, db: Database, people: People
 ) -> None:
     nobody = wire(settings.model_copy(update={"people": {}, "groups": {}}), db, False)
-    work = await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
+    work = await _gate(make)
+    with pytest.raises(UsageError, match="0 people can give one"):
+        await Factory(nobody, make.owner).asked(GATE.model_copy(update={"approvers": None}))
     stranger = people.on(Source.SLACK, "carol-2")
     verdict = await Factory(nobody, make.owner).decide(work.number, True, stranger)
     assert _refused(verdict, "no people are configured")
@@ -181,8 +207,9 @@ async def test_who_asked_may_approve_where_that_is_configured_and_it_is_recorded
 
 
 async def test_the_owner_of_an_embedded_database_may_decide_and_his_own_is_recorded(
-    make: Factory,
+    settings: Settings, db: Database, owner: Actor
 ) -> None:
+    make = Factory(wire(settings, db, True), owner)
     work = await _gate(make, approvers=())
     verdict = await make.decide(work.number, True, make.owner)
     assert verdict.resolution is not None
@@ -220,3 +247,20 @@ async def test_a_decision_after_the_end_is_kept_and_told(
     assert late.reason == f"{work.name}/1 was {how} by carol before"
     answers = (await rt.questions.of_job(work.number))[1]
     assert [answer.accepted for answer in answers] == [True, False]
+
+
+async def test_refused_votes_are_kept_to_a_limit_and_then_counted(
+    make: Factory, rt: Runtime, people: People, conn: Connection
+) -> None:
+    work = await _gate(make)
+    for _ in range(25):
+        assert _refused(await make.decide(work.number, True, people.ben), "Ben may not approve")
+    _, answers = await rt.questions.of_job(work.number)
+    noted = [e for e in await rt.inspect.trail(work.number) if e.kind == "answer_refused"]
+    assert (len(answers), len(noted)) == (20, 20)
+    ((counted, voter, reason),) = await rows(
+        conn, "SELECT answers, last_voter, last_reason FROM draftsman.refused_answers"
+    )
+    assert (counted, voter) == (5, "ben")
+    assert "ben may not approve" in reason.lower()
+    assert (await make.decide(work.number, True, people.carol)).resolved

@@ -111,7 +111,7 @@ async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Co
         locked = await questions.lock(conn, work.number, 1)
         assert locked is not None
         assert locked.due
-        assert await questions.extend(conn, work.number, 1, 60.0) == (False, None)
+        assert await questions.extend(conn, work.number, 1, 60.0, "cli:root") == (False, None)
         assert await sweeps.expire(conn, Term(), 100) == 1
 
 

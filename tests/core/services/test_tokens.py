@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from draftsman.domain.actor import Actor
+from draftsman.domain.actor import SYSTEM, Actor
 from draftsman.domain.job import Source, Status
 from draftsman.errors import NotFound, NotPermitted, QuestionClosed
 from draftsman.runtime import Runtime
@@ -16,12 +16,12 @@ from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows
 
-BEARER = Actor(Source.API, "curl", "curl")
-"""Whoever holds the token: nobody that the policy knows."""
+BEARER = Actor(Source.SLACK, "U-CAROL", "Carol")
+"""The approver on another channel, which maps to the same person."""
 
 
 async def _mint(make: Factory, people: People, job: int, approver: str = "carol") -> str:
-    return await make.rt.questions.mint_token(job, 1, approver, people.olga)
+    return await make.rt.questions.mint_token(job, 1, approver, getattr(people, approver))
 
 
 async def test_a_token_decides_in_its_approvers_name(
@@ -34,7 +34,7 @@ async def test_a_token_decides_in_its_approvers_name(
     assert verdict.resolution["by"] == ["carol"]
     assert (await rt.inspect.job(work.number)).status is Status.RESUMED
     _, (answer,) = await rt.questions.of_job(work.number)
-    assert (answer.voter, answer.responder_id) == ("carol", "curl")
+    assert (answer.voter, answer.responder_id) == ("carol", "U-CAROL")
 
 
 async def test_only_its_hash_is_kept_anywhere(
@@ -130,32 +130,81 @@ async def test_a_used_token_cannot_be_replaced(make: Factory, people: People) ->
         await _mint(make, people, work.number)
 
 
-async def test_only_an_operator_hands_out_tokens_and_only_to_approvers(
+async def test_only_the_approver_mints_his_own_token(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.asked(GATE)
-    for actor in (people.carol, people.anna, people.ben):
-        with pytest.raises(NotPermitted, match="operator"):
+    for actor in (people.olga, people.anna, people.dave, Actor(Source.CLI, "x", "X")):
+        with pytest.raises(NotPermitted, match="may not mint a token for carol"):
             await rt.questions.mint_token(work.number, 1, "carol", actor)
     with pytest.raises(NotPermitted, match="erin is not among the approvers"):
         await _mint(make, people, work.number, "erin")
     with pytest.raises(NotFound):
-        await rt.questions.mint_token(work.number, 2, "carol", people.olga)
+        await rt.questions.mint_token(work.number, 2, "carol", people.carol)
+    refused = [e for e in await rt.inspect.trail(work.number) if e.kind == "token_refused"]
+    assert [e.actor for e in refused] == ["cli:olga", "cli:anna", "cli:dave", "cli:x", "cli:erin"]
+
+
+async def test_minting_and_redeeming_are_events(make: Factory, rt: Runtime, people: People) -> None:
+    work = await make.asked(GATE)
+    token = await rt.questions.mint_token(work.number, 1, "carol", SYSTEM)
+    assert not (await make.decide(work.number, True, people.dave, token=token)).accepted
+    assert (await make.decide(work.number, True, BEARER, token=token)).accepted
+    kinds = {"token_minted", "token_redeemed", "answer_refused"}
+    noted = [(e.kind, e.actor) for e in await rt.inspect.trail(work.number) if e.kind in kinds]
+    assert noted == [
+        ("token_minted", "internal:system"),
+        ("answer_refused", "cli:dave"),
+        ("token_redeemed", "slack:U-CAROL"),
+    ]
+
+
+async def test_only_its_approver_redeems_a_token(make: Factory, people: People) -> None:
+    work = await make.asked(GATE)
+    token = await _mint(make, people, work.number)
+    for actor in (people.olga, people.dave, Actor(Source.API, "curl", "curl")):
+        refused = await make.decide(work.number, True, actor, token=token)
+        assert refused.reason is not None
+        assert refused.reason.startswith("only the approver can redeem a token")
+    assert (await make.decide(work.number, True, people.carol, token=token)).accepted
+
+
+async def test_a_token_that_another_person_minted_does_not_count(
+    make: Factory, people: People, conn: Connection
+) -> None:
+    work = await make.asked(GATE)
+    token = await _mint(make, people, work.number)
+    await conn.execute("UPDATE draftsman.approval_tokens SET minted_by = 'olga'")
+    refused = await make.decide(work.number, True, people.carol, token=token)
+    assert refused.reason == "this token was minted by another person; mint one yourself"
+
+
+async def test_refused_mintings_do_not_fill_the_trail(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.asked(GATE)
+    for _ in range(25):
+        with pytest.raises(NotPermitted):
+            await rt.questions.mint_token(work.number, 1, "carol", people.olga)
+    trail = await rt.inspect.trail(work.number)
+    assert sum(e.kind == "token_refused" for e in trail) == 20
 
 
 async def test_a_question_has_no_tokens(make: Factory, rt: Runtime, people: People) -> None:
     work = await make.asked(QUESTION)
-    with pytest.raises(NotPermitted):
+    with pytest.raises(NotPermitted, match="only approvals have tokens"):
         await _mint(make, people, work.number)
     assert await rt.questions.open(work.number)
 
 
-async def test_who_asked_for_the_job_may_not_approve_it_by_token_either(
+async def test_who_asked_for_the_job_neither_mints_nor_redeems(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     work = await make.running(await make.queued(actor=people.erin))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     await rt.questions.ask(work.lease, item)
-    token = await _mint(make, people, work.number, "erin")
-    refused = await make.decide(work.number, True, BEARER, token=token)
+    with pytest.raises(NotPermitted, match="erin asked for this job"):
+        await _mint(make, people, work.number, "erin")
+    token = await rt.questions.mint_token(work.number, 1, "erin", SYSTEM)
+    refused = await make.decide(work.number, True, people.erin, token=token)
     assert refused.reason == "erin asked for this job and may not decide it; who may: carol"

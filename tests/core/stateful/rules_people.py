@@ -13,7 +13,7 @@ from draftsman.errors import LeaseLost
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.asking import CHOICES
-from tests.core.stateful.model.people import EVERYBODY, Who
+from tests.core.stateful.model.people import EVERYBODY, Who, reachable
 from tests.core.stateful.model.state import TERMINAL, Question
 from tests.core.stateful.rules_intake import people, pick, seldom, sessions
 
@@ -35,7 +35,8 @@ gates = st.builds(
     on_expire=st.sampled_from(["expire", "escalate"]),
     on_deny=st.sampled_from(["fail", "continue"]),
     text=st.sampled_from(["Deploy?", "Deploy now?"]),
-)
+).filter(reachable)
+"""Others are refused when they are asked: `test_approvals.py`."""
 deciders = st.sampled_from([who for who in EVERYBODY if who.has("approver")])
 texts = st.sampled_from(["red", "BLUE", "2", "green", ""])
 SOON = 8
@@ -94,11 +95,11 @@ class PeopleRules(Driver):
         self._respond(place, number, {"decision": yes}, who, event, session)
 
     @precondition(lambda self: self._questions("approval"))
-    @rule(n=pick, who=people, session=sessions)
+    @rule(n=pick, who=deciders, session=sessions)
     def mint_token(self, n: int, who: Who, session: int) -> None:
         found = self._questions("approval")
         place, number = found[-1 - n % len(found)]
-        approver = ("carol", "erin", "dave")[n % 3]
+        approver = who.person if n % 4 and who.person else ("carol", "erin", "dave")[n % 3]
         secret = self.arrow(
             lambda: self.model.mint(place, number, approver, who),
             lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, who.actor),
@@ -109,9 +110,9 @@ class PeopleRules(Driver):
         self.secrets += [secret] if secret else []
 
     @precondition(lambda self: self.secrets and self._questions("approval"))
-    @rule(n=pick, m=pick, who=people, yes=st.booleans(), event=st.integers(0, SOON))
+    @rule(n=pick, m=pick, who=deciders, yes=st.booleans(), event=st.integers(0, SOON))
     def decide_by_token(self, n: int, m: int, who: Who, yes: bool, event: int) -> None:
-        """Whoever has the token, it speaks for its approver, once, at its gate."""
+        """A token speaks for its approver, once, at its gate, and only when they redeem it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
         given = self.model.tokens[token]
         found = self._questions("approval")

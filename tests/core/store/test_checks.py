@@ -6,6 +6,7 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.store.db import Connection
+from tests.core.store import test_people_checks as people
 from tests.core.store import test_repo_checks as repos
 from tests.core.store import test_trello_checks as trello
 from tests.factories import GATE, Factory
@@ -362,7 +363,8 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         " WHERE contype = 'c' AND connamespace = 'draftsman'::regnamespace",
     )
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
-    tried = {entry[-1] for table in (*tables, *repos.TABLES, *trello.TABLES) for entry in table}
+    others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
+    tried = {entry[-1] for table in (*tables, *others) for entry in table}
     tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
     tried |= {"channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried

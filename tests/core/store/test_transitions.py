@@ -120,7 +120,7 @@ async def _prepare(conn: Connection, number: int, before: Status, after: Status)
     if before is after:
         return
     await run(conn, _END_RUN, {"job": number})
-    await run(conn, _END_QUESTION, {"job": number})
+    await run(conn, _APPROVE if after is S.RESUMED else _END_QUESTION, {"job": number})
     if after in (S.WAITING_FOR_INPUT, S.WAITING_FOR_APPROVAL):
         kind = "input" if after is S.WAITING_FOR_INPUT else "approval"
         await run(conn, _OPEN_QUESTION, {"job": number, "kind": kind})
@@ -163,6 +163,10 @@ UPDATE draftsman.job_runs SET status = 'interrupted', finished_at = now()
  WHERE job = %(job)s AND status = 'running'"""
 _END_QUESTION = """
 UPDATE draftsman.job_questions SET status = 'canceled', resolution = '{}'
+ WHERE job = %(job)s AND status = 'open'"""
+_APPROVE = """
+UPDATE draftsman.job_questions
+   SET status = 'answered', answered_at = now(), resolution = '{"outcome": "approved"}'
  WHERE job = %(job)s AND status = 'open'"""
 _OPEN_QUESTION = """
 INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, freeform_allowed, digest)

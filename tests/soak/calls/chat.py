@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from draftsman.domain.directory import Directory, Entry
 from draftsman.domain.job import Source
 from draftsman.store import people, threads
 from tests.soak.calls.call import MIDDLE, NEWEST, Call
@@ -25,4 +26,6 @@ CALLS: Final[dict[str, Call]] = {
     "people.unlink": Call(lambda conn: people.unlink(conn, Source.SLACK, "U1")),
     "people.person": Call(lambda conn: people.person(conn, Source.SLACK, "U1")),
     "people.links": Call(lambda conn: people.links(conn, 1000)),
+    "people.directory": Call(people.directory),
+    "people.save": Call(lambda conn: people.save(conn, Directory({"anna": Entry()}))),
 }

@@ -9,7 +9,7 @@ from typing import Final
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source, Status
 from draftsman.domain.question import Ask, Question, QuestionStatus, Resolution
-from draftsman.store import questions
+from draftsman.store import questions, tokens
 from draftsman.store.db import Connection
 from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of
 
@@ -84,9 +84,13 @@ CALLS: Final[dict[str, Call]] = {
     "questions.resolve: answered": _with(WAITS, _resolve(QuestionStatus.ANSWERED, Status.RESUMED)),
     "questions.resolve: expired": _with(WAITS, _resolve(QuestionStatus.EXPIRED, Status.EXPIRED)),
     "questions.note": Call(lambda conn: questions.note(conn, WAITS, "said", "soak", {})),
-    "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600)),
-    "questions.mint_token": Call(lambda conn: questions.mint_token(conn, GATE, 1, "dave", "hash")),
-    "questions.find_token": Call(lambda conn: questions.find_token(conn, TOKEN)),
-    "questions.find_token: none": Call(lambda conn: questions.find_token(conn, "none")),
-    "questions.use_token": Call(lambda conn: questions.use_token(conn, TOKEN)),
+    "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600, "cli:soak")),
+    "questions.refused": Call(lambda conn: questions.refused(conn, MIDDLE, 1, "anna")),
+    "questions.count_refused": Call(
+        lambda conn: questions.count_refused(conn, MIDDLE, 1, "anna", "too late")
+    ),
+    "tokens.mint": Call(lambda conn: tokens.mint(conn, GATE, 1, "dave", "dave", "hash")),
+    "tokens.find": Call(lambda conn: tokens.find(conn, TOKEN)),
+    "tokens.find: none": Call(lambda conn: tokens.find(conn, "none")),
+    "tokens.use": Call(lambda conn: tokens.use(conn, TOKEN)),
 }

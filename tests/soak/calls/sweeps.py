@@ -88,6 +88,7 @@ CALLS: Final[dict[str, Call]] = {
     "schema.busy": Call(schema.busy),
     "schema.pin_plans": _schema("pin_plans"),
     "schema.new_epoch": Call(schema.new_epoch),
+    "schema.grant_roles": Call(schema.grant_roles),
     "schema.enums": _schema("enums"),
     "schema.configure": _schema("configure", timeout="60s"),
     "schema.read_only": _schema("read_only"),

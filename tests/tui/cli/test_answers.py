@@ -149,7 +149,7 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
 
 
 async def test_nobody_approves_what_he_asked_for(as_: As, make: Factory, people: People) -> None:
-    item = GATE.model_copy(update={"approvers": ("erin",)})
+    item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     work = await make.asked(item, actor=people.erin)
     (await as_("erin")("approve", f"{work.name}/1")).refused(1, "erin asked for this job")
 
@@ -159,16 +159,18 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
 ) -> None:
     work, other = await make.asked(GATE.model_copy(update={"quorum": 2})), await make.asked(GATE)
     name = f"{work.name}/1"
-    minted = await as_("olga")("approve", name, "--mint-token", "carol")
+    (await as_("olga")("approve", name, "--mint-token", "carol")).refused(1, "only carol can")
+    minted = await as_("carol")("approve", name, "--mint-token", "carol")
     token = minted.out.strip()
     assert minted.code == 0
     assert "only now" in minted.err
-    refusal = await as_(None)("approve", f"{other.name}/1", "--token", token)
+    refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
     refusal.refused(1, "this token is not one for")
-    assert (await as_(None)("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
-    (await as_(None)("deny", name, "--token", token)).refused(1, "used before")
-    (await as_(None)("deny", work.name, "--token", token)).refused(2, "name it in full")
-    (await as_("olga")("approve", name, "--mint-token", "erin")).refused(1, "erin")
+    (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
+    assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
+    (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")
+    (await as_("carol")("deny", work.name, "--token", token)).refused(2, "name it in full")
+    (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
     _, answers = await rt.questions.of_job(work.number)
     assert [one.voter for one in answers if one.accepted] == ["carol"]
     assert all(token not in str(one) for one in answers)

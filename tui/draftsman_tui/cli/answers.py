@@ -63,7 +63,11 @@ async def answer(app: App, question: Named, value: tuple[str, ...]) -> None:
 @click.option(
     "--token", type=params.TEXT_OR_STDIN, help="Decide by a token; - reads it from stdin."
 )
-@click.option("--mint-token", metavar="PERSON", help="Print a token that decides once for PERSON.")
+@click.option(
+    "--mint-token",
+    metavar="PERSON",
+    help="Print a token that decides once, for you.",
+)
 async def approve(
     app: App, question: Named, reason: str | None, token: str | None, mint_token: str | None
 ) -> None:

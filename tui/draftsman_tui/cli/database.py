@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Change nothing; exit with 6 if something is missing.")
 @click.option("--sql", is_flag=True, help="Change nothing; print the SQL of what is missing.")
 @click.option("--restored", is_flag=True, help="After a dump was restored: a new epoch of events.")
-async def migrate(app: App, check: bool, sql: bool, restored: bool) -> None:
+@click.option("--grant", is_flag=True, help="Only give the group roles their rights again.")
+@click.option("--yes", is_flag=True, help="Import the configuration's people without asking.")
+async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool, yes: bool) -> None:
     """Bring the database to this version.
 
     A server never migrates by itself; the embedded database does. Several at once are safe: one
@@ -35,10 +37,14 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool) -> None:
     from draftsman import migrate as migrations
     from draftsman.runtime import database_url
 
-    if check + sql + restored > 1:
-        raise UsageError("give one of --check, --sql, --restored")
-    url, _ = await database_url(app.settings, migrations=False)
-    if sql:
+    if check + sql + restored + grant > 1:
+        raise UsageError("give one of --check, --sql, --restored, --grant")
+    url, embedded = await database_url(app.settings, migrations=False)
+    if grant:
+        if statements := await migrations.grant(url):
+            raise Refused(migrations.ROLES.format(statements))
+        app.out.say("the group roles have their rights")
+    elif sql:
         _print_sql(app, [one for one in await migrations.state(url) if one.applied_at is None])
     elif check:
         _print_state(app, await migrations.state(url))
@@ -47,6 +53,25 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool) -> None:
         _print_epoch(app, await migrations.restored(url))
     else:
         _print_applied(app, await migrations.migrate(url, app.out.say))
+        if not embedded:
+            await _import_people(app, yes)
+
+
+async def _import_people(app: App, yes: bool) -> None:
+    """Offer to write the configuration's people into a server's database."""
+    from draftsman.runtime import directory
+    from draftsman_tui.cli.people import change
+
+    new = directory(app.settings)
+    if not new:
+        return
+    async with app.runtime() as rt:
+        if not (await rt.people.directory()).changes(new):
+            return
+        if yes or (app.out.interactive and not app.json):
+            await change(app, rt, new, yes=yes)
+        else:
+            app.out.say("people of the configuration are not in the database: people import")
 
 
 def _print_sql(app: App, missing: list[Migration]) -> None:

@@ -124,6 +124,22 @@ async def _clock(rt: Runtime) -> Sequence[Finding]:
     return [Finding("clock", "warn", text, "let both machines follow NTP")]
 
 
+async def _rights(rt: Runtime) -> Sequence[Finding]:
+    """Say by whom rights are enforced for this session: the database, or the programs only."""
+    health, _ = await rt.inspect.health()
+    if rt.embedded:
+        return []
+    if health.kind == "owner":
+        text = f"{health.role} owns the schema: rights are enforced by the programs only"
+        then = "give each process a role of its own; see docs/security.md"
+        return [Finding("rights", "ok", text, then)]
+    if health.kind == "none":
+        text = f"{health.role} is in none of the roles draftsman_worker, _bot, _person, _reader"
+        then = f"GRANT draftsman_person TO {health.role}"
+        return [Finding("rights", "fail", text, then)]
+    return [Finding("rights", "ok", f"enforced by the database: {health.role} is a {health.kind}")]
+
+
 async def _people(rt: Runtime) -> Sequence[Finding]:
     me = await rt.actor()
     if rt.embedded:
@@ -138,6 +154,9 @@ async def _people(rt: Runtime) -> Sequence[Finding]:
         text = f"you are {me.id!r} here, which is no person's login"
         return [Finding("people", "warn", text, then)]
     count = _count(len(rt.policy.people), "person", "people")
+    if not await rt.people.directory():
+        text = f"{count} of the configuration, none in the database; you are {me.person}"
+        return [Finding("people", "warn", text, "draftsman people import")]
     return [Finding("people", "ok", f"{count}; you are {me.person}: {', '.join(sorted(me.roles))}")]
 
 
@@ -211,7 +230,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
 
 
 CHECKS: Final = (
-    _server, _migrations, _clock, _people, _workers, _listen, _archives, _deliveries,
+    _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
     look_at_trello,
 )  # fmt: skip
 

@@ -63,7 +63,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     },
     "Setup": {
         "doctor": ("doctor", "Check everything, and say what to do."),
-        "people": ("people", "Show who is who, and join identities of chat to people."),
+        "people": ("people", "Show and change people, their roles and identities."),
         "boards": ("boards", "Watch Trello boards, and see what their labels do."),
         "repos": ("repos", "Make repositories known, and say how they are validated."),
         "config": ("configuration", "Print the configuration in effect, without secrets."),

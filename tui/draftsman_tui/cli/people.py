@@ -1,4 +1,4 @@
-"""`people`: who is who, and identities that are joined to people with a code."""
+"""`people`: people, roles and identities, and links of chat accounts with a code."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.errors import UsageError
-from draftsman_tui.cli import params, times
+from draftsman.domain.directory import Directory, Entry
+from draftsman.domain.policy import ROLES
+from draftsman.errors import NotFound, UsageError
+from draftsman_tui.cli import asking, params, times
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.output import line, one_line, words
 
 if TYPE_CHECKING:
+    from draftsman.runtime import Runtime
     from draftsman.settings import Settings
 
 
@@ -21,18 +24,20 @@ if TYPE_CHECKING:
     epilog=example_lines(("draftsman people list", "draftsman people link K7PQ2MXWAB")),
 )
 def people() -> None:
-    """Show who is who, and join identities of chat to people.
+    """Show and change people, their roles and identities.
 
-    Who is named in the configuration needs no code: [people.NAME] slack = "U012ABCDEF".
+    A server keeps them in its database, and only the owner of the schema changes them; an embedded
+    database takes those of the configuration. A chat account that is set there needs no code.
     """
 
 
 @command("list", examples=("draftsman people list", "draftsman people list --json"))
 async def list_them(app: App) -> None:
-    """List people: those of the configuration, and the identities that were joined to somebody."""
+    """List people, with their roles and identities, and the chat accounts that were linked."""
     async with app.runtime(read_only=True) as rt:
         links = await rt.people.links()
-    known = _configured(app.settings)
+        found = await rt.people.directory()
+    known = _shown(found or configured(app.settings))
     if app.json:
         app.out.document({"people": known, "links": links})
         return
@@ -51,7 +56,7 @@ async def list_them(app: App) -> None:
             )
         )
     if not known and not links:
-        app.out.say("nobody is configured: add [people.NAME], or send /draftsman link in Slack")
+        app.out.say("nobody is known: draftsman people set, or [people.NAME] in the configuration")
 
 
 @command("link", examples=("draftsman people link K7PQ2MXWAB",))
@@ -89,16 +94,119 @@ async def unlink(app: App, identity: str) -> None:
         app.out.print(f"{name} {id} is {person} no longer")
 
 
-def _configured(settings: Settings) -> list[dict[str, Any]]:
+@command("import", examples=("draftsman people import --dry-run", "draftsman people import --yes"))
+@click.option("--dry-run", is_flag=True, help="Show what would change; change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+async def import_them(app: App, dry_run: bool, yes: bool) -> None:
+    """Write the people, groups and self_approval of the configuration into the database.
+
+    What would be added, changed and removed is shown first. Only the owner of the schema may.
+    """
+    async with app.runtime(read_only=dry_run) as rt:
+        if rt.embedded:
+            raise UsageError("an embedded database takes the people of its configuration by itself")
+        await change(app, rt, configured(app.settings), dry_run=dry_run, yes=yes)
+
+
+@command(
+    "set",
+    examples=(
+        "draftsman people set anna --role invoker --role approver --login anna --slack U012ABCDEF",
+    ),
+)
+@click.argument("name", type=params.TEXT)
+@click.option("--role", "roles", multiple=True, type=click.Choice(sorted(ROLES)), help="A role.")
+@click.option("--login", type=params.TEXT, help="Database role, on the embedded database login.")
+@click.option("--slack", type=params.TEXT, help="User of Slack.")
+@click.option("--trello", type=params.TEXT, help="Member of Trello.")
+@click.option("--quiet", type=params.TEXT, help="Hours without reminders, as 22:00-07:00.")
+@click.option("--timezone", type=params.TEXT, help="Where they live, as Europe/Berlin.")
+@click.option("--group", "groups", multiple=True, type=params.TEXT, help="A group they are in.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+async def set_one(app: App, name: str, yes: bool, groups: tuple[str, ...], **given: Any) -> None:
+    """Add a person, or replace what is known of one: roles, identities and groups."""
+    from pydantic import ValidationError
+
+    from draftsman.settings.tables import PersonSettings
+
+    try:
+        checked = PersonSettings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise UsageError(f"{first['loc'][0]}: {first['msg']}") from None
+    ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
+    entry = Entry(
+        frozenset(checked.roles),
+        {channel: id for channel, id in ids.items() if id},
+        checked.quiet,
+        checked.timezone,
+    )
+    async with app.runtime() as rt:
+        found = await _own(rt)
+        await change(app, rt, found.with_person(name, entry, groups), yes=yes)
+
+
+@command("remove", examples=("draftsman people remove anna",))
+@click.argument("name", type=params.TEXT)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+async def remove(app: App, name: str, yes: bool) -> None:
+    """Remove a person: no role, identity or group is left. Their answers stay."""
+    async with app.runtime() as rt:
+        found = await _own(rt)
+        if name not in found.people:
+            raise NotFound(f"there is no person {name!r}; see: draftsman people list")
+        await change(app, rt, found.without_person(name), yes=yes)
+
+
+def configured(settings: Settings) -> Directory:
+    """Return the people of the configuration."""
+    from draftsman.runtime import directory
+
+    return directory(settings)
+
+
+async def change(
+    app: App, rt: Runtime, new: Directory, *, dry_run: bool = False, yes: bool = False
+) -> None:
+    """Show what changes in the database's people, ask, and change it."""
+    changes = (await rt.people.directory()).changes(new)
+    if app.json:
+        app.out.document({"changes": changes, "dry_run": dry_run})
+    for each in changes if not app.json else ():
+        text = f"{each.action} {each.what} "
+        app.out.print(line(text, words(each.name, "bold"), f": {one_line(each.detail)}"))
+    if not changes:
+        app.out.say("nothing to change: the database has these people")
+    if dry_run or not changes:
+        return
+    if not yes:
+        if not app.out.interactive:
+            raise UsageError("people are changed when you say so: give --yes, or --dry-run to look")
+        asking.confirm(f"write {len(changes)} changes?")
+    await rt.people.save(new)
+    if not app.json:
+        app.out.say("written; processes that run take it up within seconds")
+
+
+async def _own(rt: Runtime) -> Directory:
+    """Return the people of the database where they are kept there, and not in a configuration."""
+    if rt.embedded and (rt.settings.people or rt.settings.groups):
+        raise UsageError(
+            "the configuration names the people of this embedded database: edit [people] there"
+        )
+    return await rt.people.directory()
+
+
+def _shown(found: Directory) -> list[dict[str, Any]]:
     return [
         {
             "name": name,
-            "roles": list(person.roles),
-            "ids": person.model_dump(include={"login", "slack", "trello"}, exclude_none=True),
+            "roles": sorted(entry.roles),
+            "ids": {"login" if key == "cli" else key: id for key, id in entry.ids.items()},
         }
-        for name, person in sorted(settings.people.items())
+        for name, entry in sorted(found.people.items())
     ]
 
 
-for _each in (list_them, link, unlink):
+for _each in (list_them, link, unlink, import_them, set_one, remove):
     people.add_command(_each)

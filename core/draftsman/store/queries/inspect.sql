@@ -281,4 +281,5 @@ SELECT current_setting('server_version') AS version,
        current_setting('fsync') AS fsync,
        current_setting('synchronous_commit') AS synchronous_commit,
        inet_server_addr() IS NULL AS local,
-       session_user::text AS role
+       session_user::text AS role,
+       draftsman.session_kind() AS kind

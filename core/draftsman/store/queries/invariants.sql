@@ -232,3 +232,58 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people a
   JOIN draftsman.job_questions q ON q.job = t.job AND q.ordinal = t.question
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
+
+-- Answers of before who vouches was recorded count as the owner's.
+-- name: answers_are_vouched_for
+SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' is vouched for by '
+              || coalesce(nullif(a.vouched_by, ''), 'nobody')
+  FROM draftsman.job_answers a
+ WHERE CASE split_part(a.vouched_by, ':', 1)
+       WHEN 'owner' THEN false
+       WHEN 'bot' THEN a.source NOT IN ('slack', 'trello')
+       WHEN 'person' THEN a.source NOT IN ('cli', 'tui', 'api')
+            OR a.vouched_by <> 'person:' || a.responder_id
+       WHEN 'worker' THEN a.source <> 'internal' OR a.kind <> 'input'
+       ELSE true END
+ LIMIT 100
+
+-- name: approvals_have_their_votes
+SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome') || ' by '
+              || coalesce(q.resolution ->> 'by', 'nobody') || ', which its answers do not bear out'
+  FROM draftsman.job_questions q
+ WHERE q.status = 'answered' AND q.kind = 'approval'
+   AND CASE q.resolution ->> 'outcome'
+       WHEN 'approved' THEN (
+            SELECT count(DISTINCT a.voter) >= q.quorum
+                   AND coalesce(q.resolution -> 'by' <@ jsonb_agg(a.voter), false)
+              FROM draftsman.job_answers a
+             WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted
+               AND a.payload ->> 'decision' = 'approve')
+       WHEN 'denied' THEN EXISTS (
+            SELECT FROM draftsman.job_answers a
+             WHERE a.job = q.job AND a.question = q.ordinal AND a.accepted
+               AND a.payload ->> 'decision' = 'deny'
+               AND q.resolution -> 'by' = jsonb_build_array(a.voter))
+       END IS NOT TRUE
+ LIMIT 100
+
+-- Each passage of a gate is one question that was decided; a later asking supersedes it.
+-- name: gates_were_decided
+SELECT e.job, count(*) || ' passages of a gate, ' || max(g.decided) || ' gates decided'
+  FROM draftsman.job_events e
+ CROSS JOIN LATERAL (
+       SELECT count(DISTINCT a.question) AS decided FROM draftsman.job_answers a
+        WHERE a.job = e.job AND a.accepted AND a.kind = 'approval') g
+ WHERE e.from_status = 'waiting_for_approval' AND e.to_status = 'resumed'
+ GROUP BY e.job
+HAVING count(*) > max(g.decided)
+ LIMIT 100
+
+-- name: decisions_were_made_by_their_actor
+SELECT e.job, 'event ' || e.id || ' says ' || e.kind || ' of ' || e.actor || ', who gave no answer'
+  FROM draftsman.job_events e
+ WHERE e.kind IN ('answer_received', 'vote_received')
+   AND NOT EXISTS (SELECT FROM draftsman.job_answers a
+                    WHERE a.job = e.job AND a.accepted
+                      AND a.source || ':' || a.responder_id = e.actor)
+ LIMIT 100

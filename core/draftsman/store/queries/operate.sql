@@ -8,43 +8,13 @@ SELECT number, status, invoker_id, worker_id, run_count, cancel_requested_at IS 
 
 -- A running job is asked to stop; its worker hears of it at once and at its next fenced write.
 -- name: request_cancel
-WITH asked AS (
-    UPDATE draftsman.jobs
-       SET cancel_requested_at = draftsman.now(), cancel_requested_by = %(by)s,
-           cancel_reason = %(reason)s, updated_at = draftsman.now()
-     WHERE number = %(job)s AND status = 'running' AND cancel_requested_at IS NULL
-    RETURNING number
-), noted AS (
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    SELECT number, 'cancel_requested', %(by)s, %(detail)s::jsonb FROM asked
-)
-SELECT pg_notify('draftsman_runs', number::text) FROM asked
+SELECT draftsman.request_cancel(
+    %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
 
 -- Ends a job that is not finished, its open question and its open run with it.
 -- name: cancel_now
-WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(by)s, true)
-), closed AS (
-    UPDATE draftsman.job_questions q
-       SET status = 'canceled', resolution = %(resolution)s
-      FROM context
-     WHERE q.job = %(job)s AND q.status = 'open'
-), stopped AS (
-    UPDATE draftsman.job_runs r
-       SET status = 'canceled', finished_at = draftsman.now()
-     WHERE r.job = %(job)s AND r.status = 'running'
-), ended AS (
-    UPDATE draftsman.jobs j
-       SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
-           next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
-           cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
-           cancel_requested_by = coalesce(j.cancel_requested_by, %(by)s),
-           cancel_reason = coalesce(j.cancel_reason, %(reason)s), version = j.version + 1
-      FROM context
-     WHERE j.number = %(job)s AND j.finished_at IS NULL
-    RETURNING j.number
-)
-SELECT pg_notify('draftsman_runs', number::text) FROM ended
+SELECT draftsman.cancel_job(
+    %(job)s::bigint, %(by)s::text, %(reason)s::text, %(resolution)s::jsonb)
 
 -- The whole request of a job, and the first of its chain, which has the overrides that were asked
 -- for: a retry in between may have been given answers besides, which nobody inherits.
@@ -84,27 +54,7 @@ SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.fini
 
 -- The newest checkpoint and its work bundle go to the retry, as those of a run before its first.
 -- name: inherit
-WITH latest AS (
-    SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
-     WHERE c.job = %(old)s
-       AND (c.bundle IS NULL
-            OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
-     ORDER BY c.id DESC
-     LIMIT 1
-), copied AS (
-    INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
-    SELECT %(new)s, 0, a.name, a.kind, a.size, a.sha256
-      FROM latest l JOIN draftsman.artifacts a ON a.id = l.bundle
-    RETURNING id
-), chunks AS (
-    INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
-    SELECT c.id, k.seq, k.data
-      FROM copied c
-     CROSS JOIN latest l
-      JOIN draftsman.artifact_chunks k ON k.artifact = l.bundle
-)
-INSERT INTO draftsman.job_checkpoints (job, run, data, bundle)
-SELECT %(new)s, 0, l.data, (SELECT id FROM copied) FROM latest l
+SELECT draftsman.inherit_checkpoint(%(old)s::bigint, %(new)s::bigint)
 
 -- The newest answer that only came too late for an expired question, and the question's key.
 -- name: late_answer

@@ -2,25 +2,15 @@
 
 -- A new code takes the place of the one before; who is linked stays so until it is used.
 -- name: offer
-INSERT INTO draftsman.identity_links (channel, external_id, display_name, code_hash, code_expires_at)
-VALUES (%(channel)s, %(id)s, %(name)s, %(hash)s,
-        draftsman.now() + make_interval(secs => %(seconds)s))
-    ON CONFLICT (channel, external_id)
-       DO UPDATE SET display_name = excluded.display_name, code_hash = excluded.code_hash,
-                     code_expires_at = excluded.code_expires_at
+SELECT draftsman.offer_link(%(channel)s::draftsman.channel, %(id)s::text, %(name)s::text,
+                            %(hash)s::text, %(seconds)s::float8)
 
 -- name: link
-UPDATE draftsman.identity_links
-   SET person = %(person)s, linked_by = %(actor)s, linked_at = draftsman.now(), code_hash = NULL,
-       code_expires_at = NULL
- WHERE code_hash = %(hash)s AND code_expires_at > draftsman.now()
-RETURNING channel, external_id, display_name, person, linked_by, linked_at
+SELECT channel, external_id, display_name, person_name AS person, linked_by, linked_at
+  FROM draftsman.link_identity(%(hash)s::text, %(person)s::text, %(actor)s::text)
 
 -- name: unlink
-UPDATE draftsman.identity_links
-   SET person = NULL, linked_by = NULL, linked_at = NULL, code_hash = NULL, code_expires_at = NULL
- WHERE channel = %(channel)s AND external_id = %(id)s AND person IS NOT NULL
-RETURNING person
+SELECT draftsman.unlink_identity(%(channel)s::draftsman.channel, %(id)s::text)
 
 -- name: person
 SELECT person FROM draftsman.identity_links WHERE channel = %(channel)s AND external_id = %(id)s
@@ -31,3 +21,19 @@ SELECT channel, external_id, display_name, person, linked_by, linked_at
  WHERE person IS NOT NULL
  ORDER BY person, channel, external_id
  LIMIT %(limit)s
+
+-- Everybody that is known, as one document.
+-- name: directory
+SELECT jsonb_build_object(
+    'people', (SELECT jsonb_agg(jsonb_build_object(
+            'name', p.name, 'roles', p.roles, 'quiet', p.quiet, 'timezone', p.timezone,
+            'ids', (SELECT jsonb_object_agg(i.channel, i.external_id)
+                      FROM draftsman.person_identities i WHERE i.person = p.name)) ORDER BY p.name)
+         FROM draftsman.people p),
+    'groups', (SELECT jsonb_object_agg(g.name, g.members) FROM (
+           SELECT name, jsonb_agg(member ORDER BY member) AS members
+             FROM draftsman.people_groups GROUP BY name) g),
+    'self_approval', coalesce((SELECT self_approval FROM draftsman.approval_policy), false))
+
+-- name: save
+SELECT draftsman.save_people(%(directory)s)

@@ -147,66 +147,28 @@ SELECT voter FROM draftsman.job_answers
 
 -- A resolution closes the question and moves the job, whose lock is held.
 -- name: resolve
-WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.actor', %(actor)s, true),
-           set_config('draftsman.detail', %(detail)s, true)
-), closed AS (
-    UPDATE draftsman.job_questions q
-       SET status = %(status)s, resolution = %(resolution)s,
-           answered_at = CASE WHEN %(status)s = 'answered' THEN draftsman.now() END
-      FROM context
-     WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
-    RETURNING q.job
-), noted AS (
-    INSERT INTO draftsman.job_events (job, kind, actor, payload)
-    SELECT job, %(kind)s, %(actor)s, %(detail)s::jsonb FROM closed
-), moved AS (
-    UPDATE draftsman.jobs j
-       SET status = %(job_status)s, version = j.version + 1, updated_at = draftsman.now(),
-           last_error = coalesce(%(error)s, j.last_error),
-           error_class = CASE WHEN %(error)s::text IS NULL THEN j.error_class
-                         ELSE 'PERMANENT' END::draftsman.error_class,
-           queued_at = CASE WHEN %(job_status)s = 'resumed' THEN draftsman.now()
-                       ELSE j.queued_at END,
-           finished_at = CASE WHEN %(job_status)s <> 'resumed' THEN draftsman.now() END
-      FROM closed c
-     WHERE j.number = c.job AND j.status IN ('waiting_for_input', 'waiting_for_approval')
-    RETURNING j.number, j.status, j.queue
-)
-SELECT m.status,
-       CASE WHEN m.status = 'resumed' THEN pg_notify('draftsman_jobs', m.queue)::text END AS told
-  FROM moved m
+SELECT moved, told FROM draftsman.resolve_question(
+    %(job)s::bigint, %(ordinal)s::int, %(status)s::draftsman.question_status,
+    %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
+    %(detail)s::text, %(kind)s::text, %(error)s::text)
 
 -- name: note
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
 
 -- name: extend
-UPDATE draftsman.job_questions q
-   SET expires_at = CASE WHEN %(seconds)s::float8 IS NULL THEN NULL
-       ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => %(seconds)s) END
- WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open'
-   AND (coalesce(q.expires_at > draftsman.now(), true)
-        OR (q.on_expire = 'escalate' AND NOT EXISTS (
-            SELECT FROM draftsman.question_times t
-             WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
-RETURNING q.expires_at, q.expires_at IS NULL
+SELECT expires_at, expires_at IS NULL FROM draftsman.extend_question(
+    %(job)s::bigint, %(ordinal)s::int, %(seconds)s::float8, %(actor)s::text)
 
--- Tokens are kept as hashes; an approver's newest replaces the older one.
--- name: mint_token
-INSERT INTO draftsman.approval_tokens (token_hash, job, question, approver)
-SELECT %(hash)s, q.job, q.ordinal, %(approver)s
-  FROM draftsman.job_questions q
- WHERE q.job = %(job)s AND q.ordinal = %(ordinal)s AND q.status = 'open' AND q.kind = 'approval'
-    ON CONFLICT (job, question, approver) DO UPDATE
-       SET token_hash = excluded.token_hash, created_at = draftsman.now()
-     WHERE approval_tokens.used_at IS NULL
-RETURNING approver
+-- Refused answers that are kept, of a voter and of all.
+-- name: refused
+SELECT count(*) FILTER (WHERE voter = %(voter)s), count(*) FROM draftsman.job_answers
+ WHERE job = %(job)s AND question = %(ordinal)s AND NOT accepted
 
--- name: find_token
-SELECT job, question, approver, used_at IS NOT NULL FROM draftsman.approval_tokens
- WHERE token_hash = %(hash)s
-
--- name: use_token
-UPDATE draftsman.approval_tokens SET used_at = draftsman.now()
- WHERE token_hash = %(hash)s AND used_at IS NULL
+-- name: count_refused
+INSERT INTO draftsman.refused_answers AS r (job, question, answers, last_voter, last_reason)
+VALUES (%(job)s, %(ordinal)s, 1, %(voter)s, %(reason)s)
+    ON CONFLICT (job, question) DO UPDATE
+       SET answers = r.answers + 1, last_voter = excluded.last_voter,
+           last_reason = excluded.last_reason, last_at = draftsman.now()
+RETURNING answers

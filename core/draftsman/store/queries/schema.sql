@@ -24,6 +24,10 @@ SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.use
  ORDER BY a.xact_start
  LIMIT 3
 
+-- The group roles get their rights; what a DBA has to run first comes back.
+-- name: grant_roles
+SELECT draftsman.grant_roles()
+
 -- name: new_epoch
 SELECT draftsman.raise_epoch(1)
 

@@ -58,16 +58,16 @@ class Asking(Runs):
         allowed, voter = who.decides(item.approvers, job.invoker), who.voter
         given = None if token is None else self.tokens[token]
         if given is not None:
-            allowed = (given.job, given.question) == (place, number)
+            allowed = allowed and (given.job, given.question) == (place, number)
+            allowed = allowed and who.person == given.approver
             allowed = allowed and not given.used and not given.replaced
-            voter = given.approver if allowed else voter
-            allowed = allowed and voter in named(item.approvers) and voter != job.invoker
         votes = [said.voter for said in job.said if said.question == number and said.accepted]
         said = Said(number, event, voter, allowed)
         if not self._keep(job, item, said, again=yes and voter in votes):
             return False, item.status != "open", False, job.status
         if given is not None:
             given.used = True
+            job.trail.append("token_redeemed")
         if not yes:
             self._resolve(job, item, said, "denied", (voter,))
         elif len(votes) + 1 >= item.quorum:
@@ -91,8 +91,12 @@ class Asking(Runs):
 
     def mint(self, place: int, number: int, approver: str, who: Who) -> int:
         """Make a token that decides a gate in an approver's name."""
-        item = self.jobs[place].questions[number - 1]
-        if not who.has("operator") or approver not in named(item.approvers):
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        allowed = who.person == approver and approver in named(item.approvers)
+        if item.status == "open":
+            allowed = allowed and who.decides(item.approvers, job.invoker)
+        if not allowed:
+            job.trail.append("token_refused")
             raise Refusal("NotPermitted")
         mine = (place, number, approver)
         older = [one for one in self.tokens if (one.job, one.question, one.approver) == mine]
@@ -101,6 +105,7 @@ class Asking(Runs):
         for one in older:
             one.replaced = True
         self.tokens.append(Token(*mine))
+        job.trail.append("token_minted")
         return len(self.tokens) - 1
 
     def cancel(self, place: int, who: Who, *, force: bool) -> tuple[str, bool]:

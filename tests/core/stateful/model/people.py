@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from tests.core.stateful.model.state import Question
 from tests.support.people import GROUPS, PEOPLE
 
 
@@ -48,6 +49,13 @@ class Who:
 def named(approvers: Iterable[str]) -> set[str]:
     """Return the people that names and groups stand for."""
     return {person for name in approvers for person in GROUPS.get(name, [name])}
+
+
+def reachable(item: Question) -> bool:
+    """Return whether as many may approve as a gate needs."""
+    names = (*item.approvers, *(("leads",) if item.on_expire == "escalate" else ()))
+    able = [name for name in named(names) if "approver" in PEOPLE[name]["roles"]]
+    return len(able) >= item.quorum
 
 
 def _everybody() -> list[Who]:

@@ -1,0 +1,183 @@
+"""Attacks on approvals, by people who have a login, a chat account or a worker of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source, Status
+from draftsman.domain.policy import Person, Policy
+from draftsman.errors import NotPermitted, Refused, UsageError
+from draftsman.runtime import Runtime
+from draftsman.store import tokens as token_store
+from draftsman.store.db import Connection
+from tests.attacks.catalog import attack
+from tests.core.rights.conftest import As, as_role, known, roles, session
+from tests.factories import GATE, Factory
+from tests.support.statements import FORBIDDEN, refused, rows
+
+__all__ = ["as_role", "known", "roles", "session"]
+Session = Callable[[str], Awaitable[Connection]]
+
+
+def _yes(event: str, **fields: str) -> Response:
+    return Response(source_event_id=event, decision=True, **fields)
+
+
+@attack(
+    "An operator mints an approver's token and approves his own job",
+    surface="approval",
+    with_box="refused by the service and by the database; an event says so",
+)
+async def test_an_operator_mints_an_approvers_token(
+    as_role: As, session: Session, make: Factory
+) -> None:
+    olga, work = await as_role("olga"), await make.asked(GATE)
+    with pytest.raises(NotPermitted, match="only carol can"):
+        await olga.questions.mint_token(work.number, 1, "carol", await olga.actor())
+    async with refused(FORBIDDEN, "cannot mint a token for carol"):
+        await token_store.mint(await session("olga"), work.number, 1, "carol", "carol", "hash")
+    assert (await olga.inspect.trail(work.number))[-1].kind == "token_refused"
+
+
+@attack(
+    "A role without a mapping redeems a token that it found",
+    surface="approval",
+    with_box="refused: only the approver redeems a token",
+)
+async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
+    carol, stranger = await as_role("carol"), await as_role("stranger")
+    work = await make.asked(GATE)
+    token = await carol.questions.mint_token(work.number, 1, "carol", await carol.actor())
+    verdict = await stranger.questions.answer(
+        work.number, 1, _yes("s", token=token), await stranger.actor()
+    )
+    assert not verdict.accepted
+    assert verdict.reason is not None
+    assert "only the approver can redeem" in verdict.reason
+
+
+@attack(
+    "The requester of a job redeems the token that was minted for them",
+    surface="approval",
+    with_box="refused: a requester does not decide their own job",
+)
+async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Runtime) -> None:
+    erin = await as_role("erin")
+    work = await make.running(await make.queued(actor=await erin.actor()))
+    item = GATE.model_copy(update={"approvers": ("erin", "carol")})
+    await rt.questions.ask(work.lease, item, invoker="erin")
+    with pytest.raises(NotPermitted, match="erin asked for this job"):
+        await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
+    conn = await erin.db.dedicated()
+    async with refused(FORBIDDEN, "cannot mint a token for erin"):
+        await token_store.mint(conn, work.number, 1, "erin", "erin", "hash")
+    await conn.close()
+
+
+@attack(
+    "A client names itself an approver in its own configuration",
+    surface="approval",
+    with_box="the database knows the person by the login role, and refuses",
+)
+async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory) -> None:
+    anna, work = await as_role("anna"), await make.asked(GATE)
+    login = (await anna.actor()).id
+    carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
+    anna.policy.adopt(Policy({"carol": carol}))
+    claimed = await anna.actor()
+    assert claimed.person == "carol"
+    with pytest.raises(Refused, match="anna may not decide"):
+        await anna.questions.answer(work.number, 1, _yes("a"), claimed)
+    assert (await anna.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+@attack(
+    "A person approves in the name of another person's login",
+    surface="approval",
+    with_box="refused: a person's session vouches for its own role alone",
+)
+async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> None:
+    anna, carol = await as_role("anna"), await as_role("carol")
+    work = await make.asked(GATE)
+    with pytest.raises(Refused, match="cannot vouch for an answer of cli"):
+        await anna.questions.answer(work.number, 1, _yes("a"), await carol.actor())
+
+
+@attack(
+    "A bot approves in the name of a login of the command line",
+    surface="approval",
+    with_box="refused: a bot vouches for chat identities alone",
+)
+async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) -> None:
+    bot, carol = await as_role("bot"), await as_role("carol")
+    work = await make.asked(GATE)
+    with pytest.raises(Refused, match="cannot vouch for an answer of cli"):
+        await bot.questions.answer(work.number, 1, _yes("b"), await carol.actor())
+
+
+@attack(
+    "A person approves in the name of a chat identity",
+    surface="approval",
+    with_box="refused: chat identities are vouched for by the bot's role alone",
+)
+async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> None:
+    anna, work = await as_role("anna"), await make.asked(GATE)
+    carol = Actor(Source.SLACK, "U-CAROL", "Carol")
+    with pytest.raises(Refused, match="cannot vouch for an answer of slack:U-CAROL"):
+        await anna.questions.answer(work.number, 1, _yes("a"), carol)
+
+
+@attack(
+    "One person votes twice, by two channels, to reach a quorum of two",
+    surface="approval",
+    with_box="refused: the second vote is the same person's",
+)
+async def test_one_person_votes_by_two_channels(
+    as_role: As, session: Session, make: Factory
+) -> None:
+    carol, bot = await as_role("carol"), await as_role("bot")
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    assert (await carol.questions.answer(work.number, 1, _yes("c"), await carol.actor())).accepted
+    chat = Actor(Source.SLACK, "U-CAROL", "Carol")
+    verdict = await bot.questions.answer(work.number, 1, _yes("s"), chat)
+    assert verdict.reason == "carol approved already; one vote a person"
+    conn = await session("bot")
+    insert = (
+        "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
+        " responder_id, voter, payload, accepted)"
+        " VALUES (%s, 1, 'approval', 'slack', 'forged', 'U-CAROL', 'dave', %s, true)"
+    )
+    with pytest.raises(Exception, match="job_answers_vote"):
+        await conn.execute(insert, (work.number, Jsonb({"decision": "approve"})))
+
+
+@attack(
+    "An agent asks for approvals that nobody could ever give",
+    surface="approval",
+    with_box="refused when asked, with the numbers",
+)
+async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
+    worker, work = await as_role("worker"), await make.running()
+    item = GATE.model_copy(update={"quorum": 3})
+    with pytest.raises(UsageError, match="needs 3 approvals, and 2 people can give one"):
+        await worker.questions.ask(work.lease, item, invoker="anna")
+
+
+@attack(
+    "A flood of refused votes grows the tables",
+    surface="approval",
+    with_box="20 of a voter are kept, further ones are counted",
+)
+async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
+    ben, work = await as_role("ben"), await make.asked(GATE)
+    actor = await ben.actor()
+    for n in range(30):
+        assert not (await ben.questions.answer(work.number, 1, _yes(str(n)), actor)).accepted
+    kept = await rows(conn, "SELECT count(*) FROM draftsman.job_answers")
+    counted = await rows(conn, "SELECT answers FROM draftsman.refused_answers")
+    assert (kept, counted) == ([(20,)], [(10,)])

@@ -1,0 +1,282 @@
+"""Attacks with a session in the database: rows forged by hand, and settings that lie."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source, Status
+from draftsman.errors import Refused
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.store.db import Connection
+from tests.attacks.catalog import attack
+from tests.core.rights.conftest import As, as_role, known, roles, session
+from tests.factories import GATE, Factory
+from tests.support.roles import Roles
+from tests.support.statements import FORBIDDEN, refused, rows, run
+
+__all__ = ["as_role", "known", "roles", "session"]
+Session = Callable[[str], Awaitable[Connection]]
+PEOPLE = ("anna", "carol", "olga")
+ANSWER = (
+    "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
+    " responder_id, voter, payload, accepted)"
+    " VALUES (%s, 1, 'approval', %s, 'forged', %s, 'carol', %s, true)"
+)
+APPROVED = Jsonb({"outcome": "approved", "via": "person", "by": ["carol"]})
+YES = Jsonb({"decision": "approve"})
+
+
+@attack(
+    "A forged approval is written into the table of answers",
+    surface="database",
+    with_box="refused in every session but the owner's; the invariants name one that was forced",
+)
+@pytest.mark.parametrize(
+    ("who", "source", "id"),
+    [
+        ("anna", "cli", "carol"),
+        ("anna", "slack", "U-CAROL"),
+        ("bot", "cli", "carol"),
+        ("bot", "slack", "U-BEN"),
+        ("worker", "internal", "carol"),
+        ("worker", "slack", "U-CAROL"),
+        ("reader", "cli", "carol"),
+    ],
+)
+async def test_a_forged_answer(
+    session: Session, make: Factory, roles: Roles, who: str, source: str, id: str
+) -> None:
+    work, conn = await make.asked(GATE), await session(who)
+    given = roles.name(id) if source == "cli" else id
+    async with refused(FORBIDDEN):
+        await conn.execute(ANSWER, (work.number, source, given, YES))
+
+
+@attack(
+    "The owner of the database forces a forged approval with triggers off",
+    surface="database",
+    with_box="it works, and `doctor --invariants` names the answer",
+)
+async def test_a_forced_answer_is_named(
+    known: Runtime, make: Factory, conn: Connection, people: object
+) -> None:
+    work = await make.asked(GATE)
+    await run(conn, "SET session_replication_role = replica")
+    await conn.execute(ANSWER, (work.number, "slack", "U-CAROL", YES))
+    found = await known.inspect.invariants()
+    assert [job for job, _ in found["answers_are_vouched_for"]] == [work.number]
+
+
+@attack(
+    "A gate is resolved by hand, without the votes it needs",
+    surface="database",
+    with_box="refused in every session but the owner's",
+)
+@pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
+async def test_a_gate_is_resolved_without_votes(
+    session: Session, make: Factory, conn: Connection, roles: Roles, who: str
+) -> None:
+    work, forger = await make.asked(GATE), await session(who)
+    async with refused(FORBIDDEN):
+        await forger.execute(
+            "UPDATE draftsman.job_questions SET status = 'answered', resolution = %s,"
+            " answered_at = now() WHERE job = %s",
+            (APPROVED, work.number),
+        )
+    actor = {"bot": "slack:U-CAROL", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+    async with refused(FORBIDDEN):
+        await forger.execute(
+            "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
+            " 'answer_received', NULL)",
+            (work.number, APPROVED, actor),
+        )
+    assert await rows(conn, "SELECT status::text FROM draftsman.job_questions") == [("open",)]
+
+
+@attack(
+    "A worker closes a gate as expired before its time, and goes on",
+    surface="database",
+    with_box="refused: a gate expires when its time is over, and is passed when it was decided",
+)
+async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
+    work, worker = await make.asked(GATE), await session("worker")
+    expired = Jsonb({"outcome": "expired", "via": "system"})
+    close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
+    async with refused(FORBIDDEN, "do not bear"):
+        await worker.execute(close, ("expired", expired, work.number))
+    with pytest.raises(Exception, match="goes on from a gate when that was decided"):
+        await run(
+            worker,
+            "WITH q AS (UPDATE draftsman.job_questions SET status = 'canceled',"
+            " resolution = '{}' WHERE job = %(job)s RETURNING job)"
+            " UPDATE draftsman.jobs j SET status = 'resumed', version = version + 1"
+            " FROM q WHERE j.number = q.job",
+            {"job": work.number},
+        )
+    assert await rows(conn, "SELECT status::text FROM draftsman.job_questions") == [("open",)]
+
+
+@attack(
+    "A worker names itself among the approvers of an open gate, or lowers its quorum",
+    surface="database",
+    with_box="refused: an open question is escalated by its rule alone",
+)
+@pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
+async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, change: str) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    async with refused(FORBIDDEN):
+        await run(await session("worker"), f"UPDATE draftsman.job_questions SET {change}")
+    assert (await make.rt.questions.get(work.number, 1)).quorum == 2
+
+
+@attack(
+    "An event is forged that says who decided",
+    surface="database",
+    with_box="refused: an event of a decision needs the decision, and its own actor",
+)
+@pytest.mark.parametrize(
+    ("who", "kind", "actor"),
+    [
+        ("anna", "answer_received", "cli:carol"),
+        ("anna", "answer_refused", "cli:carol"),
+        ("carol", "answer_received", "own"),
+        ("carol", "vote_received", "own"),
+        ("bot", "vote_received", "slack:U-CAROL"),
+        ("bot", "answer_refused", "cli:carol"),
+        ("worker", "answer_received", "internal:anna"),
+        ("worker", "job_resumed", "system"),
+        ("reader", "noted", "system"),
+    ],
+)
+async def test_a_forged_event(
+    session: Session, make: Factory, roles: Roles, who: str, kind: str, actor: str
+) -> None:
+    work, conn = await make.asked(GATE), await session(who)
+    name = f"cli:{roles.name(who)}" if actor == "own" else actor
+    async with refused(FORBIDDEN):
+        await conn.execute(
+            "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
+            (work.number, kind, name),
+        )
+
+
+@attack(
+    "A session sets the clock's offset to let a gate expire, or to answer one that is over",
+    surface="database",
+    with_box="the setting is ignored: the shift is the database's own",
+)
+@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
+async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
+    conn = await session(who)
+    await conn.execute("SELECT set_config('draftsman.clock_offset', '30 days', false)")
+    assert await rows(conn, "SELECT draftsman.now() = now()") == [(True,)]
+
+
+@attack(
+    "A person sets the actor of a change to another's name",
+    surface="database",
+    with_box="the trail names the session's own role",
+)
+async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
+    anna = await as_role("anna")
+    made = await anna.intake.submit(invocation(type="noop"), await anna.actor())
+    conn = await session("anna")
+    await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
+    async with refused(FORBIDDEN, "may not do that to"):
+        await conn.execute(
+            "SELECT draftsman.cancel_job(%s, 'cli:carol', NULL, '{}')", (made.number,)
+        )
+    await anna.operate.cancel(made.number, await anna.actor())
+    actors = {event.actor for event in await anna.inspect.trail(made.number)}
+    assert actors == {f"cli:{roles.name('anna')}"}
+
+
+@attack(
+    "A person submits a job in another person's name",
+    surface="database",
+    with_box="refused: a person's session submits its own requests",
+)
+async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles) -> None:
+    anna, erin = await as_role("anna"), await as_role("erin")
+    with pytest.raises(Refused, match="may not submit a job of erin"):
+        await anna.intake.submit(invocation(type="noop"), await erin.actor())
+
+
+@attack(
+    "A person gives themselves a role, an identity or self-approval",
+    surface="database",
+    with_box="refused: only the owner of the schema writes people",
+)
+@pytest.mark.parametrize("who", ["anna", "olga", "bot", "worker", "reader"])
+async def test_a_person_writes_people(session: Session, who: str) -> None:
+    conn = await session(who)
+    for statement in (
+        "UPDATE draftsman.people SET roles = '{approver}'",
+        "INSERT INTO draftsman.person_identities VALUES ('slack', 'U-NEW', 'carol')",
+        "INSERT INTO draftsman.people_groups VALUES ('leads', 'anna')",
+        "INSERT INTO draftsman.approval_policy VALUES (true, true)",
+        "INSERT INTO draftsman.identity_links (channel, external_id) VALUES ('slack', 'U-NEW')",
+        "SELECT code_hash FROM draftsman.identity_links",
+        "SELECT draftsman.save_people('{}')",
+        "UPDATE draftsman.schema_migrations SET checksum = ''",
+    ):
+        async with refused(FORBIDDEN):
+            await run(conn, statement)
+
+
+@attack(
+    "A person cancels or extends another's job with a function of the database",
+    surface="database",
+    with_box="refused: that takes the role operator, or one's own job",
+)
+async def test_a_person_controls_anothers_job(
+    session: Session, make: Factory, roles: Roles
+) -> None:
+    work, conn = await make.asked(GATE), await session("carol")
+    me = f"cli:{roles.name('carol')}"
+    for call in (
+        "cancel_job(%s, %s, NULL, '{}')",
+        "request_cancel(%s, %s, NULL, '{}')",
+        "extend_question(%s, 1, 60, %s)",
+    ):
+        async with refused(FORBIDDEN, "may not do that"):
+            await conn.execute(f"SELECT draftsman.{call}".encode(), (work.number, me))
+    assert (await make.rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+@attack(
+    "A function of the session's own schema shadows one that a check relies on",
+    surface="database",
+    with_box="not found: the checks pin their search_path",
+)
+async def test_a_shadowed_function(
+    session: Session, make: Factory, conn: Connection, roles: Roles, database: str
+) -> None:
+    work, anna = await make.asked(GATE), await session("anna")
+    await anna.execute(
+        "CREATE FUNCTION pg_temp.has_schema_privilege(name, text, text) RETURNS boolean"
+        " LANGUAGE sql RETURN true"
+    )
+    await anna.execute("SET search_path = pg_temp, pg_catalog")
+    async with refused(FORBIDDEN):
+        await anna.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
+    assert await rows(anna, "SELECT draftsman.session_kind()") == [("person",)]
+
+
+@attack(
+    "The bot's database role answers for an identity that maps to nobody",
+    surface="database",
+    with_box="refused: it has no role, and the row would carry its channel's id",
+)
+async def test_an_unmapped_chat_identity(as_role: As, make: Factory) -> None:
+    bot, work = await as_role("bot"), await make.asked(GATE)
+    nobody = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
+    answer = Response(source_event_id="n", decision=True)
+    with pytest.raises(Refused, match="slack:U-NOBODY may not decide"):
+        await bot.questions.answer(work.number, 1, answer, nobody)

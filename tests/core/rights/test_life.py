@@ -1,0 +1,105 @@
+"""The life of a job, each step by a process with its own database role."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.directory import Directory, Entry
+from draftsman.domain.job import Source, Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import OnExpire
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.store.sweeps import Term
+from tests.core.rights.conftest import As
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.waits import until
+
+
+async def test_each_role_does_its_part(as_role: As) -> None:
+    anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
+    made = await anna.intake.submit(
+        invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
+    )
+    make = Factory(worker, await worker.actor())
+    work = await make.running(made.number)
+    await worker.checkpoints.save(work.lease, {"n": 1})
+    assert await worker.questions.ask(work.lease, QUESTION, invoker="anna")
+    ben = Actor(Source.SLACK, "U-BEN", "Ben")
+    red = Response(source_event_id="click", text="red")
+    assert (await bot.questions.answer(work.number, 1, red, ben)).resolved
+    again = await make.running(work.number)
+    gate = GATE.model_copy(update={"quorum": 2})
+    assert await worker.questions.ask(again.lease, gate, invoker="anna")
+    yes = Response(source_event_id="dave", decision=True)
+    dave = Actor(Source.SLACK, "U-DAVE", "Dave")
+    assert (await bot.questions.answer(work.number, 2, yes, dave)).accepted
+    verdict = await carol.questions.answer(
+        work.number, 2, Response(source_event_id="c", decision=True), await carol.actor()
+    )
+    assert verdict.job_status is Status.RESUMED
+    last = await make.running(work.number)
+    assert await worker.settle.outcome(last, Done({"ok": True})) is Status.COMPLETED
+    trail = await carol.inspect.trail(work.number)
+    actors = {event.kind: event.actor for event in trail}
+    assert actors["job_created"].startswith("cli:t")
+    assert actors["job_created"].endswith("_anna")
+    assert actors["vote_received"] == "slack:U-DAVE"
+    assert actors["answer_received"].endswith("_carol")
+    _, answers = await carol.questions.of_job(work.number)
+    assert {one.voter for one in answers} == {"ben", "dave", "carol"}
+    found = await carol.inspect.invariants()
+    assert {name: rows for name, rows in found.items() if rows} == {}
+
+
+async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: Runtime) -> None:
+    soon = {"expires_in": 60.0}
+    plain = await make.asked(QUESTION.model_copy(update=soon))
+    gate = await make.asked(GATE.model_copy(update=soon))
+    rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "olga"}
+    escalates = await make.asked(GATE.model_copy(update=soon | rule))
+    lost, due = await make.running(), await make.retrying()
+    await clock.forward(3600)
+    worker = await as_role("worker")
+    for sweep in ("expire", "promote", "rescue", "reap", "partitions"):
+        await getattr(worker.sweeps, sweep)(Term())
+    assert (await known.inspect.job(plain.number)).status is Status.EXPIRED
+    assert (await known.inspect.job(gate.number)).status is Status.EXPIRED
+    assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
+    assert (await known.inspect.job(lost.number)).status is not Status.RUNNING
+    assert (await known.inspect.job(due)).status is Status.QUEUED
+
+
+async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
+    anna, bot, olga = [await as_role(who) for who in ("anna", "bot", "olga")]
+    one, two = [
+        await anna.intake.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
+    ]
+    await anna.operate.cancel(one.number, await anna.actor())
+    await olga.operate.cancel(two.number, await olga.actor())
+    assert (await anna.operate.retry(one.number, await anna.actor())).how == "created"
+    assert (await olga.operate.retry(two.number, await olga.actor())).how == "created"
+    newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
+    code = await bot.people.offer(newcomer)
+    assert (await anna.people.link(code, await anna.actor())).person == "anna"
+    linked = await bot.people.actor(newcomer)
+    assert (await bot.intake.submit(invocation(type="noop"), linked)).how == "created"
+    assert await anna.people.unlink(Source.SLACK, "U-NEW", await anna.actor()) == "anna"
+
+
+async def test_the_people_of_a_process_are_those_of_the_database(
+    as_role: As, known: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.runtime.PEOPLE_REFRESH", 0.01)
+    anna = await as_role("anna")
+    actor = await anna.actor()
+    assert (actor.person, sorted(actor.roles)) == ("anna", ["invoker"])
+    await known.people.save(Directory({"zoe": Entry()}))
+
+    async def gone() -> bool:
+        return set(anna.policy.people) == {"zoe"}
+
+    await until(gone, "the changed people")
