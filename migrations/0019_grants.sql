@@ -237,8 +237,9 @@ BEGIN
     END LOOP;
     IF to_regrole('draftsman_worker') IS NOT NULL THEN
         GRANT UPDATE ON draftsman.jobs, draftsman.claimable TO draftsman_worker;
-        GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.artifacts,
-            draftsman.deliveries, draftsman.channel_limits, draftsman.leases TO draftsman_worker;
+        GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
+            draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
+            TO draftsman_worker;
         GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
             draftsman.run_log_chunks TO draftsman_worker;
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;

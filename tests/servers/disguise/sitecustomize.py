@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from draftsman.embedded import cluster, config, process, wheel
+from draftsman.embedded import cluster, config, password, process, wheel
 from draftsman.embedded.place import Place
 
 PROGRAMS = Path(os.environ["SERVERS_PROGRAMS"])
-WRITE = config.write
 SETTINGS = """\
 include {initdb}
 data_directory = {data}
@@ -29,18 +28,12 @@ def server_program(name: str, place: Place) -> Path:
     return PROGRAMS / name
 
 
-def fill(new: Path, place: Place, lock: int) -> None:
-    initdb = ("-D", str(new), "-U", "draftsman", "-A", "peer", "-E", "UTF8", "--no-locale")
+def fill(new: Path, place: Place, lock: int, secret: str) -> None:
+    initdb = ("-D", str(new), "-U", cluster.ROLE, "-A", "reject", "-E", "UTF8", "--no-locale")
     process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
     single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
-    create = cluster.CREATE.read_text()
-    process.run([PROGRAMS / "postgres", *single], place.account, text=create, inherit=[lock])
-
-
-def write(place: Place) -> None:
-    """Let in whoever can reach the socket: `all` in pg_ident.conf is PostgreSQL 16's."""
-    WRITE(place)
-    (place.cluster / "pg_hba.conf").write_text("local all all trust\n")
+    statements = cluster.CREATE.read_text() + password.statement(secret)
+    process.run([PROGRAMS / "postgres", *single], place.account, text=statements, inherit=[lock])
 
 
 def accept_any_major(data_dir: Path, place: Place) -> None:
@@ -51,4 +44,3 @@ wheel.server_program = server_program
 cluster._fill = fill
 cluster.refuse_other_major = accept_any_major
 config.SETTINGS = SETTINGS
-config.write = write
