@@ -325,8 +325,7 @@ class Host:
         self.base: str | None = None
         self.answers: dict[str, AnswerBody] = {}
         self.workspace: Workspace
-        self.again = False
-        """Whether the home of the next run has a file that says so."""
+        self.again = False  # whether the home of the next run has a file that says so
 
     async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
         self.runs += 1
@@ -339,8 +338,7 @@ class Host:
             bundle=self.bundle,
         )
         self.base = workspace.base_sha
-        if self.again:
-            (workspace.home / "again").touch()
+        (workspace.home / "again").touch() if self.again else None
         start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
         reply, heard = answering(answers), Heard()
         async with aclosing(

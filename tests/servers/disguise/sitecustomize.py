@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 
 from draftsman.embedded import cluster, config, password, process, wheel
-from draftsman.embedded.place import Place
+from draftsman.embedded.place import ROLE, Place
 
 PROGRAMS = Path(os.environ["SERVERS_PROGRAMS"])
 SETTINGS = """\
@@ -29,7 +29,7 @@ def server_program(name: str, place: Place) -> Path:
 
 
 def fill(new: Path, place: Place, lock: int, secret: str) -> None:
-    initdb = ("-D", str(new), "-U", cluster.ROLE, "-A", "reject", "-E", "UTF8", "--no-locale")
+    initdb = ("-D", str(new), "-U", ROLE, "-A", "reject", "-E", "UTF8", "--no-locale")
     process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
     single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
     statements = cluster.CREATE.read_text() + password.statement(secret)

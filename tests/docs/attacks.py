@@ -1,0 +1,43 @@
+"""Writes the table of docs/attacks.md from the catalog of attack tests.
+
+python -m tests.docs.attacks
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Final, get_args
+
+from tests.attacks.catalog import CATALOG, Attack, Surface
+from tests.docs.pages import DOCS, filled
+
+PAGE: Final = DOCS / "attacks.md"
+FOLDER: Final = Path(__file__).resolve().parents[1] / "attacks"
+
+
+def catalog() -> list[Attack]:
+    """Return every registered attack, by surface and then in the order of the files."""
+    for file in sorted(FOLDER.glob("test_*.py")):
+        import_module(f"tests.attacks.{file.stem}")
+    surfaces = get_args(Surface)
+    return sorted(CATALOG, key=lambda attack: (surfaces.index(attack.surface), attack.test))
+
+
+def page(text: str) -> str:
+    """Return the page with a current table."""
+    return filled(text, _table(catalog()))
+
+
+def _table(attacks: list[Attack]) -> Iterator[str]:
+    yield "| | attack | surface | in the box | without the box | test |"
+    yield "|---|---|---|---|---|---|"
+    for number, attack in enumerate(attacks, 1):
+        test = f"`{attack.test.removeprefix('tests/attacks/')}`"
+        outcomes = f"{attack.with_box} | {attack.without_box}"
+        yield f"| {number} | {attack.title} | {attack.surface} | {outcomes} | {test} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
