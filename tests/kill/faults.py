@@ -86,12 +86,13 @@ def _cut(admin: psycopg.Connection[tuple[object, ...]], backends: list[int]) -> 
 
 
 def _agents(process: Process) -> list[psutil.Process]:
-    """Return the agents of a process, their guards left out."""
+    """Return the agents of a process, their guards and boxes left out."""
     found = []
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 words = child.cmdline()
-                if AGENT in words and not any(word.endswith("guard.py") for word in words):
+                around = words[0].endswith("bwrap") or any("handlers.guard" in w for w in words)
+                if AGENT in words and not around:
                     found.append(child)
     return found

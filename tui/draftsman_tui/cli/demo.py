@@ -218,10 +218,18 @@ def _found(payload: dict[str, Any]) -> str:
     return f"{payload['name']} {mark}: {payload.get('summary', '')}"
 
 
+def _confined(applied: dict[str, Any]) -> str:
+    network = "network open" if applied.get("network") else "no network"
+    weaker = "; weaker than bwrap: see draftsman doctor"
+    told = weaker if applied.get("mode") == "landlock" else ""
+    return f"{applied.get('mode')}, {network}{told}"
+
+
 TOLD: Final[dict[str, tuple[str, str, Callable[[dict[str, Any]], str]]]] = {
     "job_created": ("queued", "cyan", lambda _: "until a worker takes it"),
     "job_started": ("run", "cyan", lambda _: "starts, in a clone of its own"),
     "repo_resolved": ("clone", "cyan", lambda found: f"at {found['base_sha'][:12]}"),
+    "sandbox_applied": ("sandbox", "cyan", _confined),
     "agent.validation_ran": ("validate", "cyan", _found),
     "agent.command_executed": (
         "fix",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import os
 import socket
 import subprocess
@@ -66,6 +67,7 @@ class Sandbox:
     """Why each stronger mode was not taken."""
 
 
+_log = logging.getLogger(__name__)
 _found: dict[SandboxSettings, Sandbox] = {}
 
 
@@ -75,7 +77,10 @@ async def sandbox_of(settings: SandboxSettings) -> Sandbox:
     Raises Failure `no_sandbox` where the mode asked for, or any under `auto`, does not hold.
     """
     if settings not in _found:
-        _found[settings] = await asyncio.to_thread(choose, settings)
+        found = _found[settings] = await asyncio.to_thread(choose, settings)
+        if found.weaker:
+            why = "; ".join(found.weaker)
+            _log.warning("sandbox: %s, since a stronger one fails: %s", found.mode, why)
     return _found[settings]
 
 
