@@ -17,8 +17,12 @@ from draftsman.outbound.address import Address
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import HttpSettings
+from draftsman_bots.http_protocol import TimedProtocol
+from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.web import application
 from tests.acceptance.processes import Place
 from tests.attacks.catalog import attack
+from tests.bots.test_http import HALF, asked, closed, opened, served
 from tests.core.loops.agents import git, make_repository
 from tests.core.loops.crews import reaches
 from tests.factories import Factory
@@ -126,3 +130,19 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
         with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
             await rt.intake.submit(invocation(agent="tidy", text="x", **fields), actor)
     assert await rt.inspect.jobs() == []
+
+
+@attack(
+    "Half-open requests fill the bots' HTTP until Slack and Trello get 503",
+    surface="network",
+    with_box="the oldest are closed; a request has 10 s to arrive",
+)
+async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(TimedProtocol, "incomplete", 5)
+    monkeypatch.setattr(TimedProtocol, "arrives", 60)
+    async with served(application(None, "", Health())) as port:
+        pairs = [await opened(port, HALF) for _ in range(20)]
+        assert all([await closed(pair) for pair in pairs[:14]])
+        assert await asked(port, "/healthz") == 200
+        for _, writer in pairs:
+            writer.close()

@@ -16,7 +16,6 @@ from draftsman_bots.http import bind, health_application, serve
 from draftsman_bots.http_protocol import TimedProtocol
 from draftsman_bots.slack.health import Health
 from draftsman_bots.slack.web import application
-from tests.attacks.catalog import attack
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
@@ -56,21 +55,6 @@ async def asked(port: int, path: str) -> int:
     url = f"http://127.0.0.1:{port}{path}"
     async with aiohttp.ClientSession() as session, session.get(url) as reply:
         return reply.status
-
-
-@attack(
-    "Half-open requests fill the bots' HTTP until Slack and Trello get 503",
-    surface="network",
-    with_box="the oldest are closed; a request has 10 s to arrive",
-)
-async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TimedProtocol, "incomplete", 5)
-    async with served(application(None, "", Health())) as port:
-        pairs = [await opened(port, HALF) for _ in range(20)]
-        assert all([await closed(pair) for pair in pairs[:14]])
-        assert await asked(port, "/healthz") == 200
-        for _, writer in pairs:
-            writer.close()
 
 
 @pytest.mark.parametrize(

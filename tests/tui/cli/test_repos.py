@@ -69,7 +69,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
         (tmp_path / "absent", 2, "no such folder here"),
         ("https://u:t0ken@github.com/a/b", 2, "no user or password in it"),
         ("ftp://host/a/b", 2, "ftp:// is no way to a repository here"),
-        ("https://127.0.0.1:1/a/b", 1, "git: ls-remote"),
+        ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
         ("nobody", 3, "no repository is called 'nobody'; known are: none"),
     ):
         (await cli("repos", "add", place)).refused(code, says)
