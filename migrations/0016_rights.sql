@@ -177,7 +177,8 @@ LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp A
 DECLARE
     person text;
 BEGIN
-    IF draftsman.session_kind() IN ('owner', 'worker') THEN
+    IF draftsman.session_kind() = 'owner'
+       OR (draftsman.session_kind() = 'worker' AND draftsman.speaks_for(actor)) THEN
         RETURN;
     END IF;
     person := draftsman.person_behind(actor);

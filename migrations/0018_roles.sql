@@ -142,6 +142,12 @@ BEGIN
                         THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
         PERFORM draftsman.refuse_session('an answer resolves its question, and fails or resumes the job');
     END IF;
+    IF draftsman.session_kind() <> 'owner' THEN
+        error := CASE WHEN job_status = 'failed' THEN error END;
+        detail := (jsonb_build_object('question', ordinal, 'key', asked.key)
+                   || asked.resolution)::text;
+        PERFORM set_config('draftsman.detail', detail, true);
+    END IF;
     INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES ($1, $8, $6, $7::jsonb);
     RETURN QUERY
     UPDATE draftsman.jobs j
@@ -162,6 +168,9 @@ CREATE FUNCTION draftsman.extend_question(
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.check_control($1, $4, 'operator');
+    IF draftsman.session_kind() = 'worker' THEN
+        PERFORM draftsman.refuse_session('people extend questions');
+    END IF;
     RETURN QUERY
     UPDATE draftsman.job_questions q
        SET expires_at = CASE WHEN $3 IS NULL THEN NULL
@@ -193,12 +202,13 @@ BEGIN
 END $$;
 
 -- Ends a job that is not finished, its open question and its open run with it.
-CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text, resolution jsonb)
-RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM draftsman.check_control($1, $2, 'operator');
     PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
-    UPDATE draftsman.job_questions q SET status = 'canceled', resolution = $4
+    UPDATE draftsman.job_questions q SET status = 'canceled', resolution = jsonb_build_object(
+               'outcome', 'canceled', 'via', 'person', 'by', jsonb_build_array($2))
      WHERE q.job = $1 AND q.status = 'open';
     UPDATE draftsman.job_runs r SET status = 'canceled', finished_at = draftsman.now()
      WHERE r.job = $1 AND r.status = 'running';

@@ -228,7 +228,7 @@ BEGIN
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
                 draftsman.extend_question(bigint, int, float8, text),
                 draftsman.request_cancel(bigint, text, text, jsonb),
-                draftsman.cancel_job(bigint, text, text, jsonb), draftsman.use_token(text),
+                draftsman.cancel_job(bigint, text, text), draftsman.use_token(text),
                 draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_borne_out(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP

@@ -189,9 +189,7 @@ async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles)
     conn = await session("anna")
     await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
     async with refused(FORBIDDEN, "may not do that to"):
-        await conn.execute(
-            "SELECT draftsman.cancel_job(%s, 'cli:carol', NULL, '{}')", (made.number,)
-        )
+        await conn.execute("SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (made.number,))
     await anna.operate.cancel(made.number, await anna.actor())
     actors = {event.actor for event in await anna.inspect.trail(made.number)}
     assert actors == {f"cli:{roles.name('anna')}"}
@@ -241,7 +239,7 @@ async def test_a_person_controls_anothers_job(
     work, conn = await make.asked(GATE), await session("carol")
     me = f"cli:{roles.name('carol')}"
     for call in (
-        "cancel_job(%s, %s, NULL, '{}')",
+        "cancel_job(%s, %s, NULL)",
         "request_cancel(%s, %s, NULL, '{}')",
         "extend_question(%s, 1, 60, %s)",
     ):

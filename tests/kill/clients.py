@@ -29,7 +29,7 @@ from draftsman.errors import (
     QuestionClosed,
     Refused,
 )
-from draftsman.runtime import Runtime, open_runtime
+from draftsman.runtime import Runtime, directory, open_runtime
 from draftsman.services.intake import invocation
 from draftsman.settings import Settings
 from tests.kill.telling import OWNER, telling
@@ -82,6 +82,7 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
 
 async def _converse(rt: Runtime, job: int) -> None:
     """Join somebody of a chat to a person, part them, and let them go on about their answer."""
+    await rt.people.save(directory(rt.settings))
     joined = await rt.people.link(await rt.people.offer(STRANGER), OWNER)
     assert (await rt.people.actor(STRANGER)).person == joined.person
     await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)

@@ -67,9 +67,7 @@ async def request_cancel(conn: Connection, job: int, by: str, reason: str | None
 
 async def cancel_now(conn: Connection, job: int, by: str, reason: str | None) -> None:
     """End a job that the caller has locked and that is not finished."""
-    resolution = {"outcome": "canceled", "via": "person", "by": [by]}
-    params = {"job": job, "by": by, "reason": reason, "resolution": Jsonb(resolution)}
-    await execute(conn, _Q["cancel_now"], params)
+    await execute(conn, _Q["cancel_now"], {"job": job, "by": by, "reason": reason})
 
 
 async def refuse(conn: Connection, job: int, by: str, detail: dict[str, Any]) -> None:

@@ -13,8 +13,7 @@ SELECT draftsman.request_cancel(
 
 -- Ends a job that is not finished, its open question and its open run with it.
 -- name: cancel_now
-SELECT draftsman.cancel_job(
-    %(job)s::bigint, %(by)s::text, %(reason)s::text, %(resolution)s::jsonb)
+SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
 
 -- The whole request of a job, and the first of its chain, which has the overrides that were asked
 -- for: a retry in between may have been given answers besides, which nobody inherits.

@@ -1,0 +1,42 @@
+"""A server whose schema belongs to an ordinary role, without the right to create roles."""
+
+from __future__ import annotations
+
+from psycopg import sql
+
+from draftsman import migrate
+from draftsman.domain.actor import Actor
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source, Status
+from draftsman.runtime import open_runtime, wire
+from draftsman.settings import Settings
+from tests.factories import GATE, Factory
+from tests.support.people import GROUPS, PEOPLE
+from tests.support.roles import Roles
+from tests.support.server import Server
+
+
+async def test_an_ordinary_owner_migrates_and_does_everything(
+    server: Server, roles: Roles, settings: Settings, owner: Actor
+) -> None:
+    name = server.create(migrated=False)
+    role = sql.Identifier(roles.name("stranger"))
+    server.admin.execute(
+        sql.SQL("ALTER DATABASE {} OWNER TO {}").format(sql.Identifier(name), role)
+    )
+    url, said = roles.url(name, "stranger"), list[str]()
+    assert await migrate.migrate(url, said.append)
+    assert said == []
+    given = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}
+    async with open_runtime(Settings.model_validate(given)) as rt:
+        assert (await rt.inspect.health())[0].kind == "owner"
+        programs = wire(rt.settings, rt.db, False)
+        work = await Factory(programs, owner).asked(GATE)
+        carol = programs.policy.resolve(Actor(Source.CLI, "carol", "Carol"))
+        yes = Response(source_event_id="c", decision=True)
+        verdict = await programs.questions.answer(work.number, 1, yes, carol)
+        assert verdict.job_status is Status.RESUMED
+        await rt.people.save(roles.people())
+        assert "anna" in (await rt.people.directory()).people
+        assert not any((await rt.inspect.invariants()).values())
+    server.leave(name)
