@@ -106,7 +106,7 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     place.configure(PRYING + TAKER)
     repo = make_repository(tmp_path / "repo")
     number = await wanted(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))
-    place.start("worker", env={"SLACK_BOT_TOKEN": token}, through=THROUGH)
+    place.start("worker", env={"SLACK_BOT_TOKEN": token})
     await reaches(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
     found = ((await ends(rt, number)).result or {})["data"]

@@ -45,13 +45,18 @@ FREEZE_LIMIT = 5.0
 MEMORY_CHECK = 2.0
 """Seconds between two sums of the memory."""
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 """Goes on while the machine sleeps: the lease in the database does too."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command under guard; return its exit code."""
+    """Run the command under guard; return its exit code.
+
+    Neither of the two processes can be attached to by another process of the same user.
+    """
+    _prctl(PR_SET_DUMPABLE, 0)
     control, replies, lease = int(arguments[0]), int(arguments[1]), float(arguments[2])
     plan, command = json.loads(arguments[3]), arguments[5:]
     for descriptor in (control, replies, *plan["keep"]):
