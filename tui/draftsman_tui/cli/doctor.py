@@ -135,7 +135,7 @@ async def _rights(rt: Runtime) -> Sequence[Finding]:
         return [Finding("rights", "ok", text, then)]
     if health.kind == "none":
         text = f"{health.role} is in none of the roles draftsman_worker, _bot, _person, _reader"
-        then = f"GRANT draftsman_person TO {health.role}"
+        then = "let a DBA make it a member of the one that fits; see docs/security.md"
         return [Finding("rights", "fail", text, then)]
     return [Finding("rights", "ok", f"enforced by the database: {health.role} is a {health.kind}")]
 
