@@ -85,7 +85,7 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
         for finding in await look_at_slack(settings.slack):
             yield finding
     yield environment.git()
-    for look in LOOKS:
+    for look in (environment.handlers, environment.agents, environment.dashboard):
         for finding in look(settings):
             yield finding
 
@@ -135,7 +135,7 @@ async def _rights(rt: Runtime) -> Sequence[Finding]:
         return [Finding("rights", "ok", text, then)]
     if health.kind == "none":
         text = f"{health.role} is in none of the roles draftsman_worker, _bot, _person, _reader"
-        then = "make it a member of one, draftsman_person for a person: see docs/security.md"
+        then = "let a DBA make it a member of the one that fits; see docs/security.md"
         return [Finding("rights", "fail", text, then)]
     return [Finding("rights", "ok", f"enforced by the database: {health.role} is a {health.kind}")]
 
@@ -232,11 +232,6 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
     look_at_trello,
-)  # fmt: skip
-
-
-LOOKS: Final = (
-    environment.handlers, environment.sandbox, environment.agents, environment.dashboard,
 )  # fmt: skip
 
 
