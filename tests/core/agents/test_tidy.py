@@ -326,6 +326,7 @@ class Host:
         self.answers: dict[str, AnswerBody] = {}
         self.workspace: Workspace
         self.again = False  # whether the next run's home has a file that says so
+
     async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
         self.runs += 1
         self.workspace = workspace = await Workspace.prepare(
