@@ -144,14 +144,14 @@ async def test_a_run_goes_on_whatever_was_killed(
     folder = tmp_path / "job"
     up = home.start("up", "--headless")
     number = await submitted(home, folder)
-    agent, worker = await agent_with(tmp_path, "1.pid"), await child_of(up)
+    agent, worker = await agent_with(home.folder, "1.pid"), await child_of(up)
     up.signal(signal.SIGKILL)
     psutil.Process(worker).kill()
     await up.end()
     await gone(agent, worker)
     began = time.monotonic()
     up = home.start("up", "--headless")
-    clone = await clone_with(tmp_path, "2.pid")
+    clone = await clone_with(home.folder, "2.pid")
     record_property("seconds from the new start to the run going on", time.monotonic() - began)
 
     server = (await told(home, "db", "status"))["pid"]
