@@ -266,8 +266,7 @@ async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
 
 async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
-    mark = f"mark = {str(workspace.home)!r}"
-    hang = script("hang", f"import signal; {mark}; signal.pause()")
+    hang = script("hang", f"import signal; {(mark := repr(str(workspace.home)))}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
     profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
 
@@ -325,7 +324,7 @@ class Host:
         self.base: str | None = None
         self.answers: dict[str, AnswerBody] = {}
         self.workspace: Workspace
-        self.again = False  # whether the next run's home has a file that says so
+        self.again = False  # the next run's home says so
 
     async def run(self, answers: dict[str, str | None]) -> AsyncGenerator[Message]:
         self.runs += 1
