@@ -16,7 +16,14 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import Place, Process, lines
-from tests.core.loops.agents import file, gone, is_gone, make_repository, wanted
+from tests.core.loops.agents import (
+    agent_with,
+    clone_with,
+    gone,
+    is_gone,
+    make_repository,
+    wanted,
+)
 from tests.core.loops.crews import reaches
 from tests.factories import Factory
 from tests.support.waits import until
@@ -24,12 +31,11 @@ from tests.support.waits import until
 S = Status
 STEPS = """
 import time
-where = start["request"]["text"]
 if start["checkpoint"] is None:
     open("half.txt", "w").write("half\\n")
     say("checkpoint", id="c", data=1); hear()
-open(f"{where}/{start['run']}.pid", "w").write(f"{os.getpid()}\\n")
-while not os.path.exists(f"{where}/finish"):
+open(f"{start['run']}.pid", "w").write("runs\\n")
+while not os.path.exists("finish"):
     time.sleep(0.01)
 say("result", summary="", data={"half": open("half.txt").read(), "run": start["run"]})
 """
@@ -52,17 +58,17 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
     place.configure(STEPS)
     number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
     up = place.start("up", "--headless")
-    agent = int(await file(tmp_path / "1.pid"))
+    agent = await agent_with(tmp_path, "1.pid")
     first = await child_of(up)
     psutil.Process(first).kill()
     await gone(agent)
-    await file(tmp_path / "2.pid")
+    clone = await clone_with(tmp_path, "2.pid")
     second = await child_of(up, first)
     assert lines(up.said, "the worker ended with -9")
     assert lines(up.said, "again in 0.5 s")
     up.signal(signal.SIGTERM)
     await up.says("SIGTERM: stopping")
-    (tmp_path / "finish").touch()
+    (clone / "finish").touch()
     assert await up.end() == 0
     assert await is_gone(second)
     job = await rt.inspect.job(number)
@@ -76,7 +82,7 @@ async def test_a_worker_notices_that_its_supervisor_was_killed(
     place.configure(STEPS, worker__drain=0, worker__abort=0.2)
     number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
     up = place.start("up", "--headless")
-    agent = int(await file(tmp_path / "1.pid"))
+    agent = await agent_with(tmp_path, "1.pid")
     worker = await child_of(up)
     up.signal(signal.SIGKILL)
     await up.end()
@@ -138,14 +144,14 @@ async def test_a_run_goes_on_whatever_was_killed(
     folder = tmp_path / "job"
     up = home.start("up", "--headless")
     number = await submitted(home, folder)
-    agent, worker = int(await file(folder / "1.pid")), await child_of(up)
+    agent, worker = await agent_with(home.folder, "1.pid"), await child_of(up)
     up.signal(signal.SIGKILL)
     psutil.Process(worker).kill()
     await up.end()
     await gone(agent, worker)
     began = time.monotonic()
     up = home.start("up", "--headless")
-    await file(folder / "2.pid")
+    clone = await clone_with(home.folder, "2.pid")
     record_property("seconds from the new start to the run going on", time.monotonic() - began)
 
     server = (await told(home, "db", "status"))["pid"]
@@ -153,7 +159,7 @@ async def test_a_run_goes_on_whatever_was_killed(
     psutil.Process(server).kill()
     await up.says("has the database again")  # nobody typed a command that would start it
     record_property("seconds from the kill of the server to its return", time.monotonic() - began)
-    (folder / "finish").touch()
+    (clone / "finish").touch()
     job = await completed(home, number)
     assert (job["result"]["data"], job["attempts"]) == ({"half": "half\n", "run": 2}, 1)
     assert (await told(home, "db", "status"))["pid"] != server

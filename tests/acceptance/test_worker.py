@@ -12,7 +12,7 @@ from pathlib import Path
 from draftsman.domain.job import OnLost, Status
 from draftsman.runtime import Runtime
 from tests.acceptance.processes import COMMAND, Place, lines
-from tests.core.loops.agents import file, git, gone, is_gone, make_repository, wanted
+from tests.core.loops.agents import agent_with, file, git, gone, is_gone, make_repository, wanted
 from tests.core.loops.crews import ends, kinds, last_event, reaches, run_of
 from tests.factories import Factory
 from tests.support.waits import until
@@ -20,11 +20,10 @@ from tests.support.waits import until
 S = Status
 SAVES_AND_WAITS = """
 import time
-where = start["request"]["text"]
 if start["checkpoint"] is None:
     open("half.txt", "w").write("half\\n")
     say("checkpoint", id="c", data={"at": 7}); hear()
-    open(f"{where}/{start['run']}.pid", "w").write(f"{os.getpid()}\\n")
+    open(f"{start['run']}.pid", "w").write("runs\\n")
     while True: time.sleep(60)
 open("whole.txt", "w").write("whole\\n")
 say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
@@ -32,11 +31,11 @@ say("result", summary="", data={"half": open("half.txt").read(), "at": start["ch
 """An agent that hangs after its checkpoint, and goes on from it in a later run."""
 
 
-async def hanging(place: Place, make: Factory, tmp_path: Path) -> tuple[int, Path]:
-    """Submit a job for that agent; return it and where its pid will be."""
+async def hanging(place: Place, make: Factory, tmp_path: Path) -> int:
+    """Submit a job for that agent."""
     place.configure(SAVES_AND_WAITS)
     repo = make_repository(tmp_path / "repo")
-    return await wanted(make, repo, text=str(tmp_path)), tmp_path / "1.pid"
+    return await wanted(make, repo)
 
 
 async def gone_from(rt: Runtime, count: int) -> None:
@@ -118,11 +117,11 @@ async def test_sigterm_hands_an_agents_job_back_and_another_worker_goes_on(
     rt: Runtime, make: Factory, places: Callable[[str], Place], tmp_path: Path
 ) -> None:
     here, there = places("here"), places("there")
-    number, pid = await hanging(here, make, tmp_path)
+    number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
     worker = here.start("worker", env=quick)
-    agent = int(await file(pid))
+    agent = await agent_with(tmp_path, "1.pid")
     worker.signal(signal.SIGTERM)
     job = await reaches(rt, number, S.RESUMED)
     assert (job.attempts, job.retry_count) == (0, 0)
@@ -135,9 +134,9 @@ async def test_sigterm_hands_an_agents_job_back_and_another_worker_goes_on(
 async def test_a_second_signal_ends_it_at_once_and_its_agent_too(
     rt: Runtime, make: Factory, place: Place, tmp_path: Path
 ) -> None:
-    number, pid = await hanging(place, make, tmp_path)
+    number = await hanging(place, make, tmp_path)
     worker = place.start("worker")
-    agent = int(await file(pid))
+    agent = await agent_with(tmp_path, "1.pid")
     worker.signal(signal.SIGINT)
     await worker.says("SIGINT: stopping")
     worker.signal(signal.SIGTERM)
@@ -165,10 +164,10 @@ async def test_a_killed_worker_takes_its_agent_along_and_another_host_goes_on(
     rt: Runtime, make: Factory, places: Callable[[str], Place], tmp_path: Path
 ) -> None:
     here, there = places("here"), places("there")
-    number, pid = await hanging(here, make, tmp_path)
+    number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     worker = here.start("worker")
-    agent = int(await file(pid))
+    agent = await agent_with(tmp_path, "1.pid")
     worker.signal(signal.SIGKILL)
     await worker.end()
     await gone(agent)
@@ -250,7 +249,7 @@ async def test_a_stopped_worker_loses_its_jobs_and_writes_nothing_when_it_wakes(
 ) -> None:
     """The lease is 1.5 s here: the guard kills the agent while its worker sleeps."""
     here, there = places("here"), places("there")
-    number, pid = await hanging(here, make, tmp_path)
+    number = await hanging(here, make, tmp_path)
     there.configure(SAVES_AND_WAITS)
     quick = {
         "DRAFTSMAN_WORKER__LEASE": "1.5",
@@ -259,7 +258,7 @@ async def test_a_stopped_worker_loses_its_jobs_and_writes_nothing_when_it_wakes(
         "DRAFTSMAN_SWEEPS__LEASE": "1",
     }
     worker = here.start("worker", env=quick)
-    agent = int(await file(pid))
+    agent = await agent_with(tmp_path, "1.pid")
     worker.signal(signal.SIGSTOP)
     there.start("worker", env=quick)
     job = await ends(rt, number)
@@ -291,10 +290,10 @@ async def trace(rt: Runtime, number: int) -> list[object]:
 async def test_a_closed_terminal_ends_it_in_order(
     rt: Runtime, make: Factory, place: Place, tmp_path: Path
 ) -> None:
-    number, pid = await hanging(place, make, tmp_path)
+    number = await hanging(place, make, tmp_path)
     quick = {"DRAFTSMAN_WORKER__DRAIN": "0", "DRAFTSMAN_WORKER__ABORT": "0.3"}
     worker, screen = place.on_terminal("worker", env=quick)
-    agent = int(await file(pid))
+    agent = await agent_with(tmp_path, "1.pid")
     os.close(screen)
     assert await worker.end() == 0
     job = await rt.inspect.job(number)

@@ -23,8 +23,6 @@ from tests.attacks.catalog import attack
 DEADLINE = 60.0
 MODES = ("bwrap", "landlock")
 LIMITS = {"processes": 64, "file_size_mb": 16, "memory_mb": 1024}
-REFUSED = "permission denied"
-INVISIBLE = "not visible"
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 Report = dict[str, str]
 
@@ -314,16 +312,7 @@ async def test_file_size(report: Report) -> None:
 )
 async def test_memory(report: Report) -> None:
     held(report, "memory")
-
-
-@attack(
-    "An agent raises its own limits",
-    surface="process",
-    with_box="operation not permitted",
-    without_box="operation not permitted",
-)
-async def test_limits(report: Report) -> None:
-    held(report, "limits")
+    held(report, "limits")  # nor is any of them raised again
 
 
 @attack(

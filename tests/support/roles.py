@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 import psycopg
 from psycopg import sql
@@ -31,6 +31,8 @@ GROUP_OF: Final = {
 """The group of each login role; `stranger` is a person that no mapping names."""
 
 
+OF_THE_OWNER: Final = {"passfile", "password"}
+"""Parameters of the session's URL by which its owner logs in."""
 _NUMBERS: Final = count(1)
 
 
@@ -50,7 +52,8 @@ class Roles:
         parts = urlsplit(self._server.url(database))
         host = parts.netloc.rpartition("@")[2]
         login = f"{self.name(who)}:{quote(PASSWORD)}@{host}"
-        return parts._replace(netloc=login).geturl()
+        kept = [pair for pair in parse_qsl(parts.query) if pair[0] not in OF_THE_OWNER]
+        return parts._replace(netloc=login, query=urlencode(kept)).geturl()
 
     def people(self) -> Directory:
         """Return the people of the tests; the login of each is their database role."""

@@ -266,8 +266,7 @@ async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
 
 async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> None:
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
-    mark = f"mark = {str(workspace.home)!r}"
-    hang = script("hang", f"import signal; {mark}; signal.pause()")
+    hang = script("hang", f"import signal; {(mark := repr(str(workspace.home)))}; signal.pause()")
     quick = CommandSettings(**script("quick", ""))
     profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -107,6 +108,39 @@ async def gone(*pids: int) -> None:
     """Return once these processes have ended."""
     for pid in pids:
         await until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
+
+
+async def clone_with(folder: Path, name: str) -> Path:
+    """Return the running agent's clone below a folder, once the agent made this file in it."""
+
+    def found() -> list[Path]:
+        return [
+            path.parent for path in folder.glob(f"**/runs/*/repo/{name}") if path.stat().st_size
+        ]
+
+    async def look() -> bool:
+        return bool(await asyncio.to_thread(found))
+
+    await until(look, f"{name} in a clone")
+    return found()[0]
+
+
+async def agent_with(folder: Path, name: str) -> int:
+    """Return the agent of that clone, by its process id on this machine."""
+    run = str((await clone_with(folder, name)).parent)
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = one.cmdline()
+            if "handlers.guard" in " ".join(words) and run in " ".join(words):
+                below = one.children(recursive=True)
+                found: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
+                if found:
+                    return found[0]
+    raise AssertionError(f"no agent runs in {run}")
+
+
+def _is_around(words: list[str]) -> bool:
+    return not words or words[0].endswith("bwrap") or "handlers.guard" in " ".join(words)
 
 
 async def file(path: Path) -> str:

@@ -73,6 +73,7 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str]) -> NoReturn:
         mounts = _staged(mounts)
         os.setgroups([])
         os.dup2(_user_namespace(plan["uid"]), USERNS)
+        os.set_inheritable(USERNS, True)  # dup2 changes nothing where it is that number already
         arguments += ["--userns", str(USERNS)]
     flags = {"ro": "--ro-bind", "rw": "--bind", "link": "--symlink"}
     for kind, source, destination in mounts:
