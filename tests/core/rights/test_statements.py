@@ -33,6 +33,7 @@ WORK: Final = {
     "archives.prune_logs", "claim.exchange", "claim.start", "claim.give_back",
     "claim.return_unknown", "progress.checkpoint", "progress.begin_step", "progress.finish_step",
     "progress.artifact", "progress.clear_chunks", "progress.chunk", "progress.log",
+    "progress.spend",
     "questions.ask", "reminders.remind", "repos.assign", "settle.settle", "settle.heartbeat",
     "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.promote", "sweeps.rescue",
     "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",

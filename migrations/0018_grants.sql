@@ -1,7 +1,7 @@
 -- The rights of database roles: workers, bots and people write what their role allows; the owner of
 -- the schema may do everything.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0019_grants');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_grants');
 
 -- Who may make these jobs: a person their own requests, a bot those of people in its channels, a
 -- worker those that follow lost ones.

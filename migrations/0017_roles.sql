@@ -1,7 +1,7 @@
 -- What people and bots do to questions, tokens and jobs: each answer says who vouches for it, and a
 -- question is resolved by the answers that are kept.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_roles');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0017_roles');
 
 -- Who vouches for an answer: the kind and the name of the session's role, whatever the row says.
 ALTER TABLE draftsman.job_answers ADD COLUMN vouched_by text NOT NULL DEFAULT 'owner:before';
