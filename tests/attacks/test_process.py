@@ -19,6 +19,7 @@ from draftsman.handlers.sandbox.box import open_box
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks import hostile
 from tests.attacks.catalog import attack
+from tests.core.loops.agents import running_with
 
 DEADLINE = 60.0
 MODES = ("bwrap", "landlock")
@@ -379,8 +380,7 @@ async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:
     )
     command = (sys.executable, "-I", "-S", "-c", code, mark)
     assert await run(mode, tmp_path, *command) == b"up\n"
-    running = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
-    assert [words for words in running if mark in words] == []
+    assert running_with(mark) == []
 
 
 async def test_the_same_attacks_work_without_a_box(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from draftsman.handlers import allowance
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import driving, file, gone, make_repository, wanted
+from tests.core.loops.agents import driving, make_repository, running_with, wanted
 from tests.core.loops.crews import asked, ends
 from tests.factories import Factory
 from tests.support.statements import rows
@@ -182,8 +182,9 @@ async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: 
 async def test_an_agent_that_fills_the_disk_is_killed(
     rt: Runtime, make: Factory, repo: Path, tmp_path: Path, where: str
 ) -> None:
+    mark = f"mark = {str(tmp_path)!r}"
     code = f"""
-open({str(tmp_path / "pid")!r}, "w").write(f"{{os.getpid()}}\\n")
+{mark}
 for n in range(30):
     os.makedirs(f"{{{where}}}/d/{{n}}")
     open(f"{{{where}}}/d/{{n}}/big", "wb").write(os.urandom(2**20))
@@ -191,7 +192,7 @@ os.read(0, 1)
 """
     job = await flooded(rt, make, repo, code, {"disk_bytes": 20 * 2**20, "disk_interval": 0.05})
     failed_by(job, "disk_bytes")
-    await gone(int(await file(tmp_path / "pid")))
+    assert running_with(mark) == []
     assert list((tmp_path / "data" / "runs").iterdir()) == []
 
 

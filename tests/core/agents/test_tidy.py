@@ -11,7 +11,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from draftsman.handlers.git import environment
@@ -41,6 +40,7 @@ from tests.core.agents.driver import (
     listen,
     start_in,
 )
+from tests.core.loops.agents import running_with
 
 TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 RUFF = ProfileSettings()
@@ -279,8 +279,7 @@ async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> N
     assert [message.type for message in heard.messages if not isinstance(message, Malformed)] == [
         "event"
     ]
-    running = [one.info["cmdline"] or [] for one in psutil.process_iter(["cmdline"])]
-    assert not [words for words in running if any(mark in word for word in words)]
+    assert running_with(mark) == []
 
 
 async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> None:

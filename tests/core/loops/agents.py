@@ -96,6 +96,15 @@ async def wanted(make: Factory, repo: Path | str | None, **fields: Any) -> int:
     return await make.queued(**(values | source | fields))
 
 
+def running_with(mark: str) -> list[list[str]]:
+    """Return the command lines of the running processes that contain a mark.
+
+    A process in the box does not know its id out here.
+    """
+    lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return [words for words in lines if any(mark in word for word in words)]
+
+
 async def is_gone(pid: int) -> bool:
     """Return whether a process has ended; a zombie has."""
     try:
