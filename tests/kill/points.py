@@ -160,9 +160,10 @@ def modules() -> dict[str, ast.Module]:
 
 def _is_module(name: str) -> bool:
     try:
-        return find_spec(name) is not None
+        spec = find_spec(name)
     except ModuleNotFoundError:
         return False
+    return spec is not None and spec.submodule_search_locations is None
 
 
 @cache

@@ -146,8 +146,9 @@ class Probe:
             return await talk(*args)
 
         running._talk = talking  # type: ignore[assignment]
-        for name in points.modules():
-            module = sys.modules[f"draftsman.handlers.{name}"]
+        for name, module in list(sys.modules.items()):
+            if name.rpartition(".")[2] not in points.modules() or "draftsman.handlers." not in name:
+                continue
             if getattr(module, "git", None) is git and module is not running:
                 module.git = wrapped  # type: ignore[attr-defined]
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import ExecuteTool, parse
+from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.output import checked, invalid, read, shaped
@@ -56,7 +57,7 @@ async def _run(
     box = None
     try:
         box = await open_box(ctx.settings.sandbox, repo=None, home=folder)
-        await ctx.event("sandbox_applied", box.as_event(tool.network))
+        await ctx.event("sandbox_applied", box.as_event(tool.network), Owner.WORKER)
         async with limit("call", ctx.limits.call_timeout, f"{what} ran", origin="tool"):
             code, data = await _drive(ctx, tool, asked.input, invocation, box)
     finally:

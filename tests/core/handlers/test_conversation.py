@@ -11,7 +11,7 @@ from draftsman.domain.job import Job, Status
 from draftsman.handlers import conversation
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
-from tests.core.loops.agents import driving, file, gone, make_repository, wanted
+from tests.core.loops.agents import driving, make_repository, running_with, wanted
 from tests.core.loops.crews import asked, ends, last_event, reaches, run_of
 from tests.factories import Factory
 from tests.support.people import People
@@ -205,23 +205,23 @@ async def test_an_agent_that_ignores_its_parking_is_killed_and_its_question_aske
 ) -> None:
     monkeypatch.setattr(conversation, "PARK", 0.05)
     monkeypatch.setattr(conversation, "TERMINATE", 0.05)
+    mark = f"mark = {str(tmp_path)!r}"
     code = f"""
 import signal, time
+{mark}
 def term(*_):
-    open({str(tmp_path / "term")!r}, "w").write("told\\n")
+    print("SIGTERM came", file=sys.stderr, flush=True)
 signal.signal(signal.SIGTERM, term)
 if start["run"] == 1:
-    open({str(tmp_path / "pid")!r}, "w").write(f"{{os.getpid()}}\\n")
     assert ask("go")["type"] == "park"
     while True: time.sleep(60)
 say("result", summary=start["answers"]["go"]["value"])
 """
     number = await wanted(make, repo)
     async with driving(rt, repo.parent / "data", code):
-        pid = int(await file(tmp_path / "pid"))
         await asked(rt, number)
-        await gone(pid)
-        assert await file(tmp_path / "term") == "told\n"
+        assert running_with(mark) == []
+        assert "SIGTERM came" in await log_of(rt, number)
         await make.answer(number, "blue")
         job = await ends(rt, number)
     assert ((job.result or {})["summary"], job.attempts) == ("blue", 0)

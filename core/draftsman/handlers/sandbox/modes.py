@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -20,6 +21,8 @@ from draftsman.settings import SandboxSettings
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
 """Starts a module of draftsman without its packages: in milliseconds."""
+PROBE_PREFIX: Final = "draftsman-probe-"
+"""Begins the name of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
 """Seconds for one attempt; a machine under load is slow, not unsafe."""
 PROBE: Final = """
@@ -114,7 +117,8 @@ def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | N
     """Try to get out of a mode; return what worked, or why it could not start; None: it holds."""
     if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
         return f"this kernel has Landlock ABI {abi}, of {landlock.OLDEST_ABI} needed"
-    with tempfile.TemporaryDirectory(prefix="draftsman-probe-") as name:
+    _clear_stale()
+    with tempfile.TemporaryDirectory(prefix=f"{PROBE_PREFIX}{os.getpid()}-") as name:
         folder = Path(name)
         outside, home = folder / "outside", folder / "home"
         outside.write_text("outside")
@@ -133,6 +137,14 @@ def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | N
     if isinstance(said, str):
         return said
     return next((name for name, worked in said.items() if worked), None)
+
+
+def _clear_stale() -> None:
+    """Delete the folders of probes whose process was killed."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PROBE_PREFIX}*-*"):
+        pid = folder.name.removeprefix(PROBE_PREFIX).partition("-")[0]
+        if pid.isdecimal() and not Path(f"/proc/{pid}").exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _attempt(
