@@ -46,7 +46,10 @@ class Story:
 
     async def watch(self, repo: Path, owner: Actor) -> None:
         """Let the label stand for a repository, and make jobs."""
-        known = await self.rt.repos.add(Repo.at(parse(str(repo))), propose(repo), owner)
+        profile = propose(repo)
+        linters = tuple(one for one in profile.validation_commands if one.name != "tests")
+        profile = profile.model_copy(update={"validation_commands": linters})
+        known = await self.rt.repos.add(Repo.at(parse(str(repo))), profile, owner)
         await self.rt.repos.map(RepoPlace(known), owner, label_id=self.label)
         config = BoardConfig(
             board_id=self.board,

@@ -193,8 +193,9 @@ class Probe:
 
             def wrapped(process: AgentProcess) -> Any:
                 self.at(f"{place} before")
-                method(process)
+                result = method(process)
                 self.at(f"{place} after")
+                return result
 
         setattr(AgentProcess, name, wrapped)
 

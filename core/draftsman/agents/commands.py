@@ -156,7 +156,10 @@ def _lacks_module(command: list[str], output: str) -> bool:
 
 
 def _advice(name: str, problem: str) -> str:
-    return f"command {name!r}: {problem[:300]}; install it, or change the profile"
+    return (
+        f"command {name!r}: {problem[:300]}; install it where the sandbox can read it"
+        " ([sandbox] read_only), or change the profile"
+    )
 
 
 def _module(command: list[str]) -> str | None:

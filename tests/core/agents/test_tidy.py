@@ -221,7 +221,8 @@ async def test_a_tool_that_is_missing_is_named(
     [error] = heard.of(Error)
     assert (error.error_class, error.code) == ("PERMANENT", "command_not_found")
     assert error.message.startswith("command 'lint': ")
-    assert error.message.endswith(f"{named}; install it, or change the profile")
+    assert f"{named}; install it" in error.message
+    assert error.message.endswith("([sandbox] read_only), or change the profile")
     assert heard.code == 1
     optional = CommandSettings(name="lint", command=command, required=False)
     profile = ProfileSettings(validation_commands=(optional,), fix_commands=())
