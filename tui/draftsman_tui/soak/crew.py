@@ -15,6 +15,7 @@ import psutil
 
 from draftsman_tui.cli.serve import OURSELVES
 from draftsman_tui.soak.ledger import Ledger
+from draftsman_tui.soak.place import TEMPORARY
 
 WATCH: Final = 0.3
 """Seconds between two looks whether a worker ended by itself."""
@@ -66,6 +67,7 @@ class Hand:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env={**os.environ, "TMPDIR": str(self._config.with_name(TEMPORARY))},
                 start_new_session=True,
             )
         self._told = False

@@ -18,6 +18,8 @@ from draftsman.errors import Refused
 from draftsman_tui.soak.plan import configuration
 
 PREFIX: Final = "draftsman-soak-"
+TEMPORARY: Final = "tmp"
+"""Folder for the temporary files of workers, which leave some when they are killed."""
 GONE: Final = 10.0
 """Seconds that killed processes get to go."""
 
@@ -47,6 +49,7 @@ class Place:
         # PostgreSQL does not run as root: its user has to get in
         self.folder.mkdir(mode=0o755 if os.geteuid() == 0 else 0o700)
         self.effects.mkdir()
+        (self.folder / TEMPORARY).mkdir(mode=0o711)
         self.config.write_text(configuration(self.folder / "data", git=self.git))
         self.settings = settings.load(self.config)
         if self.settings.database_url is not None or self.folder not in self.data.parents:
