@@ -99,8 +99,8 @@ class CatchUp:
     async def _thread(self, job: int, ref: Ref, root: str, tells: bool) -> None:
         """Read the replies of a thread since a question was posted there, within Slack's limits.
 
-        `root` is the ts of the thread's first message: with that of a reply, `conversations.replies`
-        returns that reply alone (reported in bolt-python issue 783).
+        `root` is the ts of the first message of the thread: with the ts of a reply,
+        `conversations.replies` returns that reply alone (reported in bolt-python issue 783).
         """
         oldest, failures = ref.ts, 0
         while failures < TRIES and not self._stop:
