@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from enum import IntEnum
 from typing import Final
 
 from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
@@ -20,12 +21,14 @@ from draftsman_bots.slack.blocks import (
     button,
     context,
     fenced,
+    lookup,
     moment,
     option,
     paragraphs,
     section,
     select,
 )
+from draftsman_bots.slack.budget import fits, fitted
 from draftsman_bots.slack.place import user_of
 from draftsman_bots.slack.text import escaped
 from draftsman_bots.text import clamped
@@ -40,20 +43,48 @@ NOBODY: Final = (
     " and start draftsman again, or cancel the job."
 )
 OWN_WORDS: Final = "Answer in your own words…"
+_IN_FULL: Final = "see it in a terminal with draftsman show"
 
 
-def said(question: Question, title: str, asked: Sequence[Person]) -> Iterator[Block]:
+class Detail(IntEnum):
+    """How much a message says of its question, from all of it to what has to be there."""
+
+    ALL = 0
+    NO_CONTEXT = 1
+    NO_DESCRIPTIONS = 2
+    """The options of a list are described where they are looked up."""
+    LOOKED_UP = 3
+    """Slack asks for the options when the list is opened, and the text is cut."""
+
+
+def fitting(
+    question: Question, title: str, asked: Sequence[Person], before: Sequence[Block] = ()
+) -> list[Block]:
+    """Return the question with its controls in as much detail as one message takes."""
+    for detail in Detail:
+        blocks = [*before, *said(question, title, asked, detail), *controls(question, detail)]
+        if fits(blocks):
+            return blocks
+    return fitted(blocks)
+
+
+def said(
+    question: Question, title: str, asked: Sequence[Person], detail: Detail = Detail.ALL
+) -> Iterator[Block]:
     """Yield the question, its context, and who may answer until when."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
     yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
-    yield from paragraphs(question.text, 6)
+    yield from paragraphs(question.text, 6 if detail < Detail.LOOKED_UP else 1)
     if question.context_snippet and question.context_snippet.strip():
-        yield from _context(question.context_snippet)
+        if detail is Detail.ALL:
+            yield from _context(question.context_snippet)
+        else:
+            yield context(f"The context is too long for this message: {_IN_FULL} {question.name}")
     if question.action:
         yield context("This allows:")
         allows = json.dumps(question.action, ensure_ascii=False, sort_keys=True, indent=1)
         yield fenced(clamped(allows, LENGTH // 3))
-    if described := _described(question):
+    if detail < Detail.NO_DESCRIPTIONS and (described := _described(question)):
         yield from paragraphs(described, 3)
     if asked:
         yield section(f"For {_people(asked)}")
@@ -62,7 +93,7 @@ def said(question: Question, title: str, asked: Sequence[Person]) -> Iterator[Bl
     yield context(*_small(question))
 
 
-def controls(question: Question) -> Iterator[Block]:
+def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]:
     """Yield what can be pressed: it carries numbers alone."""
     block = ids.question_block(question.job, question.ordinal)
     value = ids.answer_value(question.job, question.ordinal)
@@ -70,7 +101,7 @@ def controls(question: Question) -> Iterator[Block]:
         approve = button("Approve", ids.APPROVE, value, "primary")
         yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
         return
-    pressed = list(_choices(question))
+    pressed = list(_choices(question, detail))
     if question.freeform_allowed:
         pressed.append(button(OWN_WORDS, ids.FREE, value))
     if pressed:
@@ -89,9 +120,15 @@ def options(question: Question) -> list[Block]:
     ]
 
 
-def _choices(question: Question) -> Iterator[Block]:
+def _choices(question: Question, detail: Detail) -> Iterator[Block]:
     if len(question.choices) > BUTTONS_MOST:
-        yield select(ids.CHOOSE, options(question), "Choose an answer")
+        if detail >= Detail.LOOKED_UP:
+            yield lookup(ids.CHOOSE, "Choose an answer")
+            return
+        found = options(question)
+        if detail >= Detail.NO_DESCRIPTIONS:
+            found = [{name: one[name] for name in ("text", "value")} for one in found]
+        yield select(ids.CHOOSE, found, "Choose an answer")
         return
     for place, choice in enumerate(question.choices, 1):
         value = ids.answer_value(question.job, question.ordinal, place)

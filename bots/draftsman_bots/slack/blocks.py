@@ -77,14 +77,24 @@ def button(
 
 def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
     """Return a list to choose from; over 100 options Slack asks the bot for them."""
-    made: Block = {
+    if len(options) > SELECT_MOST:
+        return lookup(action, placeholder)
+    return {
         "type": "static_select",
         "action_id": action,
         "placeholder": plain(placeholder, PLACEHOLDER),
+        "options": list(options),
     }
-    if len(options) <= SELECT_MOST:
-        return {**made, "options": list(options)}
-    return {**made, "type": "external_select", "min_query_length": 0}
+
+
+def lookup(action: str, placeholder: str) -> Block:
+    """Return a list whose options Slack asks the bot for when it is opened."""
+    return {
+        "type": "external_select",
+        "action_id": action,
+        "placeholder": plain(placeholder, PLACEHOLDER),
+        "min_query_length": 0,
+    }
 
 
 def option(text: str, value: str, description: str | None = None) -> Block:

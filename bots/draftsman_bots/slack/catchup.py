@@ -17,6 +17,7 @@ from draftsman.domain.question import Question, QuestionStatus
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
 from draftsman.loops.loop import Stop
 from draftsman.runtime import Runtime
+from draftsman.services.threads import Posted
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.calls import Caller, Data
 from draftsman_bots.slack.health import Health
@@ -91,16 +92,20 @@ class CatchUp:
         for posted in waiting:
             ref = Ref.parse(posted.ref)
             if ref is not None and ref.channel not in self._refused:
-                await self._thread(posted.job, ref, tells)
+                await self._thread(posted.job, ref, _root(posted, ref), tells)
         if not self._refused:
             self._health.clear(NOTE)
 
-    async def _thread(self, job: int, ref: Ref, tells: bool) -> None:
-        """Read what was said under one question since it was asked, as fast as Slack lets us."""
+    async def _thread(self, job: int, ref: Ref, root: str, tells: bool) -> None:
+        """Read the replies of a thread since a question was posted there, within Slack's limits.
+
+        `root` is the ts of the first message of the thread: with the ts of a reply,
+        `conversations.replies` returns that reply alone (reported in bolt-python issue 783).
+        """
         oldest, failures = ref.ts, 0
         while failures < TRIES and not self._stop:
             failure: Failure | None = None
-            args = {"channel": ref.channel, "ts": ref.ts, "oldest": oldest}
+            args = {"channel": ref.channel, "ts": root, "oldest": oldest}
             async for page in self._caller.pages("conversations.replies", **args):
                 if isinstance(page, Failure):
                     failure = page
@@ -150,6 +155,12 @@ class CatchUp:
                 _log.warning("missed replies: %s", error)
                 break
         return None
+
+
+def _root(posted: Posted, ref: Ref) -> str:
+    """Return the ts of the first message of the thread in which a question was posted."""
+    card = Ref.parse(posted.root)
+    return posted.thread or (card.under if card is not None else ref.ts)
 
 
 def _replies(page: Data, oldest: str) -> list[Data]:

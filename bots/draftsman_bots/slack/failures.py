@@ -108,7 +108,8 @@ def _known(code: str, method: str, status: int | None, data: Any) -> Failure:
         return _failure(code, method, status, kind=COPY_GONE, declared="PERMANENT")
     if code in TARGET or code.startswith("restricted_action"):
         return _failure(code, method, status, kind=TARGET_GONE, declared="PERMANENT")
-    return _failure(code, method, status, declared="PERMANENT")
+    by_status = status is not None and status != 200
+    return _failure(code, method, status, declared=None if by_status else "PERMANENT")
 
 
 def _failure(

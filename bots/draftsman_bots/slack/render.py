@@ -15,9 +15,8 @@ from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.wording import brief, change, details, ending, plain, settled
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.asking import controls, said
+from draftsman_bots.slack.asking import fitting
 from draftsman_bots.slack.blocks import (
-    BLOCKS_MOST,
     Block,
     actions,
     bold,
@@ -28,6 +27,7 @@ from draftsman_bots.slack.blocks import (
     paragraphs,
     section,
 )
+from draftsman_bots.slack.budget import fitted
 from draftsman_bots.slack.text import TEXT, escaped, link, named
 from draftsman_bots.text import clamped
 
@@ -61,7 +61,7 @@ class Rendered:
 
 def render(message: Message) -> Rendered:
     """Return what people see of a message."""
-    return Rendered(short(message), list(_blocks(message))[:BLOCKS_MOST])
+    return Rendered(short(message), fitted(_blocks(message)))
 
 
 def short(message: Message) -> str:
@@ -136,12 +136,11 @@ def _buttons(subject: Subject) -> Block | None:
 def _question(message: Message) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
-    payload = message.payload or {}
+    payload, reminder = message.payload or {}, []
     if message.kind is DeliveryKind.REMINDER:
-        reminder = payload.get("text") or f"{question.name} still waits for an answer"
-        yield from paragraphs(str(reminder), 1)
-    yield from said(question, message.subject.title, message.asked)
-    yield from controls(question)
+        text = payload.get("text") or f"{question.name} still waits for an answer"
+        reminder = paragraphs(str(text), 1)
+    yield from fitting(question, message.subject.title, message.asked, reminder)
 
 
 def _closed(message: Message) -> Iterator[Block]:

@@ -41,6 +41,7 @@ class Trello:
         self.trouble: str | None = None
         """Why Trello takes nothing from the bot at all; None while it does."""
         self.timeout = timeout
+        self._refusals = 0
         self._tokens = tokens
         self._service = HttpService(tokens, api_url, timeout, pace)
         self._client = TrelloClient(tokens.key, tokens.token, http_service=self._service)
@@ -129,10 +130,12 @@ class Trello:
 
     def _noticed(self, found: T | Failure) -> T:
         if not isinstance(found, Failure):
-            self.trouble = None
+            self.trouble, self._refusals = None, 0
             return found
         if found.code == failures.ACCOUNT:
             self.trouble = f"Trello refuses the bot: {found}"
+            found.retry_after = failures.PAUSES[min(self._refusals, len(failures.PAUSES) - 1)]
+            self._refusals += 1
         raise found
 
 

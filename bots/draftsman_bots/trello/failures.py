@@ -16,8 +16,9 @@ import httpx
 from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure
 
-PAUSE: Final = 300.0
-"""Seconds between tries while the account cannot be used at all."""
+PAUSES: Final = (1.0, 2.0, 5.0, 15.0, 60.0, 300.0)
+"""Seconds until the next try while Trello refuses the account; the last repeats. A single stray 401
+is over after the first."""
 TOLD: Final = 200
 """Characters of a refusal's own words that are kept."""
 ACCOUNT: Final = "account"
@@ -68,7 +69,7 @@ def refusal(status: int, said: str, where: str, *, writes: bool, wait: float = 0
         return doubtful(f"HTTP {status} ({where})", writes=writes, status=status)
     if status == 401 and "permission" not in words:
         return Failure(
-            text, origin="trello", code=ACCOUNT, http_status=status, retry_after=PAUSE,
+            text, origin="trello", code=ACCOUNT, http_status=status, retry_after=PAUSES[-1],
             declared="TRANSIENT_INFRA",
         )  # fmt: skip
     gone = status in (401, 403, 404, 410) or (status == 400 and words == "invalid id")

@@ -75,7 +75,7 @@ class HttpService:
         )  # fmt: skip
         until = time.monotonic() + self._timeout
         found = self._try(request, path, until)
-        if method == "GET" and _worth_another(found):
+        if method == "GET" and _worth_another(found) and time.monotonic() < until:
             found = self._try(request, path, until)
         if isinstance(found, Failure):
             raise found

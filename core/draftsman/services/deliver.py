@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Final
 
 from draftsman.domain.attachment import CHATS, content, wholes
+from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import (
     ASKING,
     COPY_GONE,
-    TARGET_GONE,
     ChannelName,
     Claimed,
     DeliveryKind,
@@ -157,9 +157,9 @@ class Deliver:
             await store.let_go(conn, channel)
 
     async def _instead(self, conn: Connection, item: Claimed, outcome: Outcome) -> Target | None:
-        """Return where it is said instead: to who asked for the job, if the place is gone."""
-        gone = isinstance(outcome, Failure) and outcome.code == TARGET_GONE
-        if not gone or item.channel not in PERSONAL:
+        """Return the target of a replacement: the requester where the channel refused for good."""
+        refused = isinstance(outcome, Failure) and classify(outcome) is ErrorClass.PERMANENT
+        if not refused or item.channel not in PERSONAL:
             return self._fallback
         facts = await store.facts(conn, item.seq)
         policy = await linked(conn, self._policy, item.channel)

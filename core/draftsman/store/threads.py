@@ -28,11 +28,17 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """An open question's message; `ref` is what a Receipt calls it."""
+    """The message of an open question.
+
+    `ref` is its reference in a Receipt, `thread` the thread of its target, and `root` the reference
+    of the job's status message, below which it stands where the target names no thread.
+    """
 
     job: int
     question: int
     ref: str
+    thread: str | None
+    root: str | None
 
 
 @dataclass(frozen=True, slots=True)

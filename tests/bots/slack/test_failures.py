@@ -218,6 +218,18 @@ async def test_an_error_nobody_knows_is_given_up_with_its_name(
     assert "brand_new_error (chat.postMessage)" in str(ended)
 
 
+@pytest.mark.parametrize(
+    ("status", "then"),
+    [(200, DeliveryStatus.DEAD), (408, DeliveryStatus.PENDING), (400, DeliveryStatus.DEAD)],
+)
+async def test_an_unlisted_error_is_retried_as_its_http_status_says(
+    slack: FakeSlack, room: str, channel: SlackChannel, status: int, then: DeliveryStatus
+) -> None:
+    slack.faults.next(POST, error("brand_new_error", status))
+    ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
+    assert conclude(ended, 1, LIMITS).status is then
+
+
 async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
     slack: FakeSlack, room: str, channel: SlackChannel, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -245,6 +245,26 @@ async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
     assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
 
 
+async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_once(
+    flow: Flow, make: Factory, people: People, rt: Runtime
+) -> None:
+    flow.slack.faults.next("chat.postMessage", error("brand_new_error"))
+    job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    sent = await flow.quiet(job)
+    assert [(one.target, one.status) for one in sent] == [
+        (flow.room, DeliveryStatus.DEAD),
+        (flow.anna, DeliveryStatus.SENT),
+    ]
+    flow.slack.faults.next("chat.postMessage", error("brand_new_error"), times=2)
+    other = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
+    await flow.quiet(other)
+    assert [str(one.channel) for one in await told(rt, other)] == ["slack", "slack", "log"]
+    assert await flow.rt.outbox.dead_count() == 2
+    (logged,) = await rt.deliver.claim(ChannelName.LOG, free=1, share=1)
+    await rt.deliver.record(logged, Receipt("line 1"))
+    assert await flow.rt.outbox.dead_count() == 0
+
+
 async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_it(
     flow: Flow, make: Factory, people: People, rt: Runtime
 ) -> None:

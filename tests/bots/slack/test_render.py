@@ -116,6 +116,35 @@ def test_case_41_many_choices_are_a_select_and_over_a_hundred_an_external_one() 
             assert len({one["text"]["text"] for one in element["options"]}) == count
 
 
+DESCRIBED = [
+    {"value": f"v{n}", "label": f"{n} " + "l" * 70, "description": "d" * 75} for n in range(100)
+]
+
+
+@pytest.mark.parametrize("count", [5, 6, 30, 100])
+@pytest.mark.parametrize("text", ["short", "long " * 2000])
+def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str) -> None:
+    asked = question(
+        text=text,
+        choices=DESCRIBED[:count],
+        context_snippet="c & c\n" * 400,
+        action={"do": "x" * 900},
+    )
+    made = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
+    assert made["blocks"][-1]["type"] == "actions"
+    assert pressable(made)[-1] == ids.FREE
+    assert asked.name in shown(made)
+
+
+def test_a_question_that_is_too_large_loses_its_context_before_its_descriptions() -> None:
+    asked = question(text="Which?", choices=DESCRIBED[:10], context_snippet="c" * 2500)
+    assert "ddd" in shown(rendered(DeliveryKind.QUESTION, question=asked))
+    longer = replace(asked, text="Which? " * 1000)
+    made = shown(rendered(DeliveryKind.QUESTION, question=longer))
+    assert "ccc" not in made
+    assert "The context is too long for this message" in made
+
+
 def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     made = rendered(

@@ -6,7 +6,7 @@ import json
 import logging
 import pickle
 import traceback
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure, UsageError
 from draftsman_bots.trello.client import Trello
-from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSE, InDoubt
+from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, InDoubt
 from draftsman_bots.trello.pace import LIMITS, SHARE, TOKEN
 from tests.bots.trello.accounts import API, CARD, TOKENS, account
 
@@ -128,6 +128,14 @@ STATUSES = [
 ]
 
 
+class Endless(httpx.SyncByteStream):
+    """A body that goes on for ever."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        while True:
+            yield b" "
+
+
 class TestWhatAnAnswerMeans:
     @pytest.mark.parametrize(("status", "said", "method", "path", "code", "kind"), STATUSES)
     async def test_each_status(
@@ -175,11 +183,6 @@ class TestWhatAnAnswerMeans:
         assert (type(caught.value), caught.value.code) == (Failure, CONNECT)
 
     async def test_a_reply_that_never_ends_is_given_up(self) -> None:
-        class Endless(httpx.SyncByteStream):
-            def __iter__(self) -> Any:
-                while True:
-                    yield b" "
-
         async with account(timeout=0.2) as trello:
             reply = httpx.Response(200, stream=Endless())
             found = await refused(trello, reply, "POST", COMMENTS)
@@ -188,12 +191,27 @@ class TestWhatAnAnswerMeans:
 
     async def test_case_88_an_invalid_token_pauses_everything(self, trello: Trello) -> None:
         found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
-        assert found.retry_after == PAUSE
+        assert found.retry_after == PAUSES[0]
         assert "invalid token" in (trello.trouble or "")
+        for pause in (*PAUSES[1:], PAUSES[-1]):
+            found = await refused(
+                trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS
+            )
+            assert found.retry_after == pause
         with respx.mock(base_url=f"{API}/1") as there:
             there.get("/boards/b1").respond(json={})
             await trello.get("/boards/b1")
         assert trello.trouble is None
+        found = await refused(trello, httpx.Response(401, text="invalid token"), "POST", COMMENTS)
+        assert found.retry_after == PAUSES[0], "a later stray 401 waits a second again"
+
+    async def test_a_read_that_times_out_is_reported_as_a_timeout(self) -> None:
+        async with account(timeout=0.2) as trello:
+            found = await refused(
+                trello, httpx.Response(200, stream=Endless()), "GET", "/boards/b1"
+            )
+        assert (found.code, found.http_status) == (NO_REPLY, None)
+        assert "no reply in time" in str(found)
 
     async def test_case_89_an_invalid_id_is_not_the_tokens_fault(self, trello: Trello) -> None:
         found = await refused(trello, httpx.Response(400, text="invalid id"), "POST", COMMENTS)

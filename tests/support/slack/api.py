@@ -106,7 +106,9 @@ class Api:
 
     def _instead(self, name: str, args: Args, request: web.Request, fault: Fault) -> web.Response:
         if fault.name == "error":
-            return self._refusal(name, args, Refused(fault.code))
+            refusal = self._refusal(name, args, Refused(fault.code))
+            refusal.set_status(fault.status)
+            return refusal
         self._record(name, args, fault.name, web.Response())
         if fault.name == "rate limit":
             return _limited(fault.seconds)

@@ -10,6 +10,7 @@ from tests.support.slack.refused import Refused, wrong
 from tests.support.slack.rules import (
     BLOCKS,
     BLOCKS_MOST,
+    BLOCKS_SIZE,
     ELEMENTS,
     MARKDOWN_MOST,
     PARTS,
@@ -32,6 +33,9 @@ def message_blocks(blocks: object) -> list[dict[str, Any]]:
         raise Refused("invalid_blocks_format")
     if problems := list(surface("message", blocks)):
         raise wrong("invalid_blocks", problems)
+    limited = [block for block in blocks if block.get("type") != "markdown"]
+    if len(json.dumps(limited, ensure_ascii=False, separators=(",", ":"))) > BLOCKS_SIZE:
+        raise Refused("msg_blocks_too_long")
     return blocks
 
 

@@ -22,6 +22,7 @@ class Fault:
     name: str
     seconds: float = 0.0
     code: str = ""
+    status: int = 200
 
     PASS: ClassVar[Fault]
     DROP_BEFORE: ClassVar[Fault]
@@ -47,9 +48,9 @@ class Fault:
         return Fault("slow", seconds)
 
     @staticmethod
-    def error(code: str) -> Fault:
-        """Refuse with this error."""
-        return Fault("error", code=code)
+    def error(code: str, status: int = 200) -> Fault:
+        """Refuse with this error and HTTP status."""
+        return Fault("error", code=code, status=status)
 
 
 Fault.PASS = Fault("pass")

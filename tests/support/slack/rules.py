@@ -50,6 +50,9 @@ SURFACES: Final[dict[str, tuple[str, ...]]] = {
     "home": ANYWHERE,
 }
 BLOCKS_MOST: Final = {"message": 50, "modal": 100, "home": 100}
+BLOCKS_SIZE: Final = 11_341
+"""Characters of all blocks of a message together, as JSON, markdown blocks aside. The limit is not
+documented; this is the smallest size reported as refused with `msg_blocks_too_long`."""
 VIEW_BYTES: Final = 250_000
 """Size of a view as JSON."""
 MARKDOWN_MOST: Final = 12_000

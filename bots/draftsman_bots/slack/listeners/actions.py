@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.errors import DraftsmanError, NotFound, NotPermitted
+from draftsman.domain.question import QuestionStatus
+from draftsman.errors import DraftsmanError, NotFound, NotPermitted, UsageError
 from draftsman_bots.slack import asking, forms, ids, inbound
 from draftsman_bots.slack.blocks import SELECT_MOST
 from draftsman_bots.slack.ids import AnswerValue
@@ -101,6 +102,8 @@ async def _choose(desk: Desk, press: Press) -> Said | None:
     question = await desk.rt.questions.get(named.job, named.question)
     value = answers.chosen(question, named.choice)
     if value is None:
+        if question.status is QuestionStatus.OPEN:  # its buttons stay
+            raise UsageError(f"{question.name} has no such choice; press one of its buttons")
         raise NotFound(f"{question.name} has no such choice")
     return await _hand_in(desk, press, named, answers.response(press.key, text=value))
 

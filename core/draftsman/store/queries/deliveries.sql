@@ -180,8 +180,8 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
 SELECT number FROM draftsman.jobs WHERE number = %(job)s FOR NO KEY UPDATE
 
 -- How a try ended. One that is to be tried again is not, where something newer is waiting to be
--- said or nobody is asked any more; when it may have arrived it always is, to find out. One that
--- died has, unless it stands in for another or only rewrites one, another try at the fallback.
+-- said or nobody is asked any more; when it may have arrived it always is, to find out. A dead one
+-- is replaced at the fallback, a dead replacement once more; one that rewrites a copy never is.
 -- name: finish
 WITH verdict AS MATERIALIZED (
     SELECT d.seq, d.in_doubt OR %(doubt)s AS in_doubt, (CASE
@@ -229,7 +229,10 @@ WITH verdict AS MATERIALIZED (
       FROM ended e
      CROSS JOIN (SELECT %(fallback_channel)s::draftsman.delivery_channel AS channel,
                         %(fallback_target)s::text AS target) f
-     WHERE e.status = 'dead' AND e.of_delivery IS NULL AND f.channel IS NOT NULL
+     WHERE e.status = 'dead' AND f.channel IS NOT NULL
+       AND (e.of_delivery IS NULL OR e.dedupe_key = 'instead:' || e.of_delivery AND EXISTS (
+            SELECT FROM draftsman.deliveries o
+             WHERE o.seq = e.of_delivery AND o.of_delivery IS NULL))
        AND (e.channel, e.target) <> (f.channel, f.target)
        AND NOT EXISTS (SELECT FROM draftsman.job_questions q
                         WHERE q.job = e.job AND q.ordinal = e.question AND q.status <> 'open')
@@ -397,4 +400,8 @@ SELECT count(*)
  WHERE NOT EXISTS (
        SELECT FROM draftsman.deliveries i
         WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
-          AND i.dedupe_key = 'instead:' || g.seq AND i.status = 'sent')
+          AND i.dedupe_key = 'instead:' || g.seq
+          AND (i.status = 'sent' OR EXISTS (
+              SELECT FROM draftsman.deliveries k
+               WHERE k.job = i.job AND k.seq > i.seq AND k.of_delivery = i.seq
+                 AND k.dedupe_key = 'instead:' || i.seq AND k.status = 'sent')))

@@ -62,16 +62,22 @@ SELECT q.job, q.ordinal
  WHERE q.asked_at > draftsman.now() - make_interval(secs => %(seconds)s)
  ORDER BY q.job DESC
 
--- Open questions of the newest jobs that wait, and what their messages are called.
+-- Messages of open questions of the newest waiting jobs. The thread of such a message is the one of
+-- its target, or the one below the status message of the job there.
 -- name: waiting
-SELECT q.job, d.question, d.external_ref AS ref
+SELECT q.job, d.question, d.external_ref AS ref, d.thread,
+       (SELECT r.external_ref FROM draftsman.deliveries r
+         WHERE r.job = q.job AND r.thread_key = d.thread_key
+           AND r.kind = 'status' AND r.status = 'sent'
+         ORDER BY r.seq DESC
+         LIMIT 1) AS root
   FROM (SELECT job, ordinal
           FROM draftsman.job_questions
          WHERE status = 'open'
          ORDER BY job DESC
          LIMIT %(limit)s) q
  CROSS JOIN LATERAL (
-       SELECT d.question, d.external_ref, d.seq
+       SELECT d.question, d.external_ref, d.thread, d.thread_key, d.seq
          FROM draftsman.deliveries d
         WHERE d.job = q.job AND d.question = q.ordinal
           AND d.channel = 'slack' AND d.kind = 'question' AND d.status = 'sent'

@@ -110,16 +110,30 @@ async def test_case_38_a_double_click_is_one_answer(bench: Bench) -> None:
 async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) -> None:
     question, _, _ = await bench.shown()
     old = ids.answer_value(999, 1, 1)
-    tampered = ids.answer_value(question.job, 1, 99)
-    for value in (old, tampered, "answer=blue", "q:1:1; drop table"):
+    for value in (old, "answer=blue", "q:1:1; drop table"):
         made = [actions([button("blue", ids.answer_action(1), value)])]
         said = await bench.post("an old message", blocks=made)
         assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
         await bench.desk.aside.idle()
         (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
         assert shown.get("blocks", []) == []
-    assert await bench.whispered(BEN) == ["That is no longer active."] * 4
+    assert await bench.whispered(BEN) == ["That is no longer active."] * 3
     assert await bench.is_open(question)
+
+
+async def test_an_unknown_choice_leaves_an_open_question_its_buttons(bench: Bench) -> None:
+    question, _, ts = await bench.shown()
+    tampered = actions(
+        [button("blue", ids.answer_action(1), ids.answer_value(question.job, 1, 99))]
+    )
+    said = await bench.post("an edited copy", blocks=[tampered])
+    assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
+    (word,) = await bench.whispered(BEN)
+    assert word == f"{question.name} has no such choice; press one of its buttons"
+    (kept,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
+    assert kept["blocks"][0]["type"] == "actions"
+    await bench.slack.press(BEN, bench.general, ts, "blue")
+    assert await bench.answer(question) == ("blue", ("ben",))
 
 
 async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:

@@ -25,16 +25,18 @@ def _readable(world: World, args: Args) -> Channel:
 
 @method("conversations.replies", *HISTORY)
 def replies(world: World, args: Args) -> Json:
-    """Return a thread, its first message first on every page."""
+    """Return a thread, its first message first on every page.
+
+    The ts of a reply gives that reply alone, as reported of the service (bolt-python issue 783).
+    """
     channel = _readable(world, args)
     ts = args.need("ts")
     found = channel.messages.get(ts)
     if found is None:
         raise Refused("thread_not_found")
-    thread = found.get("thread_ts", ts)
-    if thread not in channel.messages:
-        raise Refused("thread_not_found")
-    return _page(args, in_thread(channel, thread), first=channel.messages[thread])
+    if found.get("thread_ts", ts) != ts:
+        return _page(args, [], first=found)
+    return _page(args, in_thread(channel, ts), first=found)
 
 
 @method("conversations.history", *HISTORY)
