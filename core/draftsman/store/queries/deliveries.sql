@@ -1,5 +1,4 @@
--- The outbox: targets, and what they are told. The rows of what happens to a job are written by
--- triggers, with it (migrations/0007_outbox.sql).
+-- The outbox: targets and deliveries. Triggers of 0007_outbox.sql write those of a job's changes.
 
 -- Adding a target locks its job first: what happens to it meanwhile is told, once.
 -- name: lock_jobs
@@ -49,8 +48,7 @@ SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s
  ORDER BY t.ordinal
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- What a run says, to places that it names or to the targets of its job. It locks the job by its
--- lease, as everything does that a run writes.
+-- A message of a run, to places that it names or to its job's targets; it locks the job by its lease.
 -- name: notify
 WITH mine AS MATERIALIZED (
     SELECT number FROM draftsman.jobs
@@ -82,9 +80,8 @@ SELECT number FROM mine
 -- name: said
 SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
 
--- What is due for one channel: of each target at most a share, the targets in turn, those left out
--- that have enough on their way here or are paused. One that was being sent when its lease ran out
--- is in doubt.
+-- What is due for one channel: a share of each target that is not busy or paused, the targets in
+-- turn. A delivery that was being sent when its lease ran out is in doubt.
 -- name: claim
 WITH RECURSIVE due AS (
     (SELECT target FROM draftsman.deliveries
@@ -265,8 +262,7 @@ SELECT d.job, d.question, d.channel, d.target, d.thread, d.thread_key, 'file', f
  ORDER BY f.place, f.n
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- Who cannot see a question, or a reminder of it, where it was said gets a copy of it. One that was
--- said instead of another has a key of its own.
+-- People who cannot see a question or its reminder where it was posted get a copy of it.
 -- name: copy_to
 INSERT INTO draftsman.deliveries (job, question, channel, target, thread_key, kind, payload,
        dedupe_key)
@@ -283,8 +279,7 @@ SELECT d.job, d.question, d.channel, p.target,
  ORDER BY p.target
     ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
 
--- A bucket may be used when it is neither empty nor paused. All of them are, or none is: then the
--- seconds until it is worth asking again.
+-- Takes from all buckets or from none: then it returns the seconds until the next try is worth it.
 -- name: make_buckets
 INSERT INTO draftsman.channel_limits (bucket)
 SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
@@ -399,9 +394,7 @@ SELECT count(*)
          LIMIT %(most)s) g
  WHERE NOT EXISTS (
        SELECT FROM draftsman.deliveries i
+         LEFT JOIN draftsman.deliveries k
+           ON k.job = i.job AND k.of_delivery = i.seq AND k.dedupe_key = 'instead:' || i.seq
         WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
-          AND i.dedupe_key = 'instead:' || g.seq
-          AND (i.status = 'sent' OR EXISTS (
-              SELECT FROM draftsman.deliveries k
-               WHERE k.job = i.job AND k.seq > i.seq AND k.of_delivery = i.seq
-                 AND k.dedupe_key = 'instead:' || i.seq AND k.status = 'sent')))
+          AND i.dedupe_key = 'instead:' || g.seq AND 'sent' IN (i.status, k.status))
