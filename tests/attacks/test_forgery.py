@@ -7,16 +7,19 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
+from draftsman.loops.crew import Crew
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.store.db import Connection
 from tests.attacks.catalog import attack
 from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
+from tests.core.loops.crews import Held, ends, tuned, working
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory
 from tests.support.clock import Clock
 from tests.support.roles import Roles
 from tests.support.statements import FORBIDDEN, refused, rows, run
+from tests.support.waits import until
 
 __all__ = ["as_role", "known", "roles", "session"]
 
@@ -197,3 +200,27 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
             " VALUES (%s, 1, 'log', 'x', %s)",
             (number, thread.format(job=number)),
         )
+
+
+@attack(
+    "A reader notifies a worker that a run is to stop, or of what is no number",
+    surface="database",
+    with_box="nothing stops: a worker asks the database which runs were canceled",
+)
+async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
+    held, reader = Held(), await session("reader")
+    first, second = [await make.queued(queue="default") for _ in range(2)]
+    async with working(tuned(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
+        contexts = [await held.next(), await held.next()]
+        await until(lambda: _listens(rt, crew), "the ear")
+        for payload in ("\u00b2", "9" * 5000, "", str(first)):
+            await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
+        await rt.operate.cancel(second, make.owner)  # heard after those, in order
+        assert (await ends(rt, second)).status is Status.CANCELED
+        assert {ctx.job.number for ctx in contexts if ctx.stopping is None} == {first}
+        held.go.set()
+        assert (await ends(rt, first)).status is Status.COMPLETED
+
+
+async def _listens(rt: Runtime, crew: Crew) -> bool:
+    return any(row.connected for row in await rt.inspect.workers() if row.id == crew.id)
