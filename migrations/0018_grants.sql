@@ -205,6 +205,23 @@ END $$;
 CREATE TRIGGER deliveries_operators BEFORE UPDATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.only_operators();
 
+-- Refused answers are counted one by one, a person's as their own.
+CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' THEN
+        NEW.answers := 1 + CASE WHEN TG_OP = 'UPDATE' THEN OLD.answers ELSE 0 END;
+        NEW.last_at := draftsman.now();
+    END IF;
+    IF draftsman.session_kind() = 'person' THEN
+        NEW.last_voter := coalesce(draftsman.person_of('cli', session_user::text),
+                                   'cli:' || session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER refused_answers_counted BEFORE INSERT OR UPDATE ON draftsman.refused_answers
+    FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
+
 -- Gives the four roles their rights, those that exist, and makes those that are missing where this
 -- session may. Returns what a DBA has to run for those that are still missing, else nothing. Safe to
 -- repeat, and to be called after a restore.
@@ -251,7 +268,9 @@ BEGIN
             'GRANT INSERT (job, question, kind, source, source_event_id, responder_id,
                 responder_display_name, voter, payload, accepted, reason)
                 ON draftsman.job_answers TO %I',
-            'GRANT INSERT, UPDATE ON draftsman.refused_answers TO %I',
+            'GRANT INSERT (job, question, answers, last_voter, last_reason),
+                UPDATE (answers, last_voter, last_reason, last_at)
+                ON draftsman.refused_answers TO %I',
             'GRANT INSERT ON draftsman.jobs, draftsman.job_targets TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
@@ -281,8 +300,8 @@ BEGIN
             draftsman.drop_event_month(date, text, text, text) TO draftsman_worker;
     END IF;
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        -- one column of each is what a row can be locked by
-        GRANT UPDATE (updated_at) ON draftsman.jobs TO draftsman_bot;
+        -- one column of each is what a row can be locked by, and no update passes its triggers
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_bot;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
         GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
@@ -291,7 +310,7 @@ BEGIN
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;
     IF to_regrole('draftsman_person') IS NOT NULL THEN
-        GRANT UPDATE (updated_at) ON draftsman.jobs TO draftsman_person;
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_person;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_person;
         GRANT UPDATE (status, in_doubt, attempts) ON draftsman.deliveries TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,

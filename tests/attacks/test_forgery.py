@@ -224,3 +224,24 @@ async def test_a_forged_notification(session: Session, make: Factory, rt: Runtim
 
 async def _listens(rt: Runtime, crew: Crew) -> bool:
     return any(row.connected for row in await rt.inspect.workers() if row.id == crew.id)
+
+
+@attack(
+    "A person writes another's refusals, or winds their count back",
+    surface="database",
+    with_box="the count goes up by one, and names who was refused",
+)
+async def test_forged_refusals(
+    session: Session, make: Factory, conn: Connection, known: Runtime
+) -> None:
+    work, anna = await make.asked(GATE), await session("anna")
+    await anna.execute(
+        "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter, last_reason)"
+        " VALUES (%s, 1, 1000, 'carol', 'no')",
+        (work.number,),
+    )
+    await anna.execute("UPDATE draftsman.refused_answers SET answers = 1, last_voter = 'dave'")
+    counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
+    assert await rows(conn, counted) == [(2, "anna")]
+    with pytest.raises(Exception, match="stays as it was asked"):
+        await anna.execute("UPDATE draftsman.jobs SET id = id")
