@@ -14,6 +14,7 @@ CREATE FUNCTION draftsman.vouch_for_answer() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     kind    text := draftsman.session_kind();
     asker   text;
+    answers jsonb;
     person  text;
     asked   draftsman.job_questions;
     fits    boolean;
@@ -22,11 +23,13 @@ BEGIN
     IF kind = 'owner' THEN
         RETURN NEW;
     END IF;
-    SELECT j.invoker_id INTO asker FROM draftsman.jobs j WHERE j.number = NEW.job;
+    SELECT j.invoker_id, j.overrides -> 'answers' INTO asker, answers
+      FROM draftsman.jobs j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
     IF NOT draftsman.speaks_for(NEW.source || ':' || NEW.responder_id)
-       OR (kind = 'worker' AND (NEW.kind <> 'input' OR NEW.responder_id IS DISTINCT FROM asker)) THEN
+       OR (kind = 'worker' AND (NEW.kind = 'input' AND NEW.responder_id = asker
+                                AND answers ? asked.key) IS NOT TRUE) THEN
         PERFORM draftsman.refuse_session(format('%s cannot vouch for an answer of %s:%s',
                                                 session_user, NEW.source, NEW.responder_id));
     END IF;

@@ -33,7 +33,8 @@ BEGIN
     RETURN kind IN ('person', 'bot') AND draftsman.speaks_for(job.source || ':' ||
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
-       AND (job.retry_of IS NOT NULL OR draftsman.has_role(person, 'invoker'));
+       AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
+            AND NOT starts_with(job.idempotency_key, 'retry:')));
 END $$;
 
 CREATE OR REPLACE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
@@ -73,7 +74,7 @@ BEGIN
         SELECT n.invoker_id INTO wrong
           FROM new_jobs n
           JOIN draftsman.jobs j ON j.number = n.number
-         WHERE n.number > (SELECT last_value FROM draftsman.jobs_number_seq)
+         WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.jobs_number_seq)
             OR draftsman.may_submit(j, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN

@@ -15,7 +15,7 @@ from tests.attacks.catalog import attack
 from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
 from tests.core.loops.crews import Held, ends, tuned, working
 from tests.core.rights.conftest import As, as_role, known, roles, session
-from tests.factories import GATE, Factory
+from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.roles import Roles
 from tests.support.statements import FORBIDDEN, refused, rows, run
@@ -245,3 +245,38 @@ async def test_forged_refusals(
     assert await rows(conn, counted) == [(2, "anna")]
     with pytest.raises(Exception, match="stays as it was asked"):
         await anna.execute("UPDATE draftsman.jobs SET id = id")
+
+
+@attack(
+    "A request takes the key of another job's retry, or a number that no job ever has",
+    surface="database",
+    with_box="refused: those keys are draftsman's own, and numbers begin with 1",
+)
+@pytest.mark.parametrize(("number", "key"), [("DEFAULT", "retry:7:1"), ("-5", "mine")])
+async def test_a_taken_key(session: Session, number: str, key: str) -> None:
+    conn = await session("anna")
+    async with refused(FORBIDDEN, "may not submit"):
+        await run(
+            conn,
+            "INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, source,"
+            f" invoker_id) OVERRIDING SYSTEM VALUE VALUES ({number}, gen_random_uuid(), 'noop',"
+            " %(key)s, '', 'cli', 'anna')",
+            {"key": key},
+        )
+
+
+@attack(
+    "A worker answers a question in the name of its requester, who gave no answer",
+    surface="database",
+    with_box="refused: it gives the answers that came with the request",
+)
+async def test_a_worker_answers(session: Session, make: Factory) -> None:
+    work, worker = await make.asked(QUESTION), await session("worker")
+    asker = (await make.rt.inspect.job(work.number)).invoker_id
+    async with refused(FORBIDDEN, "cannot vouch"):
+        await worker.execute(
+            "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
+            " responder_id, voter, payload, accepted)"
+            " VALUES (%s, 1, 'input', 'internal', 'e', %s, '', %s, true)",
+            (work.number, asker, Jsonb({"value": "red"})),
+        )
