@@ -14,6 +14,7 @@ CREATE FUNCTION draftsman.vouch_for_answer() RETURNS trigger LANGUAGE plpgsql
 DECLARE
     kind    text := draftsman.session_kind();
     asker   text;
+    answers jsonb;
     person  text;
     asked   draftsman.job_questions;
     fits    boolean;
@@ -22,11 +23,13 @@ BEGIN
     IF kind = 'owner' THEN
         RETURN NEW;
     END IF;
-    SELECT j.invoker_id INTO asker FROM draftsman.jobs j WHERE j.number = NEW.job;
+    SELECT j.invoker_id, j.overrides -> 'answers' INTO asker, answers
+      FROM draftsman.jobs j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
     IF NOT draftsman.speaks_for(NEW.source || ':' || NEW.responder_id)
-       OR (kind = 'worker' AND (NEW.kind <> 'input' OR NEW.responder_id IS DISTINCT FROM asker)) THEN
+       OR (kind = 'worker' AND (NEW.kind = 'input' AND NEW.responder_id = asker
+                                AND answers ? asked.key) IS NOT TRUE) THEN
         PERFORM draftsman.refuse_session(format('%s cannot vouch for an answer of %s:%s',
                                                 session_user, NEW.source, NEW.responder_id));
     END IF;
@@ -34,14 +37,18 @@ BEGIN
               ELSE draftsman.person_of(NEW.source::text, NEW.responder_id) END;
     NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
     IF NEW.accepted THEN
-        fits := asked.kind = 'approval'
+        fits := asked.kind = 'approval' AND NEW.payload ->> 'decision' IN ('approve', 'deny')
             AND draftsman.has_role(person, 'approver') AND draftsman.is_named(person, asked.approvers)
             AND (person <> asker
                  OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
              OR asked.kind = 'input'
-            AND (NEW.voter = asker OR draftsman.has_role(person, 'responder')
+            AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
+                 OR draftsman.has_role(person, 'responder')
                  OR draftsman.is_named(person, asked.approvers));
-        IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE THEN
+        IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
+           OR (asked.expires_at <= draftsman.now() AND (asked.on_expire <> 'escalate' OR EXISTS (
+               SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
+                  AND t.question = NEW.question AND t.escalated_at IS NOT NULL))) THEN
             PERFORM draftsman.refuse_session(format('%s may not decide D-%s/%s',
                                                     NEW.voter, NEW.job, NEW.question));
         END IF;
@@ -61,10 +68,11 @@ CREATE FUNCTION draftsman.is_borne_out(
             ($1).expires_at <= draftsman.now()
             AND (($1).on_expire = 'default') = ($2 = 'answered')
             AND (($1).on_expire <> 'default' OR $3 ->> 'value' = ($1).default_value)
+            AND $3 - '{outcome,via,value}'::text[] = '{}'
             AND (($1).on_expire <> 'escalate' OR EXISTS (
                 SELECT FROM draftsman.question_times t WHERE t.job = ($1).job
                    AND t.question = ($1).ordinal AND t.escalated_at IS NOT NULL))
-        WHEN $2 <> 'answered' THEN false
+        WHEN $2 <> 'answered' OR $3 ->> 'via' IS DISTINCT FROM 'person' THEN false
         WHEN ($1).kind = 'input' THEN $3 ->> 'outcome' = 'answered' AND EXISTS (
             SELECT FROM draftsman.job_answers a
              WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
@@ -74,10 +82,13 @@ CREATE FUNCTION draftsman.is_borne_out(
         WHEN $3 ->> 'outcome' = 'denied' THEN EXISTS (
             SELECT FROM draftsman.job_answers a
              WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
-               AND a.payload ->> 'decision' = 'deny' AND $3 -> 'by' = jsonb_build_array(a.voter))
+               AND a.payload ->> 'decision' = 'deny' AND $3 -> 'by' = jsonb_build_array(a.voter)
+               AND coalesce($3 ->> 'reason', '') = coalesce(a.payload ->> 'reason', ''))
         WHEN $3 ->> 'outcome' = 'approved' THEN (
             SELECT count(DISTINCT a.voter) >= ($1).quorum
                    AND $3 -> 'by' <@ jsonb_agg(a.voter) AND jsonb_agg(a.voter) <@ ($3 -> 'by')
+                   AND (coalesce($3 ->> 'reason', '') = ''
+                        OR $3 -> 'reason' <@ jsonb_agg(a.payload -> 'reason'))
               FROM draftsman.job_answers a
              WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
                AND a.payload ->> 'decision' = 'approve')
@@ -95,6 +106,12 @@ BEGIN
     IF kind = 'owner' THEN
         RETURN NEW;
     END IF;
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.status <> 'open' THEN
+            PERFORM draftsman.refuse_session('a question is asked open');
+        END IF;
+        RETURN NEW;
+    END IF;
     IF kind <> 'worker' AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE') THEN
         PERFORM draftsman.refuse_session('questions are changed by functions alone');
     END IF;
@@ -106,14 +123,19 @@ BEGIN
     ELSIF kind = 'worker' AND OLD.status = 'open' THEN
         SELECT t.escalate_to INTO to_be FROM draftsman.question_times t
          WHERE t.job = OLD.job AND t.question = OLD.ordinal AND t.escalated_at IS NULL;
-        IF to_be IS NULL OR OLD.on_expire <> 'escalate' OR OLD.expires_at > draftsman.now()
-           OR NEW.approvers <> array_append(array_remove(OLD.approvers, to_be), to_be) THEN
+        IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
+            AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
+        THEN
             PERFORM draftsman.refuse_session('an open question is escalated when its time is over');
         END IF;
+    ELSIF OLD.status <> 'open' AND (NEW.approvers, NEW.expires_at, NEW.answered_at, NEW.resolution)
+          IS DISTINCT FROM (OLD.approvers, OLD.expires_at, OLD.answered_at,
+                            '{"outcome": "superseded", "via": "system"}'::jsonb) THEN
+        PERFORM draftsman.refuse_session('a closed question may be superseded, and nothing else');
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER job_questions_guarded BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
+CREATE TRIGGER job_questions_guarded BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
     EXECUTE FUNCTION draftsman.guard_question();
 
 -- Closes a question and moves its job, both locked by the caller.
@@ -137,7 +159,12 @@ BEGIN
     IF NOT FOUND THEN
         RETURN;
     END IF;
-    IF draftsman.session_kind() NOT IN ('owner', 'worker') AND ($8 <> 'answer_received'
+    IF draftsman.session_kind() <> 'owner' AND NOT EXISTS (
+        SELECT FROM draftsman.job_answers a WHERE a.job = $1 AND a.question = $2 AND a.accepted
+           AND a.source || ':' || a.responder_id = $6) THEN
+        PERFORM draftsman.refuse_session(format('%s did not answer D-%s/%s', $6, $1, $2));
+    END IF;
+    IF draftsman.session_kind() <> 'owner' AND ($8 <> 'answer_received'
        OR $3 <> 'answered' OR $5 <> CASE WHEN $4 ->> 'outcome' = 'denied' AND asked.on_deny = 'fail'
                         THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
         PERFORM draftsman.refuse_session('an answer resolves its question, and fails or resumes the job');
@@ -170,6 +197,9 @@ BEGIN
     PERFORM draftsman.check_control($1, $4, 'operator');
     IF draftsman.session_kind() = 'worker' THEN
         PERFORM draftsman.refuse_session('people extend questions');
+    END IF;
+    IF $3 <= 0 OR $3 > 366 * 86400 THEN
+        PERFORM draftsman.refuse_session('a question is extended by more than 0 s, at most 366 days');
     END IF;
     RETURN QUERY
     UPDATE draftsman.job_questions q

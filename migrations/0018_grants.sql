@@ -4,22 +4,37 @@
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0018_grants');
 
 -- Who may make these jobs: a person their own requests, a bot those of people in its channels, a
--- worker those that follow lost ones.
+-- worker those that follow lost ones. A retry is the earlier request under the key of its chain, by
+-- who asked for that or an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     person text := draftsman.person_behind(actor);
 BEGIN
+    IF job.retry_of IS NOT NULL AND NOT EXISTS (
+        SELECT FROM draftsman.jobs o
+         WHERE o.number = job.retry_of AND o.finished_at IS NOT NULL
+           AND (kind = 'worker' OR o.invoker_id IN (person, actor)
+                OR draftsman.has_role(person, 'operator'))
+           AND job.idempotency_key = 'retry:' || CASE WHEN o.retry_of IS NULL THEN o.number::text
+               ELSE split_part(o.idempotency_key, ':', 2) END || ':' || (o.chain_length + 1)
+           AND job.chain_length = o.chain_length + 1
+           AND job.overrides - 'answers' = o.overrides - 'answers'
+           AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
+                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text)
+               IS NOT DISTINCT FROM
+               (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
+                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text)) THEN
+        RETURN false;
+    END IF;
     IF kind = 'worker' THEN
-        RETURN job.source = 'internal';
+        RETURN job.source = 'internal' AND job.retry_of IS NOT NULL;
     END IF;
     RETURN kind IN ('person', 'bot') AND draftsman.speaks_for(job.source || ':' ||
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
-       AND (draftsman.has_role(person, 'invoker') OR EXISTS (
-            SELECT FROM draftsman.jobs o
-             WHERE o.number = job.retry_of
-               AND (o.invoker_id = person OR draftsman.has_role(person, 'operator'))));
+       AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
+            AND NOT starts_with(job.idempotency_key, 'retry:')));
 END $$;
 
 CREATE OR REPLACE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
@@ -59,7 +74,7 @@ BEGIN
         SELECT n.invoker_id INTO wrong
           FROM new_jobs n
           JOIN draftsman.jobs j ON j.number = n.number
-         WHERE n.number > (SELECT last_value FROM draftsman.jobs_number_seq)
+         WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.jobs_number_seq)
             OR draftsman.may_submit(j, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN
@@ -95,6 +110,18 @@ SELECT pg_temp.patch('draftsman.tell_targets()', 'BEGIN', $patch$BEGIN
     IF NOT NEW.has_targets THEN
         RETURN NULL;
     END IF;$patch$);
+SELECT pg_temp.patch('draftsman.greet_targets()', 'BEGIN', $patch$BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') AND EXISTS (
+        SELECT FROM new_targets t
+          JOIN draftsman.jobs j ON j.number = t.job
+         CROSS JOIN LATERAL (SELECT draftsman.person_of('cli', session_user::text) AS name) me
+         WHERE t.thread_key <> 'D-' || t.job || ' ' || t.channel || ':' || t.target
+                               || coalesce('/' || t.thread, '')
+            OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
+                AND NOT draftsman.has_role(me.name, 'invoker')
+                AND NOT draftsman.has_role(me.name, 'operator'))) THEN
+        PERFORM draftsman.refuse_session('a target is added with a request, in its own thread');
+    END IF;$patch$);
 DROP TRIGGER jobs_told ON draftsman.jobs;
 CREATE TRIGGER jobs_told AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
     WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
@@ -121,7 +148,7 @@ SELECT pg_temp.patch('draftsman.drop_event_month(date,text,text,text)', 'BEGIN',
     END IF;$patch$);
 
 -- Events that a session adds by itself, beside those of triggers and functions.
-CREATE FUNCTION draftsman.may_note(job bigint, kind text, actor text) RETURNS boolean
+CREATE FUNCTION draftsman.may_note(job bigint, kind text, actor text, detail jsonb) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
@@ -132,11 +159,14 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
               THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
               ELSE draftsman.speaks_for(actor) END
          WHEN 'person' THEN draftsman.speaks_for(actor) ELSE false END
+    AND (draftsman.session_kind() = 'owner'
+         OR EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = may_note.job))
     AND (draftsman.session_kind() IN ('owner', 'worker') OR actor = 'system'
          OR CASE kind
             WHEN 'vote_received' THEN EXISTS (
                 SELECT FROM draftsman.job_answers a WHERE a.job = may_note.job AND a.accepted
-                   AND a.source || ':' || a.responder_id = actor)
+                   AND a.source || ':' || a.responder_id = actor
+                   AND a.question::text = detail ->> 'question' AND a.voter = detail ->> 'voter')
             WHEN 'token_minted' THEN EXISTS (
                 SELECT FROM draftsman.approval_tokens t WHERE t.job = may_note.job
                    AND t.approver = draftsman.person_behind(actor))
@@ -148,7 +178,7 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
 ALTER TABLE draftsman.job_events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY job_events_read ON draftsman.job_events FOR SELECT USING (true);
 CREATE POLICY job_events_noted ON draftsman.job_events FOR INSERT
-    WITH CHECK (draftsman.may_note(job, kind, actor));
+    WITH CHECK (draftsman.may_note(job, kind, actor, payload));
 
 -- What operators alone change in a person's session.
 CREATE FUNCTION draftsman.only_operators() RETURNS trigger LANGUAGE plpgsql
@@ -175,6 +205,23 @@ BEGIN
 END $$;
 CREATE TRIGGER deliveries_operators BEFORE UPDATE ON draftsman.deliveries
     EXECUTE FUNCTION draftsman.only_operators();
+
+-- Refused answers are counted one by one, a person's as their own.
+CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' THEN
+        NEW.answers := 1 + CASE WHEN TG_OP = 'UPDATE' THEN OLD.answers ELSE 0 END;
+        NEW.last_at := draftsman.now();
+    END IF;
+    IF draftsman.session_kind() = 'person' THEN
+        NEW.last_voter := coalesce(draftsman.person_of('cli', session_user::text),
+                                   'cli:' || session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER refused_answers_counted BEFORE INSERT OR UPDATE ON draftsman.refused_answers
+    FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
 
 -- Gives the four roles their rights, those that exist, and makes those that are missing where this
 -- session may. Returns what a DBA has to run for those that are still missing, else nothing. Safe to
@@ -212,7 +259,7 @@ BEGIN
         EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.now(), draftsman.clock_offset(),
             draftsman.session_kind(), draftsman.session_actor(), draftsman.speaks_for(text),
             draftsman.person_of(text, text), draftsman.person_behind(text),
-            draftsman.may_note(bigint, text, text), draftsman.has_role(text, text),
+            draftsman.may_note(bigint, text, text, jsonb), draftsman.has_role(text, text),
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.feed_epoch(),
             draftsman.refuse_session(text) TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
@@ -222,7 +269,9 @@ BEGIN
             'GRANT INSERT (job, question, kind, source, source_event_id, responder_id,
                 responder_display_name, voter, payload, accepted, reason)
                 ON draftsman.job_answers TO %I',
-            'GRANT INSERT, UPDATE ON draftsman.refused_answers TO %I',
+            'GRANT INSERT (job, question, answers, last_voter, last_reason),
+                UPDATE (answers, last_voter, last_reason, last_at)
+                ON draftsman.refused_answers TO %I',
             'GRANT INSERT ON draftsman.jobs, draftsman.job_targets TO %I',
             'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
                 draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
@@ -252,8 +301,8 @@ BEGIN
             draftsman.drop_event_month(date, text, text, text) TO draftsman_worker;
     END IF;
     IF to_regrole('draftsman_bot') IS NOT NULL THEN
-        -- one column of each is what a row can be locked by
-        GRANT UPDATE (updated_at) ON draftsman.jobs TO draftsman_bot;
+        -- one column of each is what a row can be locked by, and no update passes its triggers
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_bot;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
         GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
@@ -262,7 +311,7 @@ BEGIN
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;
     IF to_regrole('draftsman_person') IS NOT NULL THEN
-        GRANT UPDATE (updated_at) ON draftsman.jobs TO draftsman_person;
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_person;
         GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_person;
         GRANT UPDATE (status, in_doubt, attempts) ON draftsman.deliveries TO draftsman_person;
         GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,

@@ -100,8 +100,8 @@ class Crew:
                 self.worker.tell()
             case "draftsman_deliveries":
                 self.dispatcher.wake(payload)
-            case _ if payload.isdigit():
-                self.worker.cancel(int(payload))
+            case _ if self.worker.runs(payload):
+                self.heart.wake()  # anyone who can connect can notify: the heartbeat asks
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """Stop the worker when a part of it broke: without a heart its runs would be lost."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
+import math
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -36,14 +39,24 @@ class Heart:
         self._register = register
         self._held = held
         self._last = _clock()
+        self._woken = asyncio.Event()
         self._outage = Outage("the heartbeat")
+
+    def wake(self) -> None:
+        """Beat at once: the database says then which runs are to stop."""
+        self._woken.set()
 
     async def run(self) -> None:
         """Beat until stopped; more often while the session lock does not speak for the worker."""
-        while not await self.stop.wait(min(TICK, self._settings.heartbeat)):
-            due = _clock() - self._last >= self._settings.heartbeat - TICK / 2
-            if due or not self._held():
-                await self._outage.guard(self.beat)
+        stopping = asyncio.create_task(self._wake_to_stop())
+        try:
+            while not self.stop:
+                woken = await self._pause(min(TICK, self._settings.heartbeat))
+                due = _clock() - self._last >= self._settings.heartbeat - TICK / 2
+                if not self.stop and (woken or due or not self._held()):
+                    await self._outage.guard(self.beat)
+        finally:
+            stopping.cancel()
 
     async def beat(self) -> None:
         """Beat once; stop the runs that are lost or canceled."""
@@ -65,6 +78,18 @@ class Heart:
                 execution.cancel("canceled")
             elif execution is not None:
                 execution.beat()
+
+    async def _pause(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        woken = self._woken.is_set()
+        self._woken.clear()
+        return woken
+
+    async def _wake_to_stop(self) -> None:
+        await self.stop.wait(math.inf)
+        self.wake()
 
 
 def _clock() -> float:

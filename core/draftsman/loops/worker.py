@@ -65,11 +65,9 @@ class Worker:
         """Return what runs here, or ran and is not settled yet."""
         return [lease for lane in self._lanes for lease in lane.leases()]
 
-    def cancel(self, number: int) -> None:
-        """End the runs of a job that a person wants canceled."""
-        for execution in self.running.values():
-            if execution.job.number == number:
-                execution.cancel("canceled")
+    def runs(self, number: str) -> bool:
+        """Return whether a job of this number runs here; a text that is no number does not."""
+        return any(str(execution.job.number) == number for execution in self.running.values())
 
     def lose(self, token: int) -> None:
         """End a run that lost its job, and forget its result."""

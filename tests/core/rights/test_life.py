@@ -7,9 +7,9 @@ import pytest
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.directory import Directory, Entry
-from draftsman.domain.job import Source, Status
+from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import OnExpire
+from draftsman.domain.question import OnDeny, OnExpire
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.store.sweeps import Term
@@ -62,6 +62,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "olga"}
     escalates = await make.asked(GATE.model_copy(update=soon | rule))
     lost, due = await make.running(), await make.retrying()
+    followed = await make.running(on_lost="new_job")
     await clock.forward(3600)
     worker = await as_role("worker")
     for sweep in ("expire", "promote", "rescue", "reap", "partitions"):
@@ -71,6 +72,18 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
     assert (await known.inspect.job(lost.number)).status is not Status.RUNNING
     assert (await known.inspect.job(due)).status is Status.QUEUED
+    told = {event.kind for event in await known.inspect.trail(followed.number)}
+    assert "not_followed" not in told
+    assert (await known.inspect.job(followed.number)).status in TERMINAL
+
+
+async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
+    anna, worker = await as_role("anna"), await as_role("worker")
+    request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
+    made = await anna.intake.submit(request, await anna.actor())
+    work = await Factory(worker, await worker.actor()).running(made.number)
+    assert await worker.questions.ask(work.lease, QUESTION, given="red", invoker="anna")
+    assert (await worker.inspect.job(made.number)).status is Status.RESUMED
 
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
@@ -103,3 +116,33 @@ async def test_the_people_of_a_process_are_those_of_the_database(
         return set(anna.policy.people) == {"zoe"}
 
     await until(gone, "the changed people")
+
+
+async def test_what_was_decided_stays_borne_out(
+    as_role: As, make: Factory, known: Runtime, clock: Clock
+) -> None:
+    carol, dave, ben = [await as_role(who) for who in ("carol", "dave", "ben")]
+    decided = await make.asked(GATE)
+    goes_on = await make.asked(GATE.model_copy(update={"on_deny": OnDeny.CONTINUE}))
+    twice = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    rule = {"on_expire": OnExpire.ESCALATE, "escalate_to": "dave", "expires_in": 60.0}
+    late = await make.asked(GATE.model_copy(update=rule | {"approvers": ("carol",)}))
+    plain = await make.asked(QUESTION)
+
+    async def decide(rt: Runtime, job: int, yes: bool, why: str | None = None) -> None:
+        said = Response(source_event_id=f"{id(rt)}{yes}", decision=yes, reason=why)
+        assert (await rt.questions.answer(job, 1, said, await rt.actor())).accepted
+
+    await decide(carol, decided.number, True, "fine")
+    await decide(carol, goes_on.number, False, "not yet")
+    await decide(carol, twice.number, True, "fine")
+    await decide(carol, twice.number, False)  # who approved may still deny
+    said = Response(source_event_id="ben", text="red")
+    assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
+    await clock.forward(61)
+    await known.sweeps.expire(Term())
+    await decide(dave, late.number, True)
+    again = await make.running(decided.number)
+    assert await known.questions.ask(again.lease, GATE.model_copy(update={"text": "Again?"}))
+    await known.people.save(Directory({"zoe": Entry()}))
+    assert not any((await known.inspect.invariants()).values())

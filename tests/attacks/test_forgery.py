@@ -1,0 +1,282 @@
+"""Attacks on what roles may write: gates, votes, retries, events and targets of others."""
+
+from __future__ import annotations
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Status
+from draftsman.loops.crew import Crew
+from draftsman.runtime import Runtime
+from draftsman.services.intake import invocation
+from draftsman.store.db import Connection
+from tests.attacks.catalog import attack
+from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
+from tests.core.loops.crews import Held, ends, tuned, working
+from tests.core.rights.conftest import As, as_role, known, roles, session
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.roles import Roles
+from tests.support.statements import FORBIDDEN, refused, rows, run
+from tests.support.waits import until
+
+__all__ = ["as_role", "known", "roles", "session"]
+
+
+@attack(
+    "A worker writes a gate that is approved already, over the one that is open",
+    surface="database",
+    with_box="refused: a question is asked open",
+)
+async def test_a_gate_is_written_as_approved(
+    session: Session, make: Factory, conn: Connection
+) -> None:
+    work, worker = await make.asked(GATE), await session("worker")
+    async with refused(FORBIDDEN, "asked open"):
+        await run(
+            worker,
+            "WITH closed AS (UPDATE draftsman.job_questions SET status = 'canceled',"
+            " resolution = '{}' WHERE job = %(job)s RETURNING job), forged AS ("
+            " INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, status, text,"
+            "  approvers, digest, resolution, answered_at)"
+            " VALUES (%(job)s, 2, 1, 'gate', 'approval', 'answered', 'Deploy?', '{carol}', '',"
+            "  %(how)s, now()))"
+            " UPDATE draftsman.jobs j SET status = 'resumed', version = version + 1"
+            " FROM closed c WHERE j.number = c.job",
+            {"job": work.number, "how": APPROVED},
+        )
+    assert await rows(conn, "SELECT status::text FROM draftsman.job_questions") == [("open",)]
+
+
+@attack(
+    "A worker rewrites how a closed question was decided",
+    surface="database",
+    with_box="refused: a closed question may be superseded, and nothing else",
+)
+async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Factory) -> None:
+    work, carol = await make.asked(GATE), await as_role("carol")
+    await carol.questions.answer(
+        work.number, 1, Response(source_event_id="c", decision=False), await carol.actor()
+    )
+    async with refused(FORBIDDEN, "superseded, and nothing else"):
+        await run(
+            await session("worker"),
+            "UPDATE draftsman.job_questions SET status = 'superseded', resolution = %(how)s",
+            {"how": APPROVED},
+        )
+
+
+@attack(
+    "An approver votes for a gate whose time is over, before the sweep has closed it",
+    surface="database",
+    with_box="refused: the time is checked where the answer is written",
+)
+async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock: Clock) -> None:
+    work, carol = await make.asked(GATE.model_copy(update={"expires_in": 60.0})), "carol"
+    await clock.forward(3600)
+    async with refused(FORBIDDEN, "may not decide"):
+        await (await session(carol)).execute(ANSWER, (work.number, "cli", roles.name(carol), YES))
+
+
+@attack(
+    "A gate that others approved is resolved by a person who did not vote",
+    surface="database",
+    with_box="refused: only who answered resolves, with the reasons that were given",
+)
+async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, roles: Roles) -> None:
+    work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
+    await carol.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
+    resolve = (
+        "SELECT draftsman.resolve_question(%s, 1, 'answered', %s, 'resumed', %s, '{}',"
+        " 'answer_received', NULL)"
+    )
+    async with refused(FORBIDDEN, "did not answer"):
+        await anna.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('anna')}"))
+    said = Jsonb(APPROVED.obj | {"reason": "dave agrees"})
+    async with refused(FORBIDDEN, "do not bear"):
+        await carol.execute(resolve, (work.number, said, f"cli:{roles.name('carol')}"))
+    await carol.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('carol')}"))
+    assert (await make.rt.inspect.job(work.number)).status is Status.RESUMED
+
+
+@attack(
+    "The requester shortens the time of a question, so that a default or escalation comes at once",
+    surface="database",
+    with_box="refused: a question is extended, never shortened",
+)
+@pytest.mark.parametrize("seconds", [-1e6, 0.0, 1e9, float("nan")])
+async def test_a_time_is_shortened(
+    as_role: As, session: Session, make: Factory, roles: Roles, seconds: float
+) -> None:
+    anna = await as_role("anna")
+    made = await anna.intake.submit(invocation(type="noop", queue="q"), await anna.actor())
+    work = await make.running(made.number)
+    await make.rt.questions.ask(work.lease, GATE, invoker="anna")
+    async with refused(FORBIDDEN, "at most 366 days"):
+        await (await session("anna")).execute(
+            "SELECT draftsman.extend_question(%s, 1, %s, %s)",
+            (made.number, seconds, f"cli:{roles.name('anna')}"),
+        )
+
+
+@attack(
+    "Events of jobs that do not exist are written, which nobody could ever remove",
+    surface="database",
+    with_box="refused: an event belongs to a job, and one of a vote says what was voted",
+)
+@pytest.mark.parametrize("who", ["anna", "bot", "worker"])
+async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles, who: str) -> None:
+    conn = await session(who)
+    actor = {"bot": "slack:U-ANNA", "worker": "system"}.get(who, f"cli:{roles.name(who)}")
+    async with refused(FORBIDDEN):
+        await conn.execute(
+            "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
+            (2**40, "token_refused" if who != "worker" else "noted", actor),
+        )
+    assert not any((await known.inspect.invariants()).values())
+
+
+@attack(
+    "A vote's event names another voter",
+    surface="database",
+    with_box="refused: it says what the answer says",
+)
+async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) -> None:
+    work, conn = await make.asked(GATE), await session("carol")
+    await conn.execute(ANSWER, (work.number, "cli", roles.name("carol"), YES))
+    async with refused(FORBIDDEN):
+        await conn.execute(
+            "INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES (%s,"
+            " 'vote_received', %s, %s)",
+            (work.number, f"cli:{roles.name('carol')}", Jsonb({"question": 1, "voter": "dave"})),
+        )
+
+
+FORGED_RETRY = (
+    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id,"
+    " payload, retry_of, chain_length) SELECT gen_random_uuid(), type, %(key)s, request_digest,"
+    " 'cli', %(me)s, %(payload)s, number, 1 FROM draftsman.jobs WHERE number = %(job)s"
+)
+
+
+@attack(
+    "A person makes the retry of another's job, or another request under the name of a retry",
+    surface="database",
+    with_box="refused: a retry is the same request, by its requester or an operator",
+)
+@pytest.mark.parametrize(
+    ("who", "key", "payload"),
+    [
+        ("erin", "retry:{job}:1", {}),
+        ("anna", "mine", {}),
+        ("olga", "retry:{job}:1", {"command": "rm"}),
+    ],
+)
+async def test_a_forged_retry(
+    as_role: As, session: Session, who: str, key: str, payload: dict[str, str]
+) -> None:
+    anna = await as_role("anna")
+    made = await anna.intake.submit(invocation(type="noop"), await anna.actor())
+    await anna.operate.cancel(made.number, await anna.actor())
+    given = {"key": key.format(job=made.number), "me": who, "payload": Jsonb(payload)}
+    conn = await session(who)
+    async with refused(FORBIDDEN, "may not submit"):
+        await run(conn, FORGED_RETRY, given | {"job": made.number})
+    assert (await anna.operate.retry(made.number, await anna.actor())).how == "created"
+
+
+@attack(
+    "A target is added that takes the turn of another job's thread, or tells of another's job",
+    surface="database",
+    with_box="refused: a thread's key is that of its own job, and a role is needed",
+)
+@pytest.mark.parametrize(("who", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
+async def test_a_forged_target(session: Session, make: Factory, who: str, thread: str) -> None:
+    number, conn = await make.queued(), await session(who)
+    async with refused(FORBIDDEN, "a target is added"):
+        await conn.execute(
+            "INSERT INTO draftsman.job_targets (job, ordinal, channel, target, thread_key)"
+            " VALUES (%s, 1, 'log', 'x', %s)",
+            (number, thread.format(job=number)),
+        )
+
+
+@attack(
+    "A reader notifies a worker that a run is to stop, or of what is no number",
+    surface="database",
+    with_box="nothing stops: a worker asks the database which runs were canceled",
+)
+async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
+    held, reader = Held(), await session("reader")
+    first, second = [await make.queued(queue="default") for _ in range(2)]
+    async with working(tuned(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
+        contexts = [await held.next(), await held.next()]
+        await until(lambda: _listens(rt, crew), "the ear")
+        for payload in ("\u00b2", "9" * 5000, "", str(first)):
+            await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
+        await rt.operate.cancel(second, make.owner)  # heard after those, in order
+        assert (await ends(rt, second)).status is Status.CANCELED
+        assert {ctx.job.number for ctx in contexts if ctx.stopping is None} == {first}
+        held.go.set()
+        assert (await ends(rt, first)).status is Status.COMPLETED
+
+
+async def _listens(rt: Runtime, crew: Crew) -> bool:
+    return any(row.connected for row in await rt.inspect.workers() if row.id == crew.id)
+
+
+@attack(
+    "A person writes another's refusals, or winds their count back",
+    surface="database",
+    with_box="the count goes up by one, and names who was refused",
+)
+async def test_forged_refusals(
+    session: Session, make: Factory, conn: Connection, known: Runtime
+) -> None:
+    work, anna = await make.asked(GATE), await session("anna")
+    await anna.execute(
+        "INSERT INTO draftsman.refused_answers (job, question, answers, last_voter, last_reason)"
+        " VALUES (%s, 1, 1000, 'carol', 'no')",
+        (work.number,),
+    )
+    await anna.execute("UPDATE draftsman.refused_answers SET answers = 1, last_voter = 'dave'")
+    counted = "SELECT answers, last_voter FROM draftsman.refused_answers"
+    assert await rows(conn, counted) == [(2, "anna")]
+    with pytest.raises(Exception, match="stays as it was asked"):
+        await anna.execute("UPDATE draftsman.jobs SET id = id")
+
+
+@attack(
+    "A request takes the key of another job's retry, or a number that no job ever has",
+    surface="database",
+    with_box="refused: those keys are draftsman's own, and numbers begin with 1",
+)
+@pytest.mark.parametrize(("number", "key"), [("DEFAULT", "retry:7:1"), ("-5", "mine")])
+async def test_a_taken_key(session: Session, number: str, key: str) -> None:
+    conn = await session("anna")
+    async with refused(FORBIDDEN, "may not submit"):
+        await run(
+            conn,
+            "INSERT INTO draftsman.jobs (number, id, type, idempotency_key, request_digest, source,"
+            f" invoker_id) OVERRIDING SYSTEM VALUE VALUES ({number}, gen_random_uuid(), 'noop',"
+            " %(key)s, '', 'cli', 'anna')",
+            {"key": key},
+        )
+
+
+@attack(
+    "A worker answers a question in the name of its requester, who gave no answer",
+    surface="database",
+    with_box="refused: it gives the answers that came with the request",
+)
+async def test_a_worker_answers(session: Session, make: Factory) -> None:
+    work, worker = await make.asked(QUESTION), await session("worker")
+    asker = (await make.rt.inspect.job(work.number)).invoker_id
+    async with refused(FORBIDDEN, "cannot vouch"):
+        await worker.execute(
+            "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"
+            " responder_id, voter, payload, accepted)"
+            " VALUES (%s, 1, 'input', 'internal', 'e', %s, '', %s, true)",
+            (work.number, asker, Jsonb({"value": "red"})),
+        )

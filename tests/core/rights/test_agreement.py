@@ -1,0 +1,137 @@
+"""What a person may do: the policy of the programs and the database say the same."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Final
+
+import pytest
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.job import Source
+from draftsman.domain.policy import Person, Policy, Verb
+from draftsman.errors import NotPermitted
+from draftsman.services.intake import invocation
+from draftsman.store.db import Connection
+from tests.core.rights.conftest import As
+from tests.factories import GATE, Factory
+from tests.support.people import PEOPLE
+from tests.support.roles import Roles
+from tests.support.statements import outcome
+
+Session = Callable[[str], Awaitable[Connection]]
+WHO: Final = (*PEOPLE, "stranger")
+APPROVERS: Final[tuple[list[str], ...]] = (
+    ["carol", "dave"],
+    ["leads"],
+    ["leads", "erin"],
+    ["anna", "erin"],
+    ["nobody"],
+    [],
+)
+ANSWER: Final = (
+    "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,"
+    " voter, payload, accepted) SELECT job, 1, kind, 'cli', 'e', %(id)s, '', %(yes)s, true"
+    " FROM draftsman.job_questions WHERE job = %(job)s"
+)
+SUBMIT: Final = (
+    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)"
+    " VALUES (gen_random_uuid(), 'noop', 'k', '', 'cli', %(name)s)"
+)
+RETRY: Final = (
+    "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id,"
+    " payload, retry_of, chain_length) SELECT gen_random_uuid(), type, 'retry:' || number || ':1',"
+    " request_digest, 'cli', %(name)s, payload, number, 1 FROM draftsman.jobs"
+    " WHERE number = %(over)s"
+)
+VERBS: Final = {
+    Verb.SUBMIT: SUBMIT,
+    Verb.RETRY: RETRY,
+    Verb.CANCEL: "SELECT draftsman.cancel_job(%(job)s, 'cli:' || %(id)s::text, NULL)",
+    Verb.EXTEND: "SELECT draftsman.extend_question(%(job)s, 1, 60, 'cli:' || %(id)s::text)",
+    Verb.UNLINK: "SELECT draftsman.unlink_identity('slack', 'U-NOBODY')",
+    Verb.REDELIVER: "UPDATE draftsman.deliveries SET attempts = 0 WHERE false",
+    Verb.BOARDS: "DELETE FROM draftsman.trello_board_configs WHERE false",
+    Verb.REPOS: "DELETE FROM draftsman.repos WHERE false",
+}
+
+
+def _policy(roles: Roles, self_approval: bool) -> Policy:
+    known = roles.people()
+    people = {
+        name: Person(name, entry.roles, {Source(key): id for key, id in entry.ids.items()})
+        for name, entry in known.people.items()
+    }
+    return Policy(people, known.groups, self_approval)
+
+
+def _may(check: Callable[..., None], *args: Any, **fields: Any) -> str:
+    with suppress(NotPermitted):
+        check(*args, **fields)
+        return "ok"
+    return "42501"
+
+
+async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
+    """Make a job of erin's that waits for an approval, and one that is over."""
+    erin = await as_role("erin")
+    actor = await erin.actor()
+    over = await erin.intake.submit(invocation(type="noop", key="over"), actor)
+    await erin.operate.cancel(over.number, actor)
+    job = await erin.intake.submit(invocation(type="noop", queue="q"), actor)
+    work = await make.running(job.number)
+    await make.rt.questions.ask(work.lease, GATE, invoker="erin")
+    return job.number, over.number
+
+
+@pytest.mark.parametrize("switch", [None, False, True])
+async def test_an_answer_counts_for_both(
+    as_role: As,
+    session: Session,
+    make: Factory,
+    conn: Connection,
+    roles: Roles,
+    switch: bool | None,
+) -> None:
+    job, _ = await _waiting(as_role, make)
+    await conn.execute("DELETE FROM draftsman.approval_policy")
+    if switch is not None:
+        await conn.execute("INSERT INTO draftsman.approval_policy VALUES (true, %s)", (switch,))
+    policy = _policy(roles, bool(switch))
+    said: dict[tuple[object, ...], str] = {}
+    kept: dict[tuple[object, ...], str] = {}
+    sessions = {who: await session(who) for who in WHO}
+    for gate, names in [(gate, names) for gate in (True, False) for names in APPROVERS]:
+        await conn.execute(
+            "UPDATE draftsman.job_questions SET approvers = %s, kind = %s, freeform_allowed = %s",
+            (names, "approval" if gate else "input", not gate),
+        )
+        for who in WHO:
+            case = (gate, *names, who)
+            actor = policy.resolve(Actor(Source.CLI, roles.name(who), who))
+            check = policy.check_vote if gate else policy.check_answer
+            said[case] = _may(check, actor, names, invoker="erin")
+            given = {"id": roles.name(who), "job": job, "yes": Jsonb({"decision": "approve"})}
+            kept[case] = await outcome(sessions[who], ANSWER, given)
+    assert kept == said
+    assert set(said.values()) == {"ok", "42501"}
+
+
+async def test_a_verb_is_for_both(
+    as_role: As, session: Session, make: Factory, roles: Roles
+) -> None:
+    job, over = await _waiting(as_role, make)
+    policy = _policy(roles, False)
+    said: dict[tuple[object, ...], str] = {}
+    kept: dict[tuple[object, ...], str] = {}
+    for who in WHO:
+        conn, id = await session(who), roles.name(who)
+        actor = policy.resolve(Actor(Source.CLI, id, who))
+        given = {"id": id, "name": who, "job": job, "over": over}
+        for verb, statement in VERBS.items():
+            invoker = None if verb is Verb.UNLINK else "erin"
+            said[who, verb] = _may(policy.check, actor, verb, invoker=invoker)
+            kept[who, verb] = await outcome(conn, statement, given)
+    assert kept == said
