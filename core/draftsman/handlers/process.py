@@ -18,7 +18,7 @@ from draftsman.handlers import guard
 from draftsman.handlers.environment import agent_command, agent_environment, find_program
 from draftsman.handlers.lines import LineSplitter
 from draftsman.handlers.protocol import Malformed
-from draftsman.handlers.sandbox import bwrap, tree
+from draftsman.handlers.sandbox import bwrap, entry, tree
 from draftsman.handlers.sandbox.box import Box, open_box
 from draftsman.handlers.sandbox.modes import START
 from draftsman.settings import AgentSettings, SandboxSettings
@@ -318,7 +318,7 @@ async def _spawn(
             stdout=PIPE,
             stderr=PIPE,
             cwd=cwd,
-            env=env,
+            env={entry.ENVIRONMENT: json.dumps(env)},
             pass_fds=(orders, replies, *keep),
             start_new_session=True,  # Ctrl-C is for the worker: it drains first
         )

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox import bwrap, landlock
+from draftsman.handlers.sandbox.entry import ENVIRONMENT
 from draftsman.settings import SandboxSettings
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
@@ -160,7 +161,7 @@ def _attempt(
     try:
         done = subprocess.run(
             [*command, sys.executable, "-I", "-S", "-c", PROBE],
-            env={"DRAFTSMAN_PROBE": json.dumps(target), "PATH": os.defpath},
+            env={ENVIRONMENT: json.dumps({"DRAFTSMAN_PROBE": json.dumps(target)})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -1,0 +1,71 @@
+"""Attacks on what lies between a worker and the box of a program."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox.box import open_box
+from draftsman.settings import AgentSettings, SandboxSettings
+from tests.attacks.catalog import attack
+
+DEADLINE = 60.0
+
+
+async def run(
+    mode: str, folder: Path, *command: str, env: Mapping[str, str] | None = None
+) -> tuple[str, int]:
+    """Return what a program prints in the box, and the guard's process id."""
+
+    async def ignore(chunk: bytes) -> None:
+        pass
+
+    settings = SandboxSettings.model_validate({"mode": mode, "file_size_mb": 16})
+    box = await open_box(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(box):
+        async with await AgentProcess.start(
+            AgentSettings(command=command, env=dict(env or {})),
+            cwd=folder / "repo",
+            home=folder / "home",
+            lease=DEADLINE,
+            on_stderr=ignore,
+            box=box,
+        ) as process:
+            chunks = [chunk async for chunk in process.chunks()]
+            await process.wait()
+            return b"".join(chunks).decode().strip(), process.pid
+
+
+@attack(
+    "A clone holds libraries where its profile's LD_LIBRARY_PATH leads the dynamic linker",
+    surface="process",
+    with_box="guard, keeper and bwrap do not see the program's environment",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "off"])
+async def test_the_guard_does_not_obey_the_environment_of_the_program(
+    mode: str, tmp_path: Path
+) -> None:
+    env = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": "trace", "OWN": "ä = 1"}
+    printed, guard = await run(mode, tmp_path, "sh", "-c", 'echo "$OWN $LD_DEBUG"', env=env)
+    assert printed == "ä = 1 libs"
+    assert not (tmp_path / "repo" / f"trace.{guard}").exists()
+
+
+@attack(
+    "A program fills the machine's memory with files in a folder that is in memory",
+    surface="quota",
+    with_box="/tmp and /dev/shm have a limit; the other folders are read-only",
+    without_box="there is no folder of its own in memory",
+)
+async def test_folders_in_memory_are_read_only_or_limited(tmp_path: Path) -> None:
+    code = """
+for folder in / /dev /etc /home /workspace; do touch $folder/x 2>/dev/null && echo $folder; done
+for folder in /tmp /dev/shm; do
+  for n in 1 2 3; do head -c 8000000 /dev/zero 2>/dev/null > $folder/$n || echo "full $folder"; done
+done"""
+    printed, _ = await run("bwrap", tmp_path, "sh", "-c", code)
+    assert printed.split("\n") == ["full /tmp", "full /dev/shm"]
