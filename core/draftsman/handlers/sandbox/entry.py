@@ -11,8 +11,8 @@ The plan is a JSON object that `draftsman.handlers.sandbox.box` makes:
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
-The program's environment is JSON in one variable: nothing before the confinement is to obey it, such
-as the dynamic linker to an LD_LIBRARY_PATH that leads into the clone. Standard library only.
+The program's environment is JSON in one variable: nothing before the confinement is to obey it,
+such as the dynamic linker an LD_LIBRARY_PATH that leads into the clone. Standard library only.
 """
 
 # ruff: noqa: PTH103, PTH118, PTH123
