@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from draftsman.handlers.folder import delete
 from draftsman.handlers.process import AgentProcess
 from draftsman.handlers.sandbox.box import open_box
 from draftsman.settings import AgentSettings, SandboxSettings
@@ -69,3 +70,32 @@ for folder in /tmp /dev/shm; do
 done"""
     printed, _ = await run("bwrap", tmp_path, "sh", "-c", code)
     assert printed.split("\n") == ["full /tmp", "full /dev/shm"]
+
+
+DEEP = """
+i=0
+while [ $i -lt 1500 ]; do mkdir d && cd d && i=$((i+1)); done
+chmod 0 . ; echo deep"""
+
+
+@attack(
+    "A program leaves folders deeper than Python's stack, closed ones and links to outside",
+    surface="tree",
+    with_box="they are deleted with the run; no link is followed",
+)
+async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    outside.chmod(0o755)
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "link").symlink_to(outside)
+    (tmp_path / "repo" / "hard").hardlink_to(outside / "file")
+    printed, _ = await run("bwrap", tmp_path, "sh", "-c", DEEP)
+    assert printed == "deep"
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    delete(tmp_path / "repo")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "outside"]
+    assert (outside / "file").exists()
+    assert outside.stat().st_mode & 0o777 == 0o755
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files

@@ -11,9 +11,9 @@ does not outlive a killed or stopped guard, nor a killed or stopped worker, nor 
 
 Orders on the control pipe are single bytes: `h` heartbeat, `t` SIGTERM to the program's group, `k`
 kill, `z` freeze all descendants, `c` continue them. Replies are single bytes too: `a` heartbeat of
-the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued, `m` continued, but one of them ran in between; the first reply is the
-keeper's process id and a newline. The exit code is the program's, 128 + n for a signal. Standard
-library only: it has to start in milliseconds.
+the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued, `m` continued after one of
+them ran; the first reply is the keeper's process id and a newline. The exit code is the program's,
+128 + n for a signal. Standard library only: it has to start in milliseconds.
 """
 
 from __future__ import annotations
