@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import pty
 from collections.abc import Mapping
+from multiprocessing import shared_memory
 from pathlib import Path
 
 import pytest
@@ -99,3 +102,27 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
     assert (outside / "file").exists()
     assert outside.stat().st_mode & 0o777 == 0o755
     assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+
+
+@attack(
+    "An agent reads the terminal and the shared memory of its worker's user",
+    surface="process",
+    with_box="not visible in bwrap, refused in Landlock; a worker of root's has another user",
+    without_box="allowed to the worker's own user",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "landlock"])
+async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path) -> None:
+    person, terminal = pty.openpty()
+    shared = shared_memory.SharedMemory(create=True, size=64)
+    try:
+        os.write(person, b"typed\n")
+        shared.buf[:7] = b"secret\n"
+        name = os.ttyname(terminal)
+        code = f"head -n1 {name}; head -n1 /dev/shm/{shared.name.lstrip('/')}; echo end"
+        printed, _ = await run(mode, tmp_path, "sh", "-c", code)
+    finally:
+        shared.close()
+        shared.unlink()
+        os.close(person)
+        os.close(terminal)
+    assert printed == "end"

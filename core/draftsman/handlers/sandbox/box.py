@@ -18,7 +18,9 @@ from draftsman.settings import SandboxSettings
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
 """Folder in the home for temporary files where /tmp is not private."""
-DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
+"""Terminals and shared memory, which only a user of its own does not share with the worker's."""
 OF_LANDLOCK: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
 """What programs read besides what bwrap makes anew."""
 
@@ -79,7 +81,8 @@ class Box:
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
             return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
-        write = [*(f"/dev/{name}" for name in DEVICES), *(str(folder) for folder in own)]
+        devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
+        write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
         return plan | {"read": [*read, *OF_LANDLOCK], "write": write}
 
     def as_event(self, network: bool) -> dict[str, Any]:
