@@ -6,16 +6,19 @@ import contextlib
 import os
 import pty
 from collections.abc import Mapping
-from multiprocessing import shared_memory
 from pathlib import Path
 
 import pytest
 
+from draftsman.errors import Failure
+from draftsman.handlers.commands import Runner
 from draftsman.handlers.folder import delete
 from draftsman.handlers.process import AgentProcess
 from draftsman.handlers.sandbox.box import open_box
-from draftsman.settings import AgentSettings, SandboxSettings
+from draftsman.handlers.workspace import Workspace
+from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
 from tests.attacks.catalog import attack
+from tests.core.loops.agents import make_repository
 
 DEADLINE = 60.0
 
@@ -113,16 +116,54 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])
 async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path) -> None:
     person, terminal = pty.openpty()
-    shared = shared_memory.SharedMemory(create=True, size=64)
+    shared = Path("/dev/shm") / f"draftsman-attack-{os.getpid()}"
     try:
         os.write(person, b"typed\n")
-        shared.buf[:7] = b"secret\n"
+        shared.write_text("secret\n")
         name = os.ttyname(terminal)
-        code = f"head -n1 {name}; head -n1 /dev/shm/{shared.name.lstrip('/')}; echo end"
+        code = f"head -n1 {name}; head -n1 {shared}; echo end"
         printed, _ = await run(mode, tmp_path, "sh", "-c", code)
     finally:
-        shared.close()
         shared.unlink()
         os.close(person)
         os.close(terminal)
+    assert printed == "end"
+
+
+@attack(
+    "A command of a profile runs what an agent left, which fills the disk",
+    surface="quota",
+    with_box="the command is killed, and the run fails with the reason",
+)
+async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", a="one\n")
+    space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    space = await space.confined(SandboxSettings())
+    quotas = QuotaSettings(disk_bytes=4_000_000, disk_interval=0.1)
+    runner = Runner(space, "", {}, DEADLINE, quotas=quotas)
+    fill = ("sh", "-c", "head -c 8000000 /dev/zero > full; exec sleep 600")
+    with pytest.raises(Failure, match="more than 4,000,000 bytes") as raised:
+        await runner.run(CommandSettings(name="fill", command=fill, timeout=DEADLINE))
+    assert raised.value.code == "quota:disk"
+    await space.remove()
+
+
+@attack(
+    "A program of the repository is a link that leads elsewhere outside than in the box",
+    surface="tree",
+    with_box="what it leads to outside is not mounted",
+    without_box="allowed to the worker's own user",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "landlock"])
+async def test_a_linked_program_opens_no_file_outside(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo, outside = tmp_path / "repo", tmp_path / "outside"
+    for folder, text in ((repo, f"cat {outside}/run; echo end"), (outside, "echo secret")):
+        folder.mkdir()
+        (folder / "run").write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "run").chmod(0o755)
+    (repo / "check").symlink_to("/proc/self/cwd/run")
+    monkeypatch.chdir(outside)
+    printed, _ = await run(mode, tmp_path, str(repo / "check"))
     assert printed == "end"

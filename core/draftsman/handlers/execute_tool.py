@@ -12,6 +12,7 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import ExecuteTool, parse
 from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure
+from draftsman.handlers.allowance import within_disk
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.folder import delete
 from draftsman.handlers.leftovers import tag_of
@@ -103,7 +104,7 @@ async def _drive(
             on_stderr=on_stderr,
             box=box,
         )
-    async with starting as process:
+    async with starting as process, within_disk(process, box.home, ctx.settings.quotas):
         ctx.on_beat(process.heartbeat)
         await process.send(json.dumps(given, ensure_ascii=False).encode())
         process.close_input()

@@ -62,11 +62,13 @@ class Box:
     def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
         """Return what the guard carries out; see `draftsman.handlers.sandbox.entry`.
 
-        Files that the command names by their whole path can be read.
+        Files that the command names by their whole path can be read, but where a link of the run's
+        own folders leads is not followed.
         """
         settings, mode = self.sandbox.settings, self.sandbox.mode
-        read = list(bwrap.readable(settings.read_only, command, network))
         own = [self.home] if self.repo is None else [self.home, self.repo]
+        named = [part for part in command if not any(Path(part).is_relative_to(at) for at in own)]
+        read = list(bwrap.readable(settings.read_only, named, network))
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
