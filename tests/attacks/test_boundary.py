@@ -14,6 +14,7 @@ from draftsman.errors import Failure
 from draftsman.handlers.commands import Runner
 from draftsman.handlers.folder import delete
 from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox import modes
 from draftsman.handlers.sandbox.box import open_box
 from draftsman.handlers.workspace import Workspace
 from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
@@ -119,6 +120,7 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
     shared = Path("/dev/shm") / f"draftsman-attack-{os.getpid()}"
     try:
         os.write(person, b"typed\n")
+        shared.touch(0o600)
         shared.write_text("secret\n")
         name = os.ttyname(terminal)
         code = f"head -n1 {name}; head -n1 {shared}; echo end"
@@ -167,3 +169,17 @@ async def test_a_linked_program_opens_no_file_outside(
     monkeypatch.chdir(outside)
     printed, _ = await run(mode, tmp_path, str(repo / "check"))
     assert printed == "end"
+
+
+@attack(
+    "Load while a worker starts makes the probe of the strongest mode too slow",
+    surface="process",
+    with_box="that run takes the next mode that holds; the next run probes again",
+)
+async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SandboxSettings(memory_mb=1234)
+    with monkeypatch.context() as busy:
+        busy.setattr(modes, "escape", lambda _, mode, __: modes.SLOW if mode == "bwrap" else None)
+        assert (await modes.sandbox_of(settings)).mode == "landlock"
+    monkeypatch.setattr(modes, "escape", lambda *_: None)
+    assert (await modes.sandbox_of(settings)).mode == "bwrap"

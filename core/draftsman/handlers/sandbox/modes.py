@@ -26,6 +26,7 @@ PROBE_PREFIX: Final = "draftsman-probe-"
 """Begins the name of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
 """Seconds for one attempt; a machine under load is slow, not unsafe."""
+SLOW: Final = f"it took more than {PROBE_TIMEOUT:g} s; the machine is busy"
 PROBE: Final = """
 import json, os, socket
 outside, port, name, pid = json.loads(os.environ["DRAFTSMAN_PROBE"])
@@ -69,6 +70,8 @@ class Sandbox:
     """Path of bwrap."""
     weaker: tuple[str, ...] = ()
     """Why each stronger mode was not taken."""
+    certain: bool = True
+    """Whether no stronger mode ran out of time: on a machine under load it may hold later."""
 
 
 _log = logging.getLogger(__name__)
@@ -76,15 +79,18 @@ _found: dict[SandboxSettings, Sandbox] = {}
 
 
 async def sandbox_of(settings: SandboxSettings) -> Sandbox:
-    """Return the mode for these settings, probed once in this process.
+    """Return the mode for these settings, probed once in this process unless a probe was too slow.
 
     Raises Failure `no_sandbox` where the mode asked for, or any under `auto`, does not hold.
     """
     if settings not in _found:
-        found = _found[settings] = await asyncio.to_thread(choose, settings)
+        found = await asyncio.to_thread(choose, settings)
+        if found.certain:
+            _found[settings] = found
         if found.weaker:
             why = "; ".join(found.weaker)
             _log.warning("sandbox: %s, since a stronger one fails: %s", found.mode, why)
+        return found
     return _found[settings]
 
 
@@ -96,7 +102,8 @@ def choose(settings: SandboxSettings) -> Sandbox:
     for mode, program in _candidates(settings.mode):
         problem = escape(settings, mode, program)
         if problem is None:
-            return Sandbox(mode, settings, program, tuple(failed))
+            certain = not any(SLOW in why for why in failed)
+            return Sandbox(mode, settings, program, tuple(failed), certain)
         failed.append(f"{mode}: {problem}")
     why = "; ".join(failed) or f"no mode of the sandbox is known for {sys.platform}"
     text = f"no sandbox holds here ({why}); {ALLOW}"
@@ -168,7 +175,9 @@ def _attempt(
             timeout=PROBE_TIMEOUT,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return SLOW
+    except OSError as error:
         return str(error)
     try:
         found = json.loads(done.stdout)
