@@ -55,6 +55,22 @@ print("ready", flush=True)
 signal.pause()
 """
 
+WAKES = """
+import ctypes, os, signal
+def go_on(*_):
+    with open("count", "a") as file: file.write("x")
+signal.signal(signal.SIGCONT, go_on)
+libc = ctypes.CDLL(None)
+timers = libc if hasattr(libc, "timer_create") else ctypes.CDLL("librt.so.1")
+event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
+timer, interval = ctypes.c_void_p(), (ctypes.c_long * 4)(0, 50_000_000, 0, 50_000_000)
+timers.timer_create(1, event, ctypes.byref(timer))
+timers.timer_settime(timer, 0, interval, None)
+go_on()
+print("ready", flush=True)
+while True: signal.pause()
+"""
+
 
 async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
     async def ignore(chunk: bytes) -> None:
@@ -168,6 +184,27 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
     with pytest.raises(OSError, match="no space left"):
         await Workspace.prepare(tmp_path / "data", str(tmp_path / "repo"), job=2, run=1)
     assert list((tmp_path / "data" / "runs").iterdir()) == []
+
+
+@attack(
+    "A timer of the agent continues it while its tree is read",
+    surface="tree",
+    with_box="the guard sees that it ran: the checkpoint fails",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "off"])
+async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Path) -> None:
+    space, _ = await prepared(tmp_path, mode)
+    count, refused = space.path / "count", None
+    async with await hostile(space, WAKES) as process, asyncio.timeout(DEADLINE):
+        try:
+            async with process.frozen():
+                size = count.stat().st_size
+                while count.stat().st_size == size:
+                    await space.snapshot("while it runs")
+        except Failure as error:
+            refused = error.code
+    assert refused == "not_frozen"
+    await space.remove()
 
 
 def _below(process: AgentProcess) -> list[int]:

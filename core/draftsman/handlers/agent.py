@@ -114,6 +114,7 @@ async def _drive(
                 await asyncio.wait([pump], timeout=ctx.settings.worker.abort)
             raise
         finally:
+            process.kill()  # its end is the end of the pump, should a cancellation be lost
             pump.cancel()
             disk.cancel()
             await asyncio.gather(pump, disk, return_exceptions=True)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import json
 import os
 import stat
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.quota import Limit, Quota, exceeded
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
+from draftsman.handlers.process import AgentProcess
 from draftsman.settings import QuotaSettings
 
 ENTRY: Final = 512
@@ -81,6 +84,27 @@ async def watch_disk(folder: Path, quotas: QuotaSettings) -> Failure:
             return exceeded("disk", text, "disk_bytes")
         took = time.monotonic() - began
         await asyncio.sleep(max(quotas.disk_interval, PAUSE * took))
+
+
+@contextlib.asynccontextmanager
+async def within_disk(
+    process: AgentProcess, folder: Path, quotas: QuotaSettings
+) -> AsyncIterator[None]:
+    """Kill a program once the files of its folder are over their quota; raise the failure then."""
+
+    async def limit() -> Failure:
+        failure = await watch_disk(folder, quotas)
+        process.kill()
+        return failure
+
+    watch = asyncio.create_task(limit())
+    try:
+        yield
+    finally:
+        watch.cancel()
+        (found,) = await asyncio.gather(watch, return_exceptions=True)
+    if isinstance(found, Failure):
+        raise found
 
 
 def disk_usage(folder: Path, most: int) -> int:

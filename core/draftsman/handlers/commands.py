@@ -6,15 +6,16 @@ import asyncio
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman.domain.profile import RepoProfile
 from draftsman.errors import Failure
+from draftsman.handlers.allowance import within_disk
 from draftsman.handlers.process import AgentProcess
 from draftsman.handlers.workspace import Workspace
-from draftsman.settings import AgentSettings, CommandSettings, SetupSettings
+from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SetupSettings
 
 KEPT: Final = 2000
 """Bytes kept of the start of an output, and of its end."""
@@ -107,24 +108,34 @@ class Runner:
     on_beat: OnBeat | None = None
     network: bool = False
     """Whether set-up commands may use the network; what checks an agent's work never may."""
+    quotas: QuotaSettings = field(default_factory=QuotaSettings)
 
     @classmethod
     def of(
-        cls, space: Workspace, profile: RepoProfile, lease: float, on_beat: OnBeat | None = None
+        cls,
+        space: Workspace,
+        profile: RepoProfile,
+        lease: float,
+        on_beat: OnBeat | None = None,
+        quotas: QuotaSettings | None = None,
     ) -> Runner:
         """Return what runs the commands of a profile; raises Failure where its folder is not."""
         folder = (space.path / profile.path).resolve()
         if not folder.is_dir() or not folder.is_relative_to(space.path.resolve()):
             text = f"the repository has no folder {profile.path!r}; correct its profile"
             raise Failure(text, origin="agent", code="no_folder", declared="PERMANENT")
-        return cls(space, profile.path, profile.env, lease, on_beat, profile.network)
+        quotas = quotas or QuotaSettings()
+        return cls(space, profile.path, profile.env, lease, on_beat, profile.network, quotas)
 
     async def all(self, commands: Iterable[CommandSettings | SetupSettings]) -> list[Ran]:
         """Run one after the other, whatever they say."""
         return [await self.run(command) for command in commands]
 
     async def run(self, settings: CommandSettings | SetupSettings) -> Ran:
-        """Run a command; raises Failure `environment` for a variable that is not allowed."""
+        """Run a command.
+
+        Raises Failure `environment` for a variable that is not allowed, `quota:disk`.
+        """
         clock = asyncio.get_running_loop().time
         began, output = clock(), Output()
         try:
@@ -165,7 +176,10 @@ class Runner:
                 self.on_beat(process.heartbeat)
             process.close_input()
             try:
-                async with asyncio.timeout(settings.timeout):
+                async with (
+                    within_disk(process, self.space.folder, self.quotas),
+                    asyncio.timeout(settings.timeout),
+                ):
                     async for chunk in process.chunks():
                         output.add(chunk)
                     return await process.wait()

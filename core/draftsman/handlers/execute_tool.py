@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import codecs
+import contextlib
 import json
-import shutil
 from typing import Any, Final
 
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.payload import ExecuteTool, parse
 from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure
+from draftsman.handlers.allowance import within_disk
 from draftsman.handlers.context import RunContext
+from draftsman.handlers.folder import delete
+from draftsman.handlers.leftovers import tag_of
 from draftsman.handlers.output import checked, invalid, read, shaped
 from draftsman.handlers.process import AgentProcess
 from draftsman.handlers.sandbox.box import Box, open_box
@@ -51,7 +55,8 @@ async def execute_tool(ctx: RunContext) -> Outcome:
 async def _run(
     ctx: RunContext, asked: ExecuteTool, tool: ToolSettings, invocation: str
 ) -> dict[str, Any]:
-    folder = ctx.settings.data_dir / "tools" / f"{ctx.job.name}.{ctx.job.run}"
+    name = f"{ctx.job.name}.{ctx.job.run}-{tag_of(ctx.job.id)}"
+    folder = ctx.settings.data_dir / "tools" / name
     make_private(folder)
     what = f"tool {asked.tool!r}"
     box = None
@@ -63,7 +68,8 @@ async def _run(
     finally:
         if box is not None:
             box.close()
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(delete, folder)
     if code != 0:
         raise _exited(what, tool, code)
     if len(data) > MOST_OUTPUT:
@@ -98,7 +104,7 @@ async def _drive(
             on_stderr=on_stderr,
             box=box,
         )
-    async with starting as process:
+    async with starting as process, within_disk(process, box.home, ctx.settings.quotas):
         ctx.on_beat(process.heartbeat)
         await process.send(json.dumps(given, ensure_ascii=False).encode())
         process.close_input()

@@ -11,9 +11,9 @@ does not outlive a killed or stopped guard, nor a killed or stopped worker, nor 
 
 Orders on the control pipe are single bytes: `h` heartbeat, `t` SIGTERM to the program's group, `k`
 kill, `z` freeze all descendants, `c` continue them. Replies are single bytes too: `a` heartbeat of
-the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued; the first reply is the
-keeper's process id and a newline. The exit code is the program's, 128 + n for a signal. Standard
-library only: it has to start in milliseconds.
+the guard, `b` of the keeper, `z` frozen, `x` not frozen, `c` continued, `m` continued after one of
+them ran; the first reply is the keeper's process id and a newline. The exit code is the program's,
+128 + n for a signal. Standard library only: it has to start in milliseconds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TERMINATE = b"t"
 KILL = b"k"
 FREEZE = b"z"
 CONTINUE = b"c"
-FROZEN, NOT_FROZEN, CONTINUED = b"z", b"x", b"c"
+FROZEN, NOT_FROZEN, CONTINUED, MOVED = b"z", b"x", b"c", b"m"
 GUARD_BEATS, KEEPER_BEATS = b"a", b"b"
 STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 GIVE_UP = 5.0
@@ -163,6 +163,7 @@ class Guard(Watcher):
         super().__init__(control, replies, lease)
         self._keeper, self._relay, self._plan = keeper, relay, plan
         self._stopped: set[int] = set()
+        self._still: dict[str, bytes] | None = None
         self._check_at = time.monotonic() + MEMORY_CHECK
         self._poll.register(control, select.POLLIN)
 
@@ -184,15 +185,20 @@ class Guard(Watcher):
             if order == FREEZE[0]:
                 self._freeze()
             elif order == CONTINUE[0]:
-                tree.thaw(self._stopped)
-                self._stopped = set()
-                _reply(self._replies, CONTINUED)
+                self._continue()
         return True
 
     def _freeze(self) -> None:
         found = tree.freeze(os.getpid(), FREEZE_LIMIT)
         self._stopped |= found or set()
+        self._still = None if found is None else tree.switches(os.getpid())
         _reply(self._replies, NOT_FROZEN if found is None else FROZEN)
+
+    def _continue(self) -> None:
+        held = self._still is not None and self._still == tree.switches(os.getpid())
+        tree.thaw(self._stopped)
+        self._stopped, self._still = set(), None
+        _reply(self._replies, CONTINUED if held else MOVED)
 
     def _terminate(self) -> None:
         """Signal the program's group; bwrap's has a process of its own in between."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
-import shutil
 from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from draftsman.handlers.folder import delete
 from draftsman.services.claim import Claim
 
 NAME: Final = re.compile(r"D-(\d{1,18})\.(\d{1,9})-([0-9a-f]{12})")
@@ -40,5 +41,6 @@ async def remove_leftovers(data_dir: Path, claim: Claim) -> int:
         if (number, tag) in jobs and jobs[number, tag] != run
     ]
     for folder in over:
-        await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            await asyncio.to_thread(delete, folder)
     return len(over)

@@ -18,7 +18,7 @@ from draftsman.handlers import guard
 from draftsman.handlers.environment import agent_command, agent_environment, find_program
 from draftsman.handlers.lines import LineSplitter
 from draftsman.handlers.protocol import Malformed
-from draftsman.handlers.sandbox import bwrap, tree
+from draftsman.handlers.sandbox import bwrap, entry, tree
 from draftsman.handlers.sandbox.box import Box, open_box
 from draftsman.handlers.sandbox.modes import START
 from draftsman.settings import AgentSettings, SandboxSettings
@@ -149,19 +149,32 @@ class AgentProcess:
     async def frozen(self) -> AsyncIterator[None]:
         """Keep the agent and all its descendants stopped, so that its tree can be read.
 
-        Raises Failure `not_frozen` when that takes too long.
+        Raises Failure `not_frozen` when that takes too long; at the end, when one of them ran in
+        between: what was read then is not to be used.
         """
         async with self._freezing:
-            self._replies.expect()
-            self._tell(guard.FREEZE)
             try:
-                reply = await self._replies.next(2 * guard.FREEZE_LIMIT)
-                if reply == guard.NOT_FROZEN:
-                    raise _not_frozen()
+                frozen = await self._order(guard.FREEZE, guard.FROZEN, guard.NOT_FROZEN)
                 yield
-            finally:
+                if frozen:
+                    await self._order(guard.CONTINUE, guard.CONTINUED, guard.MOVED)
+            except BaseException:
                 self._tell(guard.CONTINUE)
+                raise
+            finally:
                 self._replies.excuse()
+
+    async def _order(self, order: bytes, done: bytes, refused: bytes) -> bool:
+        """Give the guard an order; return whether it was done: a program that has ended is still.
+
+        Raises Failure `not_frozen` for the reply `refused`, for none, and for an end while frozen.
+        """
+        self._replies.expect(done, refused)
+        self._tell(order)
+        reply = await self._replies.next(2 * guard.FREEZE_LIMIT)
+        if reply == refused or (not reply and order == guard.CONTINUE):
+            raise _not_frozen()
+        return bool(reply)
 
     async def wait(self) -> int:
         """Return the exit code, 128 + n after a signal, once the output was read to its end.
@@ -242,6 +255,7 @@ class Replies:
         self._descriptor, self._head = descriptor, b""
         self._heard = dict.fromkeys((guard.GUARD_BEATS, guard.KEEPER_BEATS), time.monotonic())
         self._wanted: asyncio.Future[bytes] | None = None
+        self._expected: tuple[bytes, ...] = ()
         self._loop = asyncio.get_running_loop()
         os.set_blocking(descriptor, False)
         self._loop.add_reader(descriptor, self._read)
@@ -254,8 +268,9 @@ class Replies:
         """Count the silence from now on: a keeper is silent while it is frozen."""
         self._heard = dict.fromkeys(self._heard, time.monotonic())
 
-    def expect(self) -> None:
-        """Take note of the next reply to an order to freeze."""
+    def expect(self, *replies: bytes) -> None:
+        """Take note of the next of these replies."""
+        self._expected = replies
         self._wanted = self._loop.create_future()
         if self.ended.is_set():
             self._wanted.set_result(b"")
@@ -293,7 +308,7 @@ class Replies:
         for reply in (received[at : at + 1] for at in range(len(received))):
             if reply in self._heard:
                 self._heard[reply] = time.monotonic()
-            elif reply in (guard.FROZEN, guard.NOT_FROZEN):
+            elif reply in self._expected:
                 self._answer(reply)
         if self.ended.is_set():
             self._answer(b"")
@@ -318,7 +333,7 @@ async def _spawn(
             stdout=PIPE,
             stderr=PIPE,
             cwd=cwd,
-            env=env,
+            env={entry.ENVIRONMENT: json.dumps(env)},
             pass_fds=(orders, replies, *keep),
             start_new_session=True,  # Ctrl-C is for the worker: it drains first
         )

@@ -58,4 +58,5 @@ def told(result: dict[str, Any], ran: Sequence[Ran]) -> dict[str, Any]:
 
 
 def _runner(ctx: RunContext, space: Workspace, saved: SavedProfile) -> Runner:
-    return Runner.of(space, saved.profile, ctx.settings.worker.lease, ctx.on_beat)
+    lease, quotas = ctx.settings.worker.lease, ctx.settings.quotas
+    return Runner.of(space, saved.profile, lease, ctx.on_beat, quotas)

@@ -23,6 +23,7 @@ from typing import Final, Self
 
 from draftsman.errors import Failure
 from draftsman.handlers.artifact import read_artifact
+from draftsman.handlers.folder import delete
 from draftsman.handlers.git import WHO, failed, git
 from draftsman.handlers.mirror import fetch_base, mirror_of, time_of
 from draftsman.handlers.sandbox.box import Box, open_box
@@ -194,9 +195,11 @@ class Workspace:
 
     async def remove(self) -> None:
         """Delete the clone and the mirror's refs to it; what was published stays."""
-        await asyncio.to_thread(_delete, self.folder)
-        if self.box is not None:
-            self.box.close()
+        try:
+            await asyncio.to_thread(delete, self.folder)
+        finally:
+            if self.box is not None:
+                self.box.close()
         refs = await git("for-each-ref", "--format=delete %(refname)", self._ref(), cwd=self.mirror)
         await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
         await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
@@ -265,7 +268,7 @@ class Workspace:
 
 
 def _fresh(folder: Path) -> None:
-    _delete(folder)
+    delete(folder)
     make_private(folder)
     (folder / "home").mkdir(mode=0o700)
 
@@ -275,14 +278,3 @@ def make_private(folder: Path) -> None:
     for one in (folder.parent, folder):
         one.mkdir(parents=True, exist_ok=True, mode=0o700)
         one.chmod(0o700)
-
-
-def _delete(folder: Path) -> None:
-    """Delete it, folders that an agent closed included."""
-    if not folder.exists():
-        return
-    for parent, inner, _ in os.walk(folder):
-        for path in (Path(parent, name) for name in inner):
-            if not path.is_symlink():
-                path.chmod(0o700)
-    shutil.rmtree(folder)

@@ -18,7 +18,9 @@ from draftsman.settings import SandboxSettings
 MEGABYTE: Final = 1 << 20
 TEMPORARY: Final = ".tmp"
 """Folder in the home for temporary files where /tmp is not private."""
-DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "shm")
+DEVICES: Final = ("null", "zero", "full", "random", "urandom")
+SHARED_DEVICES: Final = ("tty", "ptmx", "pts", "shm")
+"""Terminals and shared memory, which only a user of its own does not share with the worker's."""
 OF_LANDLOCK: Final = ("/etc/passwd", "/etc/group", "/proc", "/sys/devices/system/cpu")
 """What programs read besides what bwrap makes anew."""
 
@@ -60,11 +62,13 @@ class Box:
     def plan(self, command: Sequence[str], cwd: Path, network: bool) -> dict[str, Any]:
         """Return what the guard carries out; see `draftsman.handlers.sandbox.entry`.
 
-        Files that the command names by their whole path can be read.
+        Files that the command names by their whole path can be read, but where a link of the run's
+        own folders leads is not followed.
         """
         settings, mode = self.sandbox.settings, self.sandbox.mode
-        read = list(bwrap.readable(settings.read_only, command, network))
         own = [self.home] if self.repo is None else [self.home, self.repo]
+        named = [part for part in command if not any(Path(part).is_relative_to(at) for at in own)]
+        read = list(bwrap.readable(settings.read_only, named, network))
         plan: dict[str, Any] = {
             "mode": mode,
             "uid": self.uid,
@@ -79,7 +83,8 @@ class Box:
         if mode == "bwrap":
             mounts = bwrap.mounts(read, self.repo, self.home, own)
             return plan | {"bwrap": self.sandbox.program, "mounts": mounts}
-        write = [*(f"/dev/{name}" for name in DEVICES), *(str(folder) for folder in own)]
+        devices = DEVICES if self.uid is None else DEVICES + SHARED_DEVICES
+        write = [*(f"/dev/{name}" for name in devices), *(str(folder) for folder in own)]
         return plan | {"read": [*read, *OF_LANDLOCK], "write": write}
 
     def as_event(self, network: bool) -> dict[str, Any]:

@@ -11,7 +11,8 @@ The plan is a JSON object that `draftsman.handlers.sandbox.box` makes:
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
-Standard library only.
+The program's environment is JSON in one variable: nothing before the confinement is to obey it,
+such as the dynamic linker an LD_LIBRARY_PATH that leads into the clone. Standard library only.
 """
 
 # ruff: noqa: PTH103, PTH118, PTH123
@@ -36,6 +37,8 @@ STAGE = "/mnt"
 """Mount point of root's private table of sources; nothing of the host is changed."""
 USERNS = 9
 """Descriptor of the user namespace, which bwrap leaves open."""
+ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
+"""Variable with the program's environment, as a JSON object."""
 LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
 """Counts processes inside the namespace: outside, all of the user's programs would count."""
 
@@ -44,10 +47,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
     """Confine this process as planned and become the command; raises OSError."""
+    environment = json.loads(os.environ.pop(ENVIRONMENT))
     for kind, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["file_size"])):
         _limit(kind, most)
     if plan["mode"] == "bwrap":
-        _enter_bwrap(plan, command)
+        _enter_bwrap(plan, command, environment)
     _limit(resource.RLIMIT_DATA, plan["memory"])
     _limit(resource.RLIMIT_NPROC, plan["processes"] + (0 if plan["uid"] else _threads_of_user()))
     if plan["uid"] is not None:
@@ -55,10 +59,10 @@ def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
     _change_user(plan["uid"])
     if plan["mode"] == "landlock":
         landlock.restrict(plan["read"], plan["write"], plan["network"])
-    os.execvp(command[0], command)  # noqa: S606
+    os.execve(command[0], command, environment)  # noqa: S606
 
 
-def _enter_bwrap(plan: dict[str, Any], command: list[str]) -> NoReturn:
+def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
     mounts = [tuple(mount) for mount in plan["mounts"]]
     arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
     arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
@@ -78,11 +82,24 @@ def _enter_bwrap(plan: dict[str, Any], command: list[str]) -> NoReturn:
     flags = {"ro": "--ro-bind", "rw": "--bind", "link": "--symlink"}
     for kind, source, destination in mounts:
         arguments += [flags[kind], source, destination]
-    arguments += ["--proc", "/proc", "--dev", "/dev", "--size", str(plan["tmp"])]
-    arguments += ["--tmpfs", "/tmp", "--chdir", plan["chdir"], "--"]  # noqa: S108
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108
+        arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
+    for folder in ("/dev", "/"):  # in memory, too, and without a limit
+        arguments += ["--remount-ro", folder]
+    arguments += ["--args", str(_setenv(environment)), "--chdir", plan["chdir"], "--"]
     _limit(resource.RLIMIT_DATA, plan["memory"])
     shell = ["/bin/sh", "-c", LIMITED, str(plan["processes"])]
-    os.execv(plan["bwrap"], [*arguments, *shell, *command])  # noqa: S606
+    os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
+
+
+def _setenv(environment: dict[str, str]) -> int:
+    """Return a descriptor with arguments for bwrap: others can read its command line."""
+    descriptor = os.memfd_create("environment", 0)
+    for name, value in environment.items():
+        os.write(descriptor, os.fsencode(f"--setenv\0{name}\0{value}\0"))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _scope() -> None:

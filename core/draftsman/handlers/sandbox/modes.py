@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox import bwrap, landlock
+from draftsman.handlers.sandbox.entry import ENVIRONMENT
 from draftsman.settings import SandboxSettings
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
@@ -25,6 +26,7 @@ PROBE_PREFIX: Final = "draftsman-probe-"
 """Begins the name of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
 """Seconds for one attempt; a machine under load is slow, not unsafe."""
+SLOW: Final = f"it took more than {PROBE_TIMEOUT:g} s; the machine is busy"
 PROBE: Final = """
 import json, os, socket
 outside, port, name, pid = json.loads(os.environ["DRAFTSMAN_PROBE"])
@@ -68,6 +70,8 @@ class Sandbox:
     """Path of bwrap."""
     weaker: tuple[str, ...] = ()
     """Why each stronger mode was not taken."""
+    certain: bool = True
+    """Whether no stronger mode ran out of time: on a machine under load it may hold later."""
 
 
 _log = logging.getLogger(__name__)
@@ -75,15 +79,18 @@ _found: dict[SandboxSettings, Sandbox] = {}
 
 
 async def sandbox_of(settings: SandboxSettings) -> Sandbox:
-    """Return the mode for these settings, probed once in this process.
+    """Return the mode for these settings, probed once in this process unless a probe was too slow.
 
     Raises Failure `no_sandbox` where the mode asked for, or any under `auto`, does not hold.
     """
     if settings not in _found:
-        found = _found[settings] = await asyncio.to_thread(choose, settings)
+        found = await asyncio.to_thread(choose, settings)
+        if found.certain:
+            _found[settings] = found
         if found.weaker:
             why = "; ".join(found.weaker)
             _log.warning("sandbox: %s, since a stronger one fails: %s", found.mode, why)
+        return found
     return _found[settings]
 
 
@@ -95,7 +102,8 @@ def choose(settings: SandboxSettings) -> Sandbox:
     for mode, program in _candidates(settings.mode):
         problem = escape(settings, mode, program)
         if problem is None:
-            return Sandbox(mode, settings, program, tuple(failed))
+            certain = not any(SLOW in why for why in failed)
+            return Sandbox(mode, settings, program, tuple(failed), certain)
         failed.append(f"{mode}: {problem}")
     why = "; ".join(failed) or f"no mode of the sandbox is known for {sys.platform}"
     text = f"no sandbox holds here ({why}); {ALLOW}"
@@ -160,14 +168,16 @@ def _attempt(
     try:
         done = subprocess.run(
             [*command, sys.executable, "-I", "-S", "-c", PROBE],
-            env={"DRAFTSMAN_PROBE": json.dumps(target), "PATH": os.defpath},
+            env={ENVIRONMENT: json.dumps({"DRAFTSMAN_PROBE": json.dumps(target)})},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=PROBE_TIMEOUT,
             check=False,
         )
-    except (OSError, subprocess.TimeoutExpired) as error:
+    except subprocess.TimeoutExpired:
+        return SLOW
+    except OSError as error:
         return str(error)
     try:
         found = json.loads(done.stdout)

@@ -35,7 +35,11 @@ def take_uid(settings: SandboxSettings, locks: Path = LOCKS) -> tuple[int, int]:
 
 def give(folder: Path, uid: int) -> None:
     """Make a folder and all that is in it the user's own; links are not followed."""
-    for parent, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            os.chown(Path(parent, name), uid, uid, follow_symlinks=False)
+    folders = [os.fspath(folder)]
     os.chown(folder, uid, uid, follow_symlinks=False)
+    while folders:
+        with os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                os.chown(entry.path, uid, uid, follow_symlinks=False)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)

@@ -1,0 +1,185 @@
+"""Attacks on what lies between a worker and the box of a program."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pty
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from draftsman.errors import Failure
+from draftsman.handlers.commands import Runner
+from draftsman.handlers.folder import delete
+from draftsman.handlers.process import AgentProcess
+from draftsman.handlers.sandbox import modes
+from draftsman.handlers.sandbox.box import open_box
+from draftsman.handlers.workspace import Workspace
+from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
+from tests.attacks.catalog import attack
+from tests.core.loops.agents import make_repository
+
+DEADLINE = 60.0
+
+
+async def run(
+    mode: str, folder: Path, *command: str, env: Mapping[str, str] | None = None
+) -> tuple[str, int]:
+    """Return what a program prints in the box, and the guard's process id."""
+
+    async def ignore(chunk: bytes) -> None:
+        pass
+
+    settings = SandboxSettings.model_validate({"mode": mode, "file_size_mb": 16})
+    box = await open_box(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(box):
+        async with await AgentProcess.start(
+            AgentSettings(command=command, env=dict(env or {})),
+            cwd=folder / "repo",
+            home=folder / "home",
+            lease=DEADLINE,
+            on_stderr=ignore,
+            box=box,
+        ) as process:
+            chunks = [chunk async for chunk in process.chunks()]
+            await process.wait()
+            return b"".join(chunks).decode().strip(), process.pid
+
+
+@attack(
+    "A clone holds libraries where its profile's LD_LIBRARY_PATH leads the dynamic linker",
+    surface="process",
+    with_box="guard, keeper and bwrap do not see the program's environment",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "off"])
+async def test_the_guard_does_not_obey_the_environment_of_the_program(
+    mode: str, tmp_path: Path
+) -> None:
+    env = {"LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": "trace", "OWN": "ä = 1"}
+    printed, guard = await run(mode, tmp_path, "sh", "-c", 'echo "$OWN $LD_DEBUG"', env=env)
+    assert printed == "ä = 1 libs"
+    assert not (tmp_path / "repo" / f"trace.{guard}").exists()
+
+
+@attack(
+    "A program fills the machine's memory with files in a folder that is in memory",
+    surface="quota",
+    with_box="/tmp and /dev/shm have a limit; the other folders are read-only",
+    without_box="there is no folder of its own in memory",
+)
+async def test_folders_in_memory_are_read_only_or_limited(tmp_path: Path) -> None:
+    code = """
+for folder in / /dev /etc /home /workspace; do touch $folder/x 2>/dev/null && echo $folder; done
+for folder in /tmp /dev/shm; do
+  for n in 1 2 3; do head -c 8000000 /dev/zero 2>/dev/null > $folder/$n || echo "full $folder"; done
+done"""
+    printed, _ = await run("bwrap", tmp_path, "sh", "-c", code)
+    assert printed.split("\n") == ["full /tmp", "full /dev/shm"]
+
+
+DEEP = """
+i=0
+while [ $i -lt 1500 ]; do mkdir d && cd d && i=$((i+1)); done
+chmod 0 . ; echo deep"""
+
+
+@attack(
+    "A program leaves folders deeper than Python's stack, closed ones and links to outside",
+    surface="tree",
+    with_box="they are deleted with the run; no link is followed",
+)
+async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    outside.chmod(0o755)
+    (tmp_path / "repo").mkdir()
+    (tmp_path / "repo" / "link").symlink_to(outside)
+    (tmp_path / "repo" / "hard").hardlink_to(outside / "file")
+    printed, _ = await run("bwrap", tmp_path, "sh", "-c", DEEP)
+    assert printed == "deep"
+    open_files = len(list(Path("/proc/self/fd").iterdir()))
+    delete(tmp_path / "repo")
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "outside"]
+    assert (outside / "file").exists()
+    assert outside.stat().st_mode & 0o777 == 0o755
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_files
+
+
+@attack(
+    "An agent reads the terminal and the shared memory of its worker's user",
+    surface="process",
+    with_box="not visible in bwrap, refused in Landlock; a worker of root's has another user",
+    without_box="allowed to the worker's own user",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "landlock"])
+async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path) -> None:
+    person, terminal = pty.openpty()
+    shared = Path("/dev/shm") / f"draftsman-attack-{os.getpid()}"
+    try:
+        os.write(person, b"typed\n")
+        shared.touch(0o600)
+        shared.write_text("secret\n")
+        name = os.ttyname(terminal)
+        code = f"head -n1 {name}; head -n1 {shared}; echo end"
+        printed, _ = await run(mode, tmp_path, "sh", "-c", code)
+    finally:
+        shared.unlink()
+        os.close(person)
+        os.close(terminal)
+    assert printed == "end"
+
+
+@attack(
+    "A command of a profile runs what an agent left, which fills the disk",
+    surface="quota",
+    with_box="the command is killed, and the run fails with the reason",
+)
+async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
+    source = make_repository(tmp_path / "source", a="one\n")
+    space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
+    space = await space.confined(SandboxSettings())
+    quotas = QuotaSettings(disk_bytes=4_000_000, disk_interval=0.1)
+    runner = Runner(space, "", {}, DEADLINE, quotas=quotas)
+    fill = ("sh", "-c", "head -c 8000000 /dev/zero > full; exec sleep 600")
+    with pytest.raises(Failure, match="more than 4,000,000 bytes") as raised:
+        await runner.run(CommandSettings(name="fill", command=fill, timeout=DEADLINE))
+    assert raised.value.code == "quota:disk"
+    await space.remove()
+
+
+@attack(
+    "A program of the repository is a link that leads elsewhere outside than in the box",
+    surface="tree",
+    with_box="what it leads to outside is not mounted",
+    without_box="allowed to the worker's own user",
+)
+@pytest.mark.parametrize("mode", ["bwrap", "landlock"])
+async def test_a_linked_program_opens_no_file_outside(
+    mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repo, outside = tmp_path / "repo", tmp_path / "outside"
+    for folder, text in ((repo, f"cat {outside}/run; echo end"), (outside, "echo secret")):
+        folder.mkdir()
+        (folder / "run").write_text(f"#!/bin/sh\n{text}\n")
+        (folder / "run").chmod(0o755)
+    (repo / "check").symlink_to("/proc/self/cwd/run")
+    monkeypatch.chdir(outside)
+    printed, _ = await run(mode, tmp_path, str(repo / "check"))
+    assert printed == "end"
+
+
+@attack(
+    "Load while a worker starts makes the probe of the strongest mode too slow",
+    surface="process",
+    with_box="that run takes the next mode that holds; the next run probes again",
+)
+async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = SandboxSettings(memory_mb=1234)
+    with monkeypatch.context() as busy:
+        busy.setattr(modes, "escape", lambda _, mode, __: modes.SLOW if mode == "bwrap" else None)
+        assert (await modes.sandbox_of(settings)).mode == "landlock"
+    monkeypatch.setattr(modes, "escape", lambda *_: None)
+    assert (await modes.sandbox_of(settings)).mode == "bwrap"
