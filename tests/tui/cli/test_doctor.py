@@ -33,6 +33,7 @@ async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
     assert "you are root" in found["people"]["text"]
     assert (found["workers"]["status"], found["workers"]["then"]) == ("warn", "draftsman up")
     assert found["agent tidy"]["status"] == "ok"
+    assert "escape" in found["sandbox"]["text"] or found["sandbox"]["status"] == "warn"
 
 
 async def test_people_that_are_missing_are_told_how_to_be_added(
@@ -183,3 +184,14 @@ async def test_trello_that_refuses_or_is_away_hides_no_other_check(
     monkeypatch.delenv("T_KEY")
     [(status, text)] = await _trello(wall.cli)
     assert (status, "T_KEY" in text) == ("fail", True)
+
+
+async def test_a_sandbox_that_is_off_is_a_warning(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_SANDBOX__MODE", "off")
+    found = (await _checks(cli))["sandbox"]
+    assert (found["status"], found["text"]) == (
+        "warn",
+        "off: programs read and reach what this user does",
+    )

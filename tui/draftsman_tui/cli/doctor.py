@@ -85,7 +85,7 @@ async def _checks(app: App) -> AsyncGenerator[Finding, None]:
         for finding in await look_at_slack(settings.slack):
             yield finding
     yield environment.git()
-    for look in (environment.handlers, environment.agents, environment.dashboard):
+    for look in LOOKS:
         for finding in look(settings):
             yield finding
 
@@ -232,6 +232,11 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
     look_at_trello,
+)  # fmt: skip
+
+
+LOOKS: Final = (
+    environment.handlers, environment.sandbox, environment.agents, environment.dashboard,
 )  # fmt: skip
 
 
