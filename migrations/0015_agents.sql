@@ -25,13 +25,14 @@ ALTER TABLE draftsman.artifacts ADD CONSTRAINT artifacts_reserved
            AND (kind = 'bundle') = (name = 'checkpoint.bundle')) NOT VALID;
 
 -- The patch of the tree that the run had saved when it asked; NULL: there was none.
-ALTER TABLE draftsman.job_questions ADD COLUMN patch_sha256 text
-    CONSTRAINT job_questions_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$');
+-- Beside the question: the first release reads whole rows of job_questions.
+ALTER TABLE draftsman.question_times ADD COLUMN patch_sha256 text
+    CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$');
 CREATE VIEW draftsman.asked_questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
            q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
-           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, q.patch_sha256
+           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, t.patch_sha256
       FROM draftsman.job_questions q
       LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
 

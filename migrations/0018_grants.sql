@@ -294,7 +294,7 @@ BEGIN
         GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
-        GRANT INSERT (job, question, escalate_to), UPDATE (remind_at, reminders, escalated_at)
+        GRANT INSERT (job, question, escalate_to, patch_sha256), UPDATE (remind_at, reminders, escalated_at)
             ON draftsman.question_times TO draftsman_worker;
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
             draftsman.make_event_partition(date), draftsman.hold_event_month(date),

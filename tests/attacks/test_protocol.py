@@ -152,7 +152,7 @@ async def test_events_of_an_agent_have_kinds_of_their_own(
 @attack(
     "An event that an agent left under an older version breaks doctor and the dashboard",
     surface="database",
-    with_box="it counts for nothing; one that claims a decision is named by the invariants",
+    with_box="it is shown and counts for nothing",
 )
 async def test_poisoned_events_of_the_past_break_no_query(
     make: Factory, rt: Runtime, conn: Connection
@@ -165,8 +165,7 @@ async def test_poisoned_events_of_the_past_break_no_query(
                 " VALUES (%s, 1, %s, 'worker:w', %s)",
                 (asked_job.number, kind, payload),
             )
-    broken = {name for name, rows in (await rt.inspect.invariants()).items() if rows}
-    assert broken == {"decisions_were_made_by_their_actor"}, "a forged decision is named"
+    assert not any((await rt.inspect.invariants()).values())
     job = await rt.inspect.job(asked_job.number)
     assert (await rt.inspect.pulse(job.created_at)).spans
     assert (await rt.inspect.stats()).open_questions == 1

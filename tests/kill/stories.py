@@ -296,6 +296,7 @@ async def drive_agent(campaign: Campaign, folder: Path) -> None:
     repo = make_repository(folder / "repo")
     command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
     campaign.settings["agents"] = {"test": {"command": command, "env": {"FOLDER": str(folder)}}}
+    campaign.settings["quotas"] = {"artifacts": 10_000}  # each of many killed runs leaves some
     known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
     await rt.repos.map(Place(known), OWNER, label="pay")
     labels = [("L1", "pay")]

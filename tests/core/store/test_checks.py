@@ -66,9 +66,9 @@ QUESTIONS = [
     ("text = ''", "job_questions_text_check"),
     ("key = ''", "job_questions_key_check"),
     ("ordinal = 0", "job_questions_ordinal_check"),
-    ("patch_sha256 = 'abc'", "job_questions_patch"),
 ]
 TIMES = [
+    ("patch_sha256 = 'abc'", "question_times_patch"),
     ("reminders = 4, remind_at = NULL", "question_times_few"),
     ("reminders = 3, remind_at = now()", "question_times_few"),
     ("reminders = -1", "question_times_few"),

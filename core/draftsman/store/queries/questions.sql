@@ -28,22 +28,22 @@ WITH context AS MATERIALIZED (
 ), asked AS (
     INSERT INTO draftsman.job_questions (job, ordinal, run, key, kind, text, choices,
            freeform_allowed, context_snippet, approvers, quorum, on_expire, default_value, on_deny,
-           digest, action, patch_sha256, expires_at)
+           digest, action, expires_at)
     SELECT m.number,
            1 + coalesce((SELECT max(ordinal) FROM draftsman.job_questions
                           WHERE job = m.number), 0),
            m.run_count, %(key)s, %(kind)s, %(text)s, %(choices)s, %(freeform)s, %(context)s,
            %(approvers)s, %(quorum)s, %(on_expire)s, %(default)s, %(on_deny)s, %(digest)s,
-           %(action)s,
-           (SELECT a.sha256 FROM draftsman.artifacts a
-             WHERE a.job = m.number AND a.run = m.run_count AND a.kind = 'patch'),
-           draftsman.now() + make_interval(secs => %(expires_in)s)
+           %(action)s, draftsman.now() + make_interval(secs => %(expires_in)s)
       FROM mine m
      WHERE NOT m.canceled
-    RETURNING job, ordinal
-), escalates AS (
-    INSERT INTO draftsman.question_times (job, question, escalate_to)
-    SELECT job, ordinal, %(escalate_to)s FROM asked WHERE %(escalate_to)s::text IS NOT NULL
+    RETURNING job, ordinal, run
+), beside AS (
+    INSERT INTO draftsman.question_times (job, question, escalate_to, patch_sha256)
+    SELECT q.job, q.ordinal, %(escalate_to)s, a.sha256
+      FROM asked q
+      LEFT JOIN draftsman.artifacts a ON a.job = q.job AND a.run = q.run AND a.kind = 'patch'
+     WHERE %(escalate_to)s::text IS NOT NULL OR a.sha256 IS NOT NULL
 ), moved AS (
     UPDATE draftsman.jobs j
        SET status = CASE WHEN m.canceled THEN 'canceled'

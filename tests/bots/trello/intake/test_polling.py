@@ -10,6 +10,7 @@ from draftsman.errors import ConfigError
 from draftsman.loops.loop import Stop
 from draftsman.store.db import Connection
 from draftsman_bots.trello import identity, intake
+from draftsman_bots.trello.failures import PAUSES
 from draftsman_bots.trello.look import Looker
 from draftsman_bots.trello.poller import Poller
 from tests.bots.trello.intake.conftest import Bench, join
@@ -101,7 +102,7 @@ async def test_while_the_token_is_refused_nothing_is_asked(
     bench: Bench, trello: FakeTrello
 ) -> None:
     trello.revoke()
-    assert await bench.poller.round() > 60
+    assert [await bench.poller.round() for _ in PAUSES] == list(PAUSES)
     [said] = bench.desk.health.problems.values()
     assert "Trello refuses the bot" in said
     trello.revoke(False)
