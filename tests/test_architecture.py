@@ -167,5 +167,7 @@ def test_the_lock_is_the_one_that_make_lock_writes() -> None:
     assert not (ROOT / "uv.lock").exists()
     text = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     assert "://" not in text
-    pins = re.findall(r"^[a-z0-9-]+==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE)
+    pins = re.findall(
+        r"^[a-z0-9-]+==\S+(?: ; .+)? \\\n    --hash=sha256:[0-9a-f]{64}", text, re.MULTILINE
+    )
     assert len(pins) == len(re.findall(r"^\S+==", text, re.MULTILINE)) > 0

@@ -91,7 +91,7 @@ def _agents(process: Process) -> list[psutil.Process]:
     with suppress(psutil.NoSuchProcess):
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
-                words = child.cmdline()
+                words = child.cmdline() or [""]  # a process that has just ended has none
                 around = words[0].endswith("bwrap") or any("handlers.guard" in w for w in words)
                 if AGENT in words and not around:
                     found.append(child)
