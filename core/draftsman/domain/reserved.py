@@ -39,7 +39,7 @@ ARTIFACTS: Final = {"patch": PATCH, "bundle": BUNDLE}
 
 
 def check_key(key: str, owner: Owner, what: str) -> None:
-    """Raise UsageError for a key of the worker that somebody else uses, or the other way round."""
+    """Raise UsageError for a key of the worker that another owner uses, or the other way round."""
     own = key.startswith(KEYS)
     if own and owner is not Owner.WORKER:
         raise UsageError(
