@@ -5,8 +5,8 @@
     invocation    intake    job     claim     worker  questions   questions transact. settle
 
 `domain` has the nouns, `store` the rows, `services` the arrows (each one transaction), `handlers`
-how work is done, `loops` what runs for ever, `runtime` everything wired. What a handler of yours
-needs is exported here.
+how work is done, `loops` what runs for ever, `runtime` everything wired, `client` the way in for
+other programs. What a handler of yours needs is exported here, and `Draftsman`, the client.
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from draftsman.client import Draftsman
+    from draftsman.client.asynchronous import Client, Request
+    from draftsman.client.blocking import BlockingClient
     from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
     from draftsman.domain.question import Answered, Choice, NoAnswer
     from draftsman.errors import Failure
@@ -24,12 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answered",
+    "BlockingClient",
     "Cancel",
     "Choice",
+    "Client",
     "Done",
+    "Draftsman",
     "Failure",
     "NoAnswer",
     "Outcome",
+    "Request",
     "RunContext",
     "Snooze",
     "__version__",
@@ -37,12 +44,16 @@ __all__ = [
 
 _HOME = {
     "Answered": "domain.question",
+    "BlockingClient": "client.blocking",
     "Cancel": "domain.outcome",
     "Choice": "domain.question",
+    "Client": "client.asynchronous",
     "Done": "domain.outcome",
+    "Draftsman": "client",
     "Failure": "errors",
     "NoAnswer": "domain.question",
     "Outcome": "domain.outcome",
+    "Request": "client.asynchronous",
     "RunContext": "handlers.context",
     "Snooze": "domain.outcome",
 }
@@ -51,16 +62,7 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, so that `draftsman --help` loads no driver."""
     if name == "__version__":
-        return _version()
+        return import_module("draftsman.version").installed()
     if name not in _HOME:
         raise AttributeError(f"module 'draftsman' has no attribute {name!r}")
     return getattr(import_module(f"draftsman.{_HOME[name]}"), name)
-
-
-def _version() -> str:
-    from importlib.metadata import PackageNotFoundError, version  # a mail parser comes with it
-
-    try:
-        return version("draftsman")
-    except PackageNotFoundError:  # run from a checkout that was never installed
-        return "0.0.0"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
-from draftsman import __version__, migrate
+from draftsman import migrate, version
 from draftsman.domain import payload, quiet
 from draftsman.domain.actor import Actor
 from draftsman.domain.directory import Directory, Entry
@@ -122,7 +122,7 @@ class Runtime:
             bench,
             self.db,
             handlers,
-            version=__version__,
+            version=version.installed(),
             queues=served,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
@@ -204,7 +204,7 @@ def policy(settings: Settings, found: Directory | None = None) -> Policy:
     for name, entry in found.people.items():
         known = {Source(channel): id for channel, id in entry.ids.items()}
         if Source.CLI in known:
-            known[Source.TUI] = known[Source.CLI]
+            known[Source.TUI] = known[Source.API] = known[Source.CLI]
         hours = quiet.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
         people[name] = Person(name, entry.roles, known, hours)
     return Policy(people, found.groups, found.self_approval)

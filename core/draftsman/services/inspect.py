@@ -194,16 +194,18 @@ class Inspect:
         async with self._db.connection() as conn:
             return await store.feed_end(conn)
 
-    async def follow(self, number: int | None, *, new: bool = False) -> AsyncIterator[Event]:
+    async def follow(
+        self, number: int | None, *, new: bool = False, after: tuple[int, int, int] | None = None
+    ) -> AsyncIterator[Event]:
         """Yield events as they come: of one job until it ends, or of all, for ever.
 
-        `new` leaves out what was there before.
+        `new` leaves out what was there before, `after` what was there up to a cursor.
         """
         if number is not None:
-            async for event in self._follow_job(number, new):
+            async for event in self._follow_job(number, new, after):
                 yield event
             return
-        cursor = await self.feed_end() if new else (0, 0, 0)
+        cursor = after or (await self.feed_end() if new else (0, 0, 0))
         while True:
             events = await self.feed(cursor)
             for event in events:
@@ -322,8 +324,10 @@ class Inspect:
         async with self._db.connection() as conn:
             return await store.invariants(conn)
 
-    async def _follow_job(self, number: int, new: bool) -> AsyncIterator[Event]:
-        last = 0
+    async def _follow_job(
+        self, number: int, new: bool, after: tuple[int, int, int] | None
+    ) -> AsyncIterator[Event]:
+        last = after[2] if after else 0
         if new:
             while events := await self.trail(number, last):
                 last = events[-1].id

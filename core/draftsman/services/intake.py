@@ -27,7 +27,8 @@ from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import Checker
 from draftsman.store import deliveries, repos
 from draftsman.store import intake as store
-from draftsman.store.db import Connection, Database, again
+from draftsman.store.callers import CallersConnection, adapt
+from draftsman.store.db import Connection, Database, again, translated
 from draftsman.store.intake import Alike as Alike  # of `alike`, for those who warn of it
 
 CHATS = frozenset({Source.SLACK, Source.TRELLO})
@@ -69,11 +70,18 @@ class Intake:
         """
         return (await self.submit_many([invocation], actor))[0]
 
-    async def submit_many(self, invocations: Sequence[Invocation], actor: Actor) -> list[Submitted]:
+    async def submit_many(
+        self,
+        invocations: Sequence[Invocation],
+        actor: Actor,
+        *,
+        connection: CallersConnection | None = None,
+    ) -> list[Submitted]:
         """Make a job each in one statement; the answer is in the order of the request.
 
-        All or nothing is not promised: an IdempotencyConflict names the first conflicting key, and
-        the others are jobs by then; sending the batch again is safe.
+        With a `connection` of the caller, in its transaction. All or nothing is not promised: an
+        IdempotencyConflict names the first conflicting key, and the others are jobs by then;
+        sending the batch again is safe.
         """
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
@@ -91,8 +99,12 @@ class Intake:
                 break
             batch = [rows[place] for place in missing]
             wanted = [told[place] for place in missing]
-            send = partial(self._send, batch, wanted, actor.name)
-            for item in await again(send):
+            if connection is not None:
+                with translated():
+                    sent = await _insert(adapt(connection), batch, wanted, actor.name)
+            else:
+                sent = await again(partial(self._send, batch, wanted, actor.name))
+            for item in sent:
                 taken[missing[item.place]] = item
         if len(taken) < len(rows):
             raise LostRace("another request with the same key or subject is still being committed")
@@ -158,15 +170,22 @@ class Intake:
             async with self._db.connection() as conn:
                 return await store.submit(conn, rows, actor)
         async with self._db.transaction() as conn:
-            taken = await store.submit(conn, rows, actor)
-            new = [
-                (item.number, told[item.place])
-                for item in taken
-                if item.how != "deduplicated" and told[item.place]
-            ]
-            if new:
-                await deliveries.add_targets(conn, new)
-            return taken
+            return await _insert(conn, rows, told, actor)
+
+
+async def _insert(
+    conn: Connection, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
+) -> list[store.Taken]:
+    """Insert a batch and the targets of its new jobs."""
+    taken = await store.submit(conn, rows, actor)
+    new = [
+        (item.number, told[item.place])
+        for item in taken
+        if item.how != "deduplicated" and told[item.place]
+    ]
+    if new:
+        await deliveries.add_targets(conn, new)
+    return taken
 
 
 async def _is_known(conn: Connection, folder: str) -> bool:

@@ -57,7 +57,7 @@ async def submit(conn: Connection, rows: Sequence[Row], actor: str) -> list[Take
         "actor": actor,
     }
     found = await db.rows(conn, _Q["submit"], params)
-    made = {id: (number, status) for number, id, status, _ in found}
+    made = {id: (number, Status(status)) for number, id, status, _ in found}
     taken = []
     for place, row in enumerate(rows):
         if row["id"] in made:
@@ -77,7 +77,9 @@ async def known(conn: Connection, rows: Sequence[Row], places: Sequence[int]) ->
         param: [rows[place].get(column) for place in places] for param, column in names.items()
     }
     return [
-        Taken(places[at - 1], number, id, status, digest, "deduplicated" if same else "joined")
+        Taken(
+            places[at - 1], number, id, Status(status), digest, "deduplicated" if same else "joined"
+        )
         for at, number, id, status, digest, same in await db.rows(conn, _Q["known"], params)
     ]
 

@@ -1,0 +1,63 @@
+"""The Python client: other programs submit jobs, follow them and answer their questions."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from draftsman import settings as configuration
+from draftsman.client.asynchronous import Client
+from draftsman.client.blocking import BlockingClient
+from draftsman.errors import UsageError
+from draftsman.runtime import open_runtime
+
+
+class Draftsman:
+    """A database of draftsman, to connect to by `async with` or by a blocking `with`.
+
+    `url` is the URL of the database; without it, the database of the configuration, which is the
+    embedded database by default. `config` names a configuration file. An object may be used again
+    after it was closed.
+    """
+
+    def __init__(self, url: str | None = None, *, config: Path | str | None = None) -> None:
+        self._url = url
+        self._config = Path(config) if config is not None else None
+        self._open: AbstractAsyncContextManager[Client] | BlockingClient | None = None
+
+    async def __aenter__(self) -> Client:
+        self._refuse_second_entry()
+        connection = self._connect()
+        client = await connection.__aenter__()
+        self._open = connection
+        return client
+
+    async def __aexit__(self, *error: object) -> None:
+        connection, self._open = self._open, None
+        if isinstance(connection, AbstractAsyncContextManager):
+            await connection.__aexit__(None, None, None)
+
+    def __enter__(self) -> BlockingClient:
+        self._refuse_second_entry()
+        self._open = client = BlockingClient(self._connect())
+        return client
+
+    def __exit__(self, *error: object) -> None:
+        client, self._open = self._open, None
+        if isinstance(client, BlockingClient):
+            client.close()
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[Client]:
+        settings = configuration.load(self._config)
+        if self._url is not None:
+            settings = settings.model_copy(update={"database_url": SecretStr(self._url)})
+        async with open_runtime(settings) as runtime:
+            yield Client(runtime)
+
+    def _refuse_second_entry(self) -> None:
+        if self._open is not None:
+            raise UsageError("this Draftsman is open already; create another one")

@@ -1,0 +1,201 @@
+"""The client with an event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack, cast
+from uuid import UUID, uuid4
+
+from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.event import Event
+from draftsman.domain.ids import parse_job, parse_question
+from draftsman.domain.job import Job, Source
+from draftsman.domain.question import Question
+from draftsman.errors import QuestionClosed, Refused, UsageError
+from draftsman.runtime import Runtime
+from draftsman.services.intake import Submitted, invocation
+from draftsman.services.operate import Canceled
+
+if TYPE_CHECKING:
+    from draftsman.store.callers import CallersConnection
+
+JobName = int | str | UUID | Job | Submitted
+"""A job: `142`, `"D-142"`, its id, or what `submit` or `get` returned."""
+Cursor = tuple[int, int, int]
+"""A position in the feed of all events: `Event.cursor`."""
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a request but for its text; docs/python.md explains each."""
+
+    type: str
+    title: str
+    url: str
+    agent: str
+    repo: str
+    ref: str
+    mode: str
+    payload: dict[str, Any]
+    overrides: dict[str, Any]
+    key: str
+    subject_key: str
+    queue: str
+    priority: int
+    run_at: datetime
+    delay: float
+    max_attempts: int
+    max_retries: int
+    on_lost: str
+    skills: Sequence[str]
+    tags: Sequence[str]
+    notify: Sequence[str]
+
+
+class Request(Fields, total=False):
+    """The fields of one of many requests."""
+
+    text: str
+
+
+class Client:
+    """The methods of an open connection; `async with Draftsman() as client` returns it.
+
+    The actor is the operating-system user, or on a server elsewhere the database role, as for the
+    command line. Every method raises NotPermitted where its roles do not allow the call, and
+    DatabaseUnreachable.
+    """
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._rt = runtime
+
+    async def submit(
+        self,
+        text: str | None = None,
+        *,
+        connection: CallersConnection | None = None,
+        **fields: Unpack[Fields],
+    ) -> Submitted:
+        """Create a job, or find the job that the same `key` created before.
+
+        With `connection`, a psycopg connection of the caller, the job is created in the caller's
+        transaction: it exists if and only if that commits. Raises UsageError, IdempotencyConflict.
+        """
+        request = cast(Request, fields if text is None else {**fields, "text": text})
+        return (await self.submit_many([request], connection=connection))[0]
+
+    async def submit_many(
+        self, requests: Iterable[Request], *, connection: CallersConnection | None = None
+    ) -> list[Submitted]:
+        """Create a job for each request, in one statement; the result has their order.
+
+        Raises UsageError before any job is created, and IdempotencyConflict, after which the other
+        jobs exist unless `connection` is rolled back; sending the same requests again is safe.
+        """
+        invocations = [invocation(**request) for request in requests]
+        if not invocations:
+            return []
+        actor = await self._rt.actor(Source.API)
+        return await self._rt.intake.submit_many(invocations, actor, connection=connection)
+
+    async def get(self, job: JobName) -> Job:
+        """Return a job with its status and result; raises NotFound."""
+        return await self._rt.inspect.job(await self._number(job))
+
+    async def wait(self, job: JobName, timeout: float | None = None) -> Job:
+        """Return a job once it ended, in whatever way; raises NotFound.
+
+        Raises TimeoutError after `timeout` seconds; the job goes on.
+        """
+        number = await self._number(job)
+        async with asyncio.timeout(timeout):
+            await self._rt.inspect.wait(number)
+        return await self._rt.inspect.job(number)
+
+    async def questions(self, job: JobName | None = None) -> list[Question]:
+        """Return the open questions of a job, or of all jobs, the next to expire first."""
+        number = None if job is None else await self._number(job)
+        return list(await self._rt.questions.open(number))
+
+    async def answer(self, question: str | Question, text: str) -> Verdict:
+        """Answer a question (`"D-142/1"`) with a choice or with free text.
+
+        Raises NotFound, UsageError for an answer that the question does not take, QuestionClosed
+        when it was resolved before, and Refused with the reason otherwise.
+        """
+        return await self._respond(question, text=text)
+
+    async def approve(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Approve an approval; raises as `answer` does."""
+        return await self._respond(question, decision=True, reason=reason)
+
+    async def deny(self, question: str | Question, reason: str | None = None) -> Verdict:
+        """Deny an approval; raises as `answer` does."""
+        return await self._respond(question, decision=False, reason=reason)
+
+    async def cancel(
+        self, job: JobName, reason: str | None = None, *, force: bool = False
+    ) -> Canceled:
+        """Cancel a job; a running job ends through its worker, unless `force` is set.
+
+        Raises NotFound, and Refused when the job ended first.
+        """
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        return await self._rt.operate.cancel(number, actor, reason, force=force)
+
+    async def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> Submitted:
+        """Create a new job from a finished one, which continues from its last checkpoint.
+
+        `fresh` starts from the beginning; `again` allows it for a job that completed. Raises
+        NotFound, Refused.
+        """
+        number, actor = await self._number(job), await self._rt.actor(Source.API)
+        return await self._rt.operate.retry(number, actor, fresh=fresh, again=again)
+
+    async def events(
+        self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
+    ) -> AsyncIterator[Event]:
+        """Yield the events of a job until it ended, or those of all jobs as they are committed.
+
+        No event is skipped, whatever the order in which transactions commit. `after` continues
+        behind an event or its `cursor`, which can be stored. `new` leaves out what was there
+        before the call.
+        """
+        number = None if job is None else await self._number(job)
+        cursor = after.cursor if isinstance(after, Event) else after
+        async for event in self._rt.inspect.follow(number, new=new, after=cursor):
+            yield event
+
+    async def _respond(
+        self,
+        question: str | Question,
+        *,
+        text: str | None = None,
+        decision: bool | None = None,
+        reason: str | None = None,
+    ) -> Verdict:
+        job, ordinal = await self._question(question)
+        given = Response(
+            source_event_id=f"api:{uuid4()}", text=text, decision=decision, reason=reason
+        )
+        actor = await self._rt.actor(Source.API)
+        verdict = await self._rt.questions.answer(job, ordinal, given, actor)
+        if verdict.accepted:
+            return verdict
+        refusal = verdict.reason or f"{verdict.name} does not take this answer"
+        raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
+
+    async def _number(self, job: JobName) -> int:
+        if isinstance(job, Job | Submitted):
+            return job.number
+        return await self._rt.inspect.resolve(parse_job(str(job)))
+
+    async def _question(self, question: str | Question) -> tuple[int, int]:
+        if isinstance(question, Question):
+            return question.job, question.ordinal
+        job, ordinal = parse_question(question)
+        number = await self._rt.inspect.resolve(job)
+        if ordinal is None:
+            raise UsageError(f"{question!r} names a job; name its question: {question}/1")
+        return number, ordinal

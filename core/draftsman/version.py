@@ -1,0 +1,13 @@
+"""The version of the installed package."""
+
+from __future__ import annotations
+
+
+def installed() -> str:
+    """Return the version; 0.0.0 for a checkout that was never installed."""
+    from importlib.metadata import PackageNotFoundError, version  # a mail parser comes with it
+
+    try:
+        return version("draftsman")
+    except PackageNotFoundError:
+        return "0.0.0"

@@ -1,0 +1,237 @@
+"""The Python client, against a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from psycopg.rows import dict_row
+
+from draftsman import BlockingClient, Client, Draftsman
+from draftsman.domain.job import Source, Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import IdempotencyConflict, NotFound, QuestionClosed, Refused, UsageError
+from draftsman.runtime import Runtime, login
+from tests.factories import GATE, Factory
+from tests.support.waits import wait_blocked
+
+
+@pytest.fixture
+def draftsman(tmp_path: Path, database_url: str) -> Draftsman:
+    config = tmp_path / "draftsman.toml"
+    config.write_text(
+        f'[people.me]\nlogin = "{login()}"\nroles = ["invoker", "responder", "operator"]\n'
+        '[people.carol]\nlogin = "carol"\nroles = ["approver"]\n'
+        '[people.dave]\nlogin = "dave"\nroles = ["approver"]\n'
+    )
+    return Draftsman(database_url, config=config)
+
+
+@pytest.fixture
+async def client(draftsman: Draftsman) -> AsyncIterator[Client]:
+    async with draftsman as client:
+        yield client
+
+
+@pytest.fixture
+def blocking(draftsman: Draftsman) -> Iterator[BlockingClient]:
+    with draftsman as client:
+        yield client
+
+
+async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(client: Client) -> None:
+    made = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
+    again = await client.submit("Tidy up", type="noop", key="k-1", payload={"n": 1})
+    assert (made.how, again.how, again.number) == ("created", "deduplicated", made.number)
+    job = await client.get(made)
+    assert (job.ticket_text, job.payload, job.status) == ("Tidy up", {"n": 1}, Status.QUEUED)
+    assert (job.source, job.invoker_id) == (Source.API, "me")
+    with pytest.raises(IdempotencyConflict, match="k-1"):
+        await client.submit("Something else", type="noop", key="k-1")
+
+
+@pytest.mark.parametrize("form", ["number", "name", "id", "prefix", "result"])
+async def test_a_job_is_named_in_any_form(client: Client, form: str) -> None:
+    made = await client.submit(type="noop")
+    names = {
+        "number": made.number,
+        "name": made.name,
+        "id": made.id,
+        "prefix": str(made.id)[:-4],
+        "result": await client.get(made),
+    }
+    assert (await client.get(names[form])).id == made.id
+
+
+async def test_many_requests_become_jobs_in_their_order(client: Client) -> None:
+    made = await client.submit_many({"type": "noop", "key": f"k-{n}"} for n in range(20))
+    assert [(await client.get(job)).idempotency_key for job in made] == [
+        f"k-{n}" for n in range(20)
+    ]
+    assert await client.submit_many([]) == []
+
+
+async def test_wait_returns_the_job_with_its_result(client: Client, make: Factory) -> None:
+    made = await client.submit(type="noop", queue="waited")
+    with pytest.raises(TimeoutError):
+        await client.wait(made, timeout=0.05)
+    waiting = asyncio.create_task(client.wait(made))
+    work = await make.running(made.number)
+    await make.rt.settle.outcome(work, Done({"answer": 42}))
+    job = await waiting
+    assert (job.status, job.result) == (Status.COMPLETED, {"answer": 42})
+    assert [event.kind async for event in client.events(made)][-1] == "job_completed"
+
+
+async def test_the_feed_continues_after_a_stored_cursor(client: Client) -> None:
+    first = await client.submit(type="noop")
+    events = client.events()
+    seen = await anext(events)
+    assert seen.job == first.number
+    second = await client.submit(type="noop")
+    later = client.events(after=seen.cursor)
+    assert (await anext(later)).job == second.number
+    assert await anext(client.events(second.name, after=seen)) == await anext(client.events(second))
+    for open_feed in (events, later):
+        await open_feed.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_question_is_answered_once(client: Client, make: Factory) -> None:
+    work = await make.asked()
+    [question] = await client.questions(work.number)
+    with pytest.raises(UsageError, match="red"):
+        await client.answer(question, "green")
+    verdict = await client.answer(f"D-{work.number}/1", "blue")
+    assert (verdict.resolved, verdict.job_status) == (True, "resumed")
+    with pytest.raises(QuestionClosed):
+        await client.answer(question, "red")
+    with pytest.raises(UsageError, match="/1"):
+        await client.answer(work.name, "red")
+    with pytest.raises(NotFound):
+        await client.answer(f"{work.name}/7", "red")
+    assert await client.questions() == []
+
+
+async def test_an_approval_needs_the_role(client: Client, make: Factory) -> None:
+    work = await make.asked(GATE)
+    with pytest.raises(Refused, match="approver"):
+        await client.approve(f"{work.name}/1", "looks good")
+    with pytest.raises(Refused, match="approver"):
+        await client.deny(f"{work.name}/1")
+
+
+async def test_a_job_is_canceled_and_retried(client: Client) -> None:
+    made = await client.submit(type="noop")
+    assert (await client.cancel(made, "not needed")).status is Status.CANCELED
+    with pytest.raises(Refused, match="canceled already"):
+        await client.cancel(made)
+    assert (await client.get(await client.retry(made))).retry_of == made.number
+
+
+async def test_a_job_exists_if_the_callers_transaction_commits(
+    client: Client, database_url: str
+) -> None:
+    async with await psycopg.AsyncConnection.connect(database_url, row_factory=dict_row) as conn:
+        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        with pytest.raises(NotFound):
+            await client.get(made.number)
+        await conn.rollback()
+        with pytest.raises(NotFound):
+            await client.get(made.number)
+        made = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        await conn.commit()
+        assert (await client.get(made.number)).status is Status.QUEUED
+        again = await client.submit(type="noop", key="tx", notify=["log"], connection=conn)
+        assert (again.how, again.number) == ("deduplicated", made.number)
+
+
+@pytest.mark.parametrize("blocking_connection", [False, True])
+async def test_a_connection_without_a_transaction_is_refused(
+    client: Client, database_url: str, blocking_connection: bool
+) -> None:
+    if blocking_connection:
+        with psycopg.connect(database_url, autocommit=True) as conn:
+            with pytest.raises(UsageError, match="autocommit"):
+                await client.submit(type="noop", connection=conn)
+            with conn.transaction():
+                made = await client.submit(type="noop", connection=conn)
+    else:
+        async with await psycopg.AsyncConnection.connect(database_url, autocommit=True) as own:
+            with pytest.raises(UsageError, match="autocommit"):
+                await client.submit(type="noop", connection=own)
+            async with own.transaction():
+                made = await client.submit(type="noop", connection=own)
+    assert (await client.get(made)).number == made.number
+
+
+async def test_what_is_no_connection_is_refused(client: Client) -> None:
+    with pytest.raises(UsageError, match="psycopg 3"):
+        await client.submit(type="noop", connection="postgresql://")  # type: ignore[arg-type]
+
+
+def test_the_blocking_client_does_the_same(blocking: BlockingClient, database_url: str) -> None:
+    with psycopg.connect(database_url) as conn:
+        made = blocking.submit(type="noop", key="tx", connection=conn)
+        with pytest.raises(NotFound):
+            blocking.get(made)
+    assert blocking.get(made).status is Status.QUEUED
+    events = blocking.events(made)
+    assert next(events).kind == "job_created"
+    blocking.cancel(made)
+    assert next(events).kind == "job_canceled"
+    assert list(events) == []
+    assert blocking.wait(made, timeout=5).status is Status.CANCELED
+    assert blocking.retry(made).how == "created"
+    assert blocking.questions() == []
+    with pytest.raises(IdempotencyConflict):
+        blocking.submit_many([{"type": "noop", "key": "tx", "text": "different"}])
+
+
+async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_call(
+    draftsman: Draftsman, database_url: str, rt: Runtime
+) -> None:
+    def submit_first(client: BlockingClient) -> None:
+        with psycopg.connect(database_url) as first, psycopg.connect(database_url) as second:
+            made = client.submit(type="noop", key="same", connection=first)
+            holder.set_result(first.info.backend_pid)
+            twin = threading.Thread(
+                target=lambda: results.append(
+                    client.submit(type="noop", key="same", connection=second).number
+                )
+            )
+            twin.start()
+            try:
+                waits.wait(10)
+                with pytest.raises(NotFound):
+                    client.get(made)
+                first.commit()
+            finally:
+                first.rollback()
+                twin.join(10)
+            assert results == [made.number]
+
+    results: list[int] = []
+    waits = threading.Event()
+    holder: concurrent.futures.Future[int] = concurrent.futures.Future()
+    with draftsman as client:
+        running = asyncio.create_task(asyncio.to_thread(submit_first, client))
+        async with rt.db.connection() as conn:
+            await wait_blocked(conn, by=await asyncio.wrap_future(holder))
+        waits.set()
+        await running
+
+
+def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
+    with draftsman as client:
+        with pytest.raises(UsageError, match="open already"), draftsman:
+            pass
+        client.questions()
+    with pytest.raises(Exception, match="closed"):
+        client.questions()
+    with draftsman as again:
+        assert again.questions() == []
