@@ -231,3 +231,5 @@ class NoAnswer:
 
     outcome: str = "expired"
     approved: bool = False
+    value: None = None
+    text: None = None

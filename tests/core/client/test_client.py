@@ -13,6 +13,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from draftsman import BlockingClient, Client, Draftsman
+from draftsman.client.asynchronous import JobName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.errors import IdempotencyConflict, NotFound, QuestionClosed, Refused, UsageError
@@ -58,7 +59,7 @@ async def test_a_request_becomes_one_job_of_the_person_who_runs_the_program(clie
 @pytest.mark.parametrize("form", ["number", "name", "id", "prefix", "result"])
 async def test_a_job_is_named_in_any_form(client: Client, form: str) -> None:
     made = await client.submit(type="noop")
-    names = {
+    names: dict[str, JobName] = {
         "number": made.number,
         "name": made.name,
         "id": made.id,

@@ -1,0 +1,345 @@
+"""Tools for the tests of handlers: run one through its questions, without a worker or a database.
+
+result = await run_handler(deploy, payload={"to": "staging"}, answers={"go": True})
+assert result.outcome == Done({"deployed": "staging"})
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, cast
+from uuid import UUID
+
+from draftsman.domain.answer import Response, fails_job, fits, read
+from draftsman.domain.ids import new_id
+from draftsman.domain.job import Mode, Source
+from draftsman.domain.outcome import Outcome, Parked, Snooze
+from draftsman.domain.question import (
+    Ask,
+    OnExpire,
+    Question,
+    QuestionStatus,
+    Resolution,
+)
+from draftsman.domain.reserved import Owner
+from draftsman.domain.run import Claimed, Lease
+from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, bounded
+from draftsman.errors import DraftsmanError, NobodyAnswered, NotPermitted
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.progress import Services
+from draftsman.handlers.registry import Handler
+from draftsman.schemas.checker import Checker
+from draftsman.settings import Settings
+from draftsman.store.progress import Step
+
+RUNS: Final = 1000
+"""Runs after which a handler that never ends is reported."""
+DEADLINE: Final = 3600.0
+"""Seconds of running time that a run has."""
+PERSON: Final = "tester"
+"""The person who gives the answers."""
+DEFAULTS: Final[dict[str, Any]] = {
+    "type": "test",
+    "queue": "default",
+    "invoker_id": PERSON,
+    "repo_owner": None,
+    "repo_name": None,
+    "ticket_title": None,
+    "ticket_text": None,
+    "agent": None,
+    "retry_of": None,
+    "attempts": 0,
+    "max_attempts": 3,
+    "retry_count": 0,
+    "max_retries": 3,
+    "id": UUID(int=1),
+    "mode": Mode.FIX,
+    "source": Source.API,
+    "overrides": {},
+    "requested_skills": [],
+    "tags": [],
+    "created_at": datetime(2030, 1, 1, tzinfo=UTC),
+}
+"""The columns of the job that a handler sees, besides its payload."""
+
+
+class Clock:
+    """The time that a handler sees; it moves only when the handler sleeps, or by `advance`."""
+
+    def __init__(self, now: datetime = datetime(2030, 1, 1, tzinfo=UTC)) -> None:
+        self.now = now
+
+    def advance(self, seconds: float) -> None:
+        """Move the time on."""
+        self.now += timedelta(seconds=seconds)
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The answer to an approval that denies it, with a reason."""
+
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class HandlerResult:
+    """What a handler returned, and what it left, over all of its runs."""
+
+    outcome: Outcome
+    runs: int = 0
+    questions: list[Question] = field(default_factory=list)
+    """Every question, with its resolution, in the order asked."""
+    events: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    artifacts: dict[str, bytes] = field(default_factory=dict)
+    messages: list[tuple[str, tuple[str, ...]]] = field(default_factory=list)
+    """Each text of `ctx.notify` with its targets; none stands for the targets of the job."""
+    steps: dict[str, Any] = field(default_factory=dict)
+    """The result of each step by its key."""
+    checkpoint: dict[str, Any] | None = None
+    log: str = ""
+    usage: dict[str, Any] = field(default_factory=dict)
+
+
+async def run_handler(
+    handler: Handler,
+    payload: Mapping[str, Any] | None = None,
+    *,
+    answers: Mapping[str, str | bool | Deny | None] | None = None,
+    lost_after: Collection[str] = (),
+    clock: Clock | None = None,
+    settings: Settings | None = None,
+    **columns: Any,
+) -> HandlerResult:
+    """Run a handler to its end, again from the top after each answer and each sleep, as a worker.
+
+    `answers` has what people answer by the key of the question: a choice or text, True or False
+    for an approval, a `Deny`, or None for no answer until the question expires. `lost_after`
+    names steps after whose effect the worker is lost once, before the result was recorded.
+    `columns` are further columns of the job, such as `ticket_text`.
+
+    Raises what the handler raises; NobodyAnswered where a question ends the job without an answer,
+    NotPermitted where a denial does, and AssertionError for a question that `answers` lacks.
+    """
+    async with Checker() as schemas:
+        memory = _Memory(answers or {}, set(lost_after), clock or Clock())
+        services = cast(Services, _Services(settings or Settings(), memory, schemas))
+        for run in range(1, RUNS + 1):
+            memory.run = run
+            ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
+            try:
+                outcome = await handler(ctx)
+            except (Parked, _WorkerLost):
+                memory.answer_open_question()
+            else:
+                if not isinstance(outcome, Snooze):
+                    return memory.result(outcome)
+                await memory.outcome(ctx.job, outcome)
+            finally:
+                await ctx.close()
+    raise AssertionError(f"the handler did not end within {RUNS} runs")
+
+
+class _WorkerLost(BaseException):
+    """The worker of the run is gone, between an effect and its record."""
+
+
+@dataclass(slots=True)
+class _Memory:
+    """What a database would keep; the methods are those that a run calls of its services."""
+
+    answers: Mapping[str, str | bool | Deny | None]
+    lost_after: set[str]
+    clock: Clock
+    run: int = 0
+    data: dict[str, Any] | None = None
+    bundle: bytes | None = None
+    known_steps: dict[str, Step] = field(default_factory=dict)
+    asked: list[Question] = field(default_factory=list)
+    kept: HandlerResult = field(default_factory=lambda: HandlerResult(Snooze(0)))
+
+    def result(self, outcome: Outcome) -> HandlerResult:
+        steps = self.known_steps.values()
+        self.kept.steps = {step.key: step.result for step in steps if step.owner == Owner.HANDLER}
+        self.kept.outcome, self.kept.runs = outcome, self.run
+        self.kept.questions, self.kept.checkpoint = self.asked, self.data
+        return self.kept
+
+    # Checkpoints
+
+    async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
+        return copy.deepcopy(self.data), self.bundle
+
+    async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        self.data, self.bundle = bounded(data, CHECKPOINT_LIMIT, "a checkpoint"), bundle
+
+    async def begin_step(
+        self, lease: Lease, key: str, invocation_id: str | None, owner: Owner
+    ) -> tuple[Step, bool]:
+        new = key not in self.known_steps
+        if new:
+            made = Step(key, "pending", invocation_id or str(new_id()), None, owner)
+            self.known_steps[key] = made
+        return self.known_steps[key], new
+
+    async def finish_step(self, lease: Lease, key: str, result: Any, owner: Owner) -> None:
+        if key in self.lost_after:
+            self.lost_after.remove(key)
+            raise _WorkerLost
+        result = json.loads(json.dumps(bounded(result, REQUEST_LIMIT, f"the result of {key!r}")))
+        self.known_steps[key] = replace(self.known_steps[key], status="done", result=result)
+
+    async def steps(self, job: int) -> Sequence[Step]:
+        return list(self.known_steps.values())
+
+    async def event(
+        self, lease: Lease, kind: str, payload: dict[str, Any], *, unless_after: int | None = None
+    ) -> int:
+        self.kept.events.append((kind, copy.deepcopy(payload)))
+        return len(self.kept.events)
+
+    async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
+        self.kept.artifacts[name] = data
+
+    async def patch(self, job: int, run: int | None = None) -> None:
+        return None
+
+    async def log(self, lease: Lease, seq: int, text: str, limit: int = 0) -> bool:
+        self.kept.log += text
+        return True
+
+    async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
+        self.kept.usage = amounts
+
+    async def now(self) -> datetime:
+        return self.clock.now
+
+    # Outcomes and messages
+
+    async def outcome(self, work: Claimed, outcome: Snooze) -> None:
+        if isinstance(outcome.until, datetime):
+            self.clock.now = max(self.clock.now, outcome.until)
+        else:
+            self.clock.advance(outcome.until)
+
+    async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:
+        self.kept.messages.append((text, tuple(targets)))
+        return [len(self.kept.messages)]
+
+    # Questions
+
+    def check(self, item: Ask, invoker: str) -> None:
+        return None
+
+    async def of_key(self, job: int, key: str) -> Question | None:
+        asked = [question for question in self.asked if question.key == key]
+        return asked[-1] if asked else None
+
+    async def of_job(self, job: int) -> tuple[list[Question], list[Any]]:
+        return self.asked, []
+
+    async def ask(
+        self, lease: Lease, item: Ask, *, given: str | None = None, invoker: str = ""
+    ) -> str:
+        length = item.expires_in
+        expires_at = None if length is None else self.clock.now + timedelta(seconds=length)
+        self.asked.append(
+            Question(
+                lease.job,
+                len(self.asked) + 1,
+                self.run,
+                item.key,
+                item.kind,
+                QuestionStatus.OPEN,
+                item.text,
+                [choice.model_dump() for choice in item.choices],
+                item.freeform,
+                item.context,
+                list(item.approvers or ()),
+                item.quorum,
+                item.on_expire,
+                item.default,
+                item.on_deny,
+                item.digest,
+                item.action,
+                None,
+                self.clock.now,
+                expires_at,
+                None,
+            )
+        )
+        return self.asked[-1].name
+
+    def answer_open_question(self) -> None:
+        """Resolve the question that the run was parked for, if there is one."""
+        if not self.asked or self.asked[-1].status is not QuestionStatus.OPEN:
+            return
+        question = self.asked[-1]
+        if question.key not in self.answers:
+            raise AssertionError(
+                f"the handler asked {question.key!r} ({question.text}); answers has no such key"
+            )
+        status, resolution = _resolution(question, self.answers[question.key])
+        self.asked[-1] = replace(
+            question, status=status, resolution=resolution.as_json(), answered_at=self.clock.now
+        )
+        if fails_job(question, resolution):
+            raise NotPermitted(f"question {question.key!r} was denied, which fails the job")
+
+
+def _resolution(
+    question: Question, given: str | bool | Deny | None
+) -> tuple[QuestionStatus, Resolution]:
+    """Return how a question ends; raises UsageError for an answer that it does not take."""
+    if given is None:
+        return _expired(question)
+    event = f"test:{question.name}"
+    if isinstance(given, bool | Deny):
+        reason = given.reason if isinstance(given, Deny) else None
+        response = Response(source_event_id=event, decision=given is True, reason=reason)
+    else:
+        response = Response(source_event_id=event, text=given)
+    fits(question, response)
+    if response.decision is not None:
+        outcome = "approved" if response.decision else "denied"
+        ended = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
+    else:
+        answer = read(question, response)
+        ended = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
+    return QuestionStatus.ANSWERED, ended
+
+
+def _expired(question: Question) -> tuple[QuestionStatus, Resolution]:
+    match question.on_expire:
+        case OnExpire.DEFAULT:
+            ended = Resolution("answered", "policy", value=question.default_value)
+            return QuestionStatus.ANSWERED, ended
+        case OnExpire.CONTINUE:
+            return QuestionStatus.EXPIRED, Resolution("expired", "policy")
+    raise NobodyAnswered(f"question {question.key!r} expired, which ends the job")
+
+
+class _Services:
+    """The services of a worker, all of them the memory."""
+
+    def __init__(self, settings: Settings, memory: _Memory, schemas: Checker) -> None:
+        self.settings = settings
+        self.schemas = schemas
+        self.checkpoints = self.questions = self.settle = self.outbox = memory
+
+    @property
+    def repos(self) -> Any:
+        raise DraftsmanError("run_handler has no repositories; test this handler with a worker")
+
+
+def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -> Claimed:
+    """Return the job as a claim returns it."""
+    if unknown := columns.keys() - DEFAULTS.keys():
+        raise TypeError(f"{min(unknown)} is no column of a job; allowed: {', '.join(DEFAULTS)}")
+    values = {**DEFAULTS, **columns, "payload": payload}
+    work = Claimed(1, run, run, "running")
+    work.__dict__.update(copy.deepcopy(values))
+    return work

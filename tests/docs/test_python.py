@@ -1,0 +1,90 @@
+"""The examples of docs/python.md run."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from draftsman import BlockingClient, Client, Draftsman, Request
+from draftsman.domain.outcome import Done
+from draftsman.runtime import login
+from tests.docs.pages import DOCS
+from tests.factories import Factory
+
+PAGE = (DOCS / "python.md").read_text()
+BLOCKS = dict(re.findall(r"^## ([^\n]+)\n(?:(?!^## ).)*?^```python\n(.*?)^```", PAGE, re.M | re.S))
+WAIT = re.findall(r"^```python\n(.*?)^```", PAGE, re.M | re.S)[1]
+
+
+@pytest.fixture
+def configured(tmp_path: Path, database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let `Draftsman()` find the database of the test, and its user a role."""
+    config = tmp_path / "draftsman.toml"
+    config.write_text(f'[people.me]\nlogin = "{login()}"\nroles = ["invoker"]\n')
+    monkeypatch.setenv("DRAFTSMAN_CONFIG", str(config))
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
+
+
+def run(code: str, **names: Any) -> dict[str, Any]:
+    exec(compile(code, "docs/python.md", "exec"), names)
+    return names
+
+
+def test_every_example_is_python() -> None:
+    assert len(BLOCKS) == 7
+    for code in (*BLOCKS.values(), WAIT):
+        compile(code, "docs/python.md", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+
+
+@pytest.mark.usefixtures("configured")
+async def test_the_scripts(make: Factory, capsys: pytest.CaptureFixture[str]) -> None:
+    await asyncio.to_thread(run, BLOCKS["A script"])
+    await asyncio.to_thread(run, BLOCKS["A script"])
+    assert capsys.readouterr().out == "D-1 created\nD-1 deduplicated\n"
+    await make.rt.settle.outcome(await make.running(1), Done({"pages": 3}))
+    await asyncio.to_thread(run, WAIT)
+    assert capsys.readouterr().out == "completed {'pages': 3}\n"
+
+
+@pytest.mark.usefixtures("configured")
+def test_an_order_and_its_job(database_url: str) -> None:
+    place_order = run(BLOCKS["In your own transaction"])["place_order"]
+    with Draftsman() as client, psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE orders (number int PRIMARY KEY)")
+        try:
+            place_order(client, connection, 7)
+            with pytest.raises(psycopg.errors.UniqueViolation):
+                place_order(client, connection, 7)
+        finally:
+            connection.execute("DROP TABLE orders")
+        assert client.get(1).payload == {"order": 7}
+        follow = run(BLOCKS["Events"])["follow"]
+        seen: list[Any] = []
+        stored: list[Any] = []
+        client.cancel(1)
+
+        def handle(event: Any) -> None:
+            if event.kind == "job_canceled":
+                raise StopAsyncIteration
+            seen.append(event.kind)
+
+        with pytest.raises(StopAsyncIteration):
+            follow(client, None, handle, stored.append)
+        assert (seen, len(stored)) == (["job_created"], 1)
+
+
+def test_the_test_of_a_handler() -> None:
+    run(BLOCKS["Tests of handlers"])
+
+
+def test_the_page_names_every_method_and_field() -> None:
+    methods = {name for name in vars(Client) if not name.startswith("_")}
+    assert methods == {name for name in vars(BlockingClient) if name[0] != "_"} - {"close"}
+    assert [name for name in methods if f"`{name}(" not in PAGE] == []
+    assert [name for name in Request.__annotations__ if f"`{name}`" not in PAGE] == []
