@@ -46,11 +46,9 @@ class Questions:
         policy: Policy,
         expires_in: float | None,
         escalate_to: str | None = None,
-        owner: str | None = None,
     ) -> None:
         self._db = db
         self._policy = policy
-        self._owner = owner
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 
@@ -68,8 +66,8 @@ class Questions:
     def _check_quorum(self, item: Ask, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
         able = set(self._policy.eligible(names, invoker))
-        if self._owner is not None:
-            able.add(self._owner)
+        if self._policy.owner is not None:
+            able.add(self._policy.owner)
         if len(able) < item.quorum:
             who = f" ({', '.join(sorted(able))})" if able else ""
             raise UsageError(
@@ -334,7 +332,7 @@ class Questions:
         locked = await store.lock(conn, job, ordinal)
         if locked is None:
             raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
-        return locked
+        return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: Ask) -> list[str]:
         if item.kind is not QuestionKind.APPROVAL:
