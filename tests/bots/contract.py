@@ -138,7 +138,11 @@ class BotContract:
         await quiet(rt, work.number, side.channel)
         await make.decide(work.number, False, people.carol, reason="not on a Friday")
         await quiet(rt, work.number, side.channel)
-        assert "was denied by carol: not on a Friday" in side.texts()[1]
+        status, closed, result = side.texts()
+        assert "was denied by carol: not on a Friday" in closed
+        for text in (status, result):
+            assert "denied by carol: not on a Friday" in text
+            assert "failed" not in text
 
     async def test_a_reply_that_was_lost_makes_no_second_message(
         self, side: Side, rt: Runtime, make: Factory

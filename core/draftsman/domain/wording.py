@@ -36,7 +36,8 @@ def _lines(message: Message) -> Iterator[str]:
     subject, question, payload = message.subject, message.question, message.payload or {}
     match message.kind:
         case DeliveryKind.STATUS:
-            yield f"{_headline(subject)} {_ENDED.get(subject.status) or f'is {_state(subject)}'}"
+            ended = "was denied" if subject.denied else _ENDED.get(subject.status)
+            yield f"{_headline(subject)} {ended or f'is {_state(subject)}'}"
         case DeliveryKind.RESULT:
             yield f"{_headline(subject)} {ending(subject)}"
             yield from _result(subject.result)
@@ -174,6 +175,8 @@ def ending(subject: Subject, again: str | None = None) -> str:
         case Status.CANCELED:
             why = f": {subject.cancel_reason}" if subject.cancel_reason else ""
             return f"was canceled{f' by {subject.canceled_by}' if subject.canceled_by else ''}{why}"
+        case Status.FAILED if subject.denied:
+            return f"was {subject.error or 'denied'}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
             dead = " for the last time" if subject.status is Status.DEAD_LETTER else ""
             return f"failed{dead}: {subject.error}{then}"

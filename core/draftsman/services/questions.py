@@ -25,7 +25,14 @@ from draftsman.domain.question import (
 )
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.errors import (
+    LeaseLost,
+    NotFound,
+    NotPermitted,
+    QuestionClosed,
+    Refused,
+    UsageError,
+)
 from draftsman.services import tokens
 from draftsman.store import questions as store
 from draftsman.store.db import Connection, Database
@@ -190,7 +197,8 @@ class Questions:
     ) -> datetime | None:
         """Lengthen the time for an answer (None: for ever); return when it expires now.
 
-        Raises UsageError, NotFound, NotPermitted, QuestionClosed.
+        Raises UsageError, NotFound, NotPermitted, QuestionClosed, and Refused for one that never
+        expires.
         """
         actor = self._policy.resolve(actor)
         if seconds is not None and not 0 < seconds <= LONGEST:
@@ -199,6 +207,9 @@ class Questions:
         async def work(conn: Connection) -> datetime | None:
             locked = await self._locked(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
+            question = locked.question
+            if question.status is QuestionStatus.OPEN and question.expires_at is None:
+                raise Refused(f"{question.name} never expires; there is nothing to extend")
             was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
                 raise QuestionClosed(_closed(locked))
@@ -296,10 +307,7 @@ class Questions:
     async def _resolve(
         self, conn: Connection, question: Question, resolution: Resolution, actor: Actor
     ) -> Status | None:
-        error = None
-        if reading.fails_job(question, resolution):
-            because = f": {resolution.reason}" if resolution.reason else ""
-            error = f"{question.name} was denied by {', '.join(resolution.by)}{because}"
+        error = "denied" if reading.fails_job(question, resolution) else None
         return await store.resolve(
             conn,
             question,

@@ -177,7 +177,10 @@ async def resolve(
     kind: str,
     error: str | None = None,
 ) -> Status | None:
-    """Close the question and move its job, both locked by the caller; return its status."""
+    """Close the question and move its job, both locked by the caller; return its status.
+
+    `error` is the job's, if that fails; of a denial the database says who denied it, and why.
+    """
     detail = {"question": question.ordinal, "key": question.key, **resolution.as_json()}
     params = {
         "job": question.job,

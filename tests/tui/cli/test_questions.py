@@ -86,7 +86,9 @@ async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) 
     assert question.expires_at is not None
     assert 7700 < (question.expires_at - datetime.now(UTC)).total_seconds() <= 7800
     assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
-    assert (await cli("extend", f"{work.name}/1", "never")).out == f"{work.name}/1 never expires\n"
+    for more in ("never", "1h"):
+        again = await cli("extend", f"{work.name}/1", more)
+        again.refused(1, f"{work.name}/1 never expires; there is nothing to extend")
 
 
 async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:
