@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, assert_never
 
+from draftsman.domain.action import action_text
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -130,7 +131,7 @@ def asking(question: Question) -> Iterator[str]:
     yield f"{question.name} {'asks for approval' if gate else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
     if question.action:
-        yield f"allows: {json.dumps(question.action, ensure_ascii=False, sort_keys=True)}"
+        yield f"if approved: {action_text(question.action)}"
     for place, choice in enumerate(question.choices, 1):
         note = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {place}  {choice['label']}{note}"

@@ -18,6 +18,7 @@ from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.question import (
     Ask,
     OnExpire,
+    OpenQuestion,
     Question,
     QuestionKind,
     QuestionStatus,
@@ -142,7 +143,7 @@ class Questions:
 
     async def open(
         self, job: int | None = None, limit: int = 200, after: store.Spot | None = None
-    ) -> Sequence[Question]:
+    ) -> Sequence[OpenQuestion]:
         """Return open questions of a job or of all, those that expire soonest first.
 
         Of all, `after` is (expires_at, job, ordinal) of the one that the last page ended with.
@@ -152,7 +153,7 @@ class Questions:
         async with self._db.connection() as conn:
             return await store.open_ones(conn, limit, after)
 
-    async def open_of(self, jobs: Sequence[int]) -> Sequence[Question]:
+    async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, those that expire soonest first."""
         async with self._db.connection() as conn:
             return await store.open_of(conn, jobs)
