@@ -92,7 +92,7 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
     cli: Cli, rt: Runtime, make: Factory, people: People, tmp_path: Path
 ) -> None:
     changed = {"x.py": "new\n"}
-    number, patch = await gated(rt, make, tmp_path, {"x.py": "old\n"}, changed, approvers=["carol"])
+    number, patch = await gated(rt, make, tmp_path, {"x.py": "old\n"}, changed)
     assert b"-old\n+new\n" in patch
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)

@@ -26,7 +26,7 @@ MANY = Ask(
     on_expire=OnExpire.DEFAULT,
     default="v3",
 )
-ACTION = {"push": "main", "to": "x" * 80}
+ACTION = {"push": "main", "to": "x" * 40}
 OLD, NEW = (
     {
         f"{nth}{name}.py": "".join(f"{age} {name} {n}\n" for n in range(60))
@@ -155,39 +155,48 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
     assert (await rt.inspect.job(3)).overrides["answers"] == {"pick": "blue"}
 
 
-async def test_a_gate_of_two_shows_votes_files_and_the_action(
+async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    asked = {"approvers": ["carol", "dave"], "quorum": 2, "action": ACTION}
-    job, _ = await gated(rt, make, tmp_path, OLD, NEW, **asked)
-    dave = people.on(Source.TUI, "dave")
-    async with looking(rt, dave, view="inbox") as seen:
+    job, _ = await gated(rt, make, tmp_path, OLD, NEW, action=ACTION)
+    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("a")
         await seen.dialog("Decide")
-        await seen.see("2 of carol, dave", "0 of 2 approved so far", "if approved: push main to")
-        await seen.see("1one.py", "2two.py")
+        await seen.see("if approved: push main to xxx", "1one.py", "2two.py")
         await seen.press("right_square_bracket")
         await seen.see("old two 1")
         await seen.press("j", "G")
         await seen.see("new three 59")
         await seen.press("shift+tab", "enter")
         await seen.see("old one 1")
-        await make.decide(job, True, people.carol)
-        await seen.see("1 of 2 approved so far: carol")
         await seen.press("y")
         await seen.hear("approved")
     assert (await rt.inspect.job(job)).status is Status.RESUMED
 
 
+async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: People) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.see("2 of carol, dave", "0 of 2 approved so far", "diff not available")
+        await make.decide(work.number, True, people.carol)
+        await seen.see("1 of 2 approved so far: carol")
+        await seen.press("y")
+        await seen.hear("approved")
+    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+
+
 async def test_a_gate_without_a_diff_says_so(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    job, _ = await gated(rt, make, tmp_path, OLD, NEW, approvers=["carol"])
+    job, _ = await gated(rt, make, tmp_path, OLD, NEW)
     await make.decide(job, True, people.carol)
     work = await make.running(job)  # of another program: the patch is that of the first gate
     await rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
-    empty, _ = await gated(rt, make, tmp_path / "two", OLD, {}, approvers=["dave"])
+    empty, _ = await gated(rt, make, tmp_path / "two", OLD, {})
     async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/2", f"D-{empty}/1")
         await seen.press("a")
