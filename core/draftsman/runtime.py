@@ -309,9 +309,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     told, fallback = targets(settings)
     operate, asked = Operate(db, people), settings.questions
     hours = quiet.parse(asked.quiet, asked.timezone)
-    owner = None
-    if embedded:
-        owner = people.resolve(Actor(Source.CLI, login(), login(), owner=True)).person
+    people.login = login() if embedded else None
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
         settings,
@@ -320,7 +318,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         people,
         limits,
         Intake(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to, owner),
+        Questions(db, people, asked.expires_in, asked.escalate_to),
         operate,
         Inspect(db, lease),
         Checkpoints(db),
@@ -331,7 +329,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Outbox(db, people, told),
         Deliver(db, settings.notifications, fallback, people),
         Threads(db),
-        People(db, people, owner),
+        People(db, people),
         Boards(db, people),
         Repos(db, people),
     )

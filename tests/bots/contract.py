@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Protocol
 
 import pytest
@@ -21,6 +22,7 @@ from draftsman.loops.dispatcher import Dispatcher
 from draftsman.ports import Channel
 from draftsman.runtime import Runtime
 from draftsman.services.deliver import Deliver
+from tests.core.loops.agents import gated
 from tests.core.outbox.desk import FAST, running
 from tests.core.outbox.rows import told
 from tests.factories import QUESTION, Factory
@@ -138,7 +140,11 @@ class BotContract:
         await quiet(rt, work.number, side.channel)
         await make.decide(work.number, False, people.carol, reason="not on a Friday")
         await quiet(rt, work.number, side.channel)
-        assert "was denied by carol: not on a Friday" in side.texts()[1]
+        status, closed, result = side.texts()
+        assert "was denied by carol: not on a Friday" in closed
+        for text in (status, result):
+            assert "denied by carol: not on a Friday" in text
+            assert "failed" not in text
 
     async def test_a_reply_that_was_lost_makes_no_second_message(
         self, side: Side, rt: Runtime, make: Factory
@@ -201,13 +207,14 @@ class BotContract:
         assert len("".join(side.texts())) < len(LONG) / 2
 
     async def test_a_gate_comes_with_the_patch_that_it_was_asked_with(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: Side, rt: Runtime, make: Factory, tmp_path: Path
     ) -> None:
-        work = await make.running(await make.queued(notify=side.notify))
-        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
-        await rt.questions.ask(work.lease, GATE)
-        await quiet(rt, work.number, side.channel)
-        assert side.files() == [b"--- a\n+++ b\n"]
+        job, patch = await gated(
+            rt, make, tmp_path, {"x.py": "a\n"}, {"x.py": "b\n"}, notify=side.notify
+        )
+        await quiet(rt, job, side.channel)
+        assert b"-a\n+b\n" in patch
+        assert side.files() == [patch]
 
     async def test_a_file_that_is_refused_is_a_warning(
         self, side: Side, rt: Runtime, make: Factory

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from typing import Final
 
+from draftsman.domain.action import action_text
 from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
 from draftsman.domain.diff import diffstat
 from draftsman.domain.job import Source
@@ -81,9 +81,8 @@ def said(
         else:
             yield context(f"The context is too long for this message: {_IN_FULL} {question.name}")
     if question.action:
-        yield context("This allows:")
-        allows = json.dumps(question.action, ensure_ascii=False, sort_keys=True, indent=1)
-        yield fenced(clamped(allows, LENGTH // 3))
+        yield context("If approved:")
+        yield fenced(clamped(action_text(question.action), LENGTH // 3))
     if detail < Detail.NO_DESCRIPTIONS and (described := _described(question)):
         yield from paragraphs(described, 3)
     if asked:

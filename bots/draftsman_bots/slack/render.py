@@ -46,6 +46,10 @@ MARKS: Final = {
     Status.CANCELED: ":no_entry_sign:",
     Status.EXPIRED: ":stopwatch:",
 }
+DENIED: Final = ":no_entry:"
+"""Mark of a job that a person denied: it failed, and nothing crashed."""
+UNTROUBLED: Final = frozenset({Status.CANCELED, Status.COMPLETED})
+"""Statuses of which an earlier error is not shown."""
 AGAIN: Final = TERMINAL - {Status.COMPLETED}
 """Ends after which people may want another try."""
 WHOLE: Final = "This is a part of it; the whole is a file in this thread."
@@ -69,8 +73,10 @@ def short(message: Message) -> str:
     said = escaped(brief(message), TEXT)
     if message.kind is DeliveryKind.SETTLE:
         return _of_people(said)
-    if message.kind is DeliveryKind.RESULT and message.subject.status is Status.CANCELED:
-        ended = escaped(ending(message.subject))
+    subject = message.subject
+    by_person = subject.status is Status.CANCELED or subject.denied
+    if message.kind is DeliveryKind.RESULT and by_person:
+        ended = escaped(ending(subject, again=""))
         return said.replace(ended, _of_people(ended), 1)
     return said
 
@@ -95,14 +101,15 @@ def _card(subject: Subject) -> Iterator[Block]:
     """Yield the one message of a job that is rewritten as it moves."""
     yield section(_headline(subject))
     yield context(*_facts(subject))
-    if subject.error and subject.status not in (Status.CANCELED, Status.COMPLETED):
+    if subject.error and not subject.denied and subject.status not in UNTROUBLED:
         yield fenced(clamped(subject.error, LENGTH // 4))
     if pressed := _buttons(subject):
         yield actions([pressed])
 
 
 def _headline(subject: Subject) -> str:
-    return f"{MARKS[subject.status]} *{subject.name}* {bold(subject.title)}"
+    mark = DENIED if subject.denied else MARKS[subject.status]
+    return f"{mark} *{subject.name}* {bold(subject.title)}"
 
 
 def _facts(subject: Subject) -> Iterator[str]:
@@ -111,9 +118,10 @@ def _facts(subject: Subject) -> Iterator[str]:
         state = "failed for the last time"
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {moment(subject.next_retry_at)}"
-    yield state
-    if subject.status is Status.CANCELED:
-        yield _of_people(escaped(ending(subject), 300))
+    if not subject.denied:
+        yield state
+    if subject.status is Status.CANCELED or subject.denied:
+        yield _of_people(escaped(ending(subject, again=""), 300))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
             yield name + person(value)
@@ -156,7 +164,7 @@ def _result(message: Message) -> Iterator[Block]:
     subject, result = message.subject, message.subject.result or {}
     yield section(_headline(subject))
     words = clamped(ending(subject, again="press Retry"), LENGTH // 2)
-    if subject.status is Status.CANCELED:
+    if subject.status is Status.CANCELED or subject.denied:
         yield from _paragraphs_of_people(words, 3)
     elif subject.status is not Status.COMPLETED:  # what stands below says that it is
         yield from paragraphs(words, 3)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from draftsman.domain.action import action_text
 from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
 from draftsman.domain.diff import diffstat
 from draftsman.domain.job import Source
@@ -33,8 +33,7 @@ def asked(question: Question, title: str, people: Sequence[Person], names: Names
     if question.context_snippet and question.context_snippet.strip():
         yield from _context(question.context_snippet)
     if question.action:
-        allows = json.dumps(question.action, ensure_ascii=False, sort_keys=True, indent=1)
-        yield f"This allows:\n{code(clamped(allows, LENGTH // 3))}"
+        yield f"If approved:\n{code(clamped(action_text(question.action), LENGTH // 3))}"
     if question.choices:
         yield _choices(question)
     if people:

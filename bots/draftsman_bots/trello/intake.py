@@ -191,7 +191,8 @@ async def _say_joined(desk: Desk, board: BoardConfig, episode: Episode, made: Su
     name = board.labels[episode.label].name or "the label"
     text = (
         f"{made.name} is still {made.status}: a card has one job at a time, and {name!r} made no"
-        " other. Put it on again when that one is over, or cancel it."
+        " other. The request is kept in the job's history. Put it on again when that one is over,"
+        " or cancel it."
     )
     at = parse(target(episode.card))
     await desk.rt.outbox.notice(made.number, f"joined:{episode.key}", text, at=at)

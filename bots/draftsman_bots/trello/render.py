@@ -34,6 +34,10 @@ MARKS: Final = {
     Status.CANCELED: "🚫",
     Status.EXPIRED: "⌛",
 }
+DENIED: Final = "⛔"
+"""Mark of a job that a person denied: it failed, and nothing crashed."""
+UNTROUBLED: Final = frozenset({Status.CANCELED, Status.COMPLETED})
+"""Statuses of which an earlier error is not shown."""
 WHOLE: Final = "This is a part of it; the whole is attached to the card."
 _VOTER: Final = re.compile(r"\btrello:([0-9a-f]{24})\b")
 _NOBODY: Final[Names] = {}
@@ -86,7 +90,7 @@ def _parts(message: Message, names: Names) -> Iterator[str]:
 def _card(subject: Subject, names: Names) -> Iterator[str]:
     """Yield the one comment of a job that is rewritten as it moves."""
     yield f"{_headline(subject)}\n{_facts(subject, names)}"
-    if subject.error and subject.status not in (Status.CANCELED, Status.COMPLETED):
+    if subject.error and not subject.denied and subject.status not in UNTROUBLED:
         yield code(clamped(subject.error, LENGTH // 4))
 
 
@@ -134,13 +138,14 @@ def _notice(message: Message, names: Names) -> Iterator[str]:
 
 
 def _headline(subject: Subject) -> str:
-    return f"{MARKS[subject.status]} **{subject.name}** {bold(subject.title, 500)}"
+    mark = DENIED if subject.denied else MARKS[subject.status]
+    return f"{mark} **{subject.name}** {bold(subject.title, 500)}"
 
 
 def _facts(subject: Subject, names: Names) -> str:
-    facts = [escaped(_state(subject), 200)]
-    if subject.status is Status.CANCELED:
-        facts.append(_named(escaped(ending(subject), 300), names))
+    facts = [] if subject.denied else [escaped(_state(subject), 200)]
+    if subject.status is Status.CANCELED or subject.denied:
+        facts.append(_named(escaped(ending(subject, again=""), 300), names))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
             facts.append(name + _named(escaped(value, 200), names))

@@ -18,9 +18,13 @@ class ErrorClass(StrEnum):
     TRANSIENT_APP = "TRANSIENT_APP"
     PERMANENT = "PERMANENT"
     INVALID_OUTPUT = "INVALID_OUTPUT"
+    DENIED = "DENIED"
+    """A person denied an approval: of jobs alone, and never of an error."""
 
 
 E = ErrorClass
+_DECLARED: Final = frozenset(E) - {E.VALID, E.DENIED}
+"""Classes that an origin may state itself."""
 _HTTP: Final = {
     408: E.TRANSIENT_APP,
     429: E.TRANSIENT_APP,
@@ -109,7 +113,7 @@ def classify(failure: Failure) -> ErrorClass:
 
     An unknown error is TRANSIENT_INFRA: trying again is the safe guess while the budget lasts.
     """
-    if failure.declared and failure.declared in E.__members__ and failure.declared != E.VALID:
+    if failure.declared in _DECLARED:
         return E(failure.declared)
     if failure.code is not None:
         if (found := known(failure.origin, failure.code)) is not None:

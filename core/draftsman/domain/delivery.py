@@ -73,6 +73,8 @@ class Subject:
     url: str | None = None
     invoker: str = ""
     error: str | None = None
+    denied: bool = False
+    """Whether a person denied it: `error` says who, and why."""
     canceled_by: str | None = None
     cancel_reason: str | None = None
     next_retry_at: datetime | None = None

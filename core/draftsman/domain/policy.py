@@ -71,6 +71,29 @@ class Policy:
     people: Mapping[str, Person] = field(default_factory=dict)
     groups: Mapping[str, Sequence[str]] = field(default_factory=dict)
     self_approval: bool = False
+    login: str | None = field(default=None, compare=False)
+    """Login of the owner of an embedded database; None on a server."""
+
+    @property
+    def owner(self) -> str | None:
+        """The person who owns an embedded database: whose login it is, else the login itself."""
+        if self.login is None:
+            return None
+        return self.resolve(Actor(Source.CLI, self.login, self.login, owner=True)).person
+
+    def requester(self, invoker: str) -> str:
+        """Return the person behind the recorded invoker of a job, else the invoker as recorded.
+
+        A job from before a login or chat account was mapped to a person names the account.
+        """
+        if invoker in self.people:
+            return invoker
+        if invoker == self.login and self.owner is not None:
+            return self.owner
+        for person in self.people.values():
+            if invoker in (f"{channel}:{id}" for channel, id in person.ids.items()):
+                return person.name
+        return invoker
 
     def adopt(self, other: Policy) -> None:
         """Take over the people of another policy, for everything that holds this one."""
@@ -92,9 +115,10 @@ class Policy:
         """Raise NotPermitted unless the actor may. `invoker` is the job's own invoker, if any."""
         if actor.owner or _ROLE[verb] in actor.roles:
             return
-        if verb in _OWN and invoker is not None and invoker in (actor.voter, actor.name):
-            return
-        raise NotPermitted(self._refusal(actor, verb))
+        if verb not in _OWN or invoker is None:
+            raise NotPermitted(self._refusal(actor, verb))
+        if not {invoker, self.requester(invoker)} & {actor.voter, actor.name}:
+            raise NotPermitted(self._refusal(actor, verb))
 
     def approvers(self, names: Sequence[str]) -> frozenset[str]:
         """Return the people that a list of people and groups stands for; nobody for no list."""
@@ -109,7 +133,7 @@ class Policy:
 
     def answering(self, names: Sequence[str], invoker: str, *, gate: bool) -> list[Person]:
         """Return the people who may answer a question, or decide a gate, of somebody's job."""
-        named = set(self.approvers(names))
+        named, invoker = set(self.approvers(names)), self.requester(invoker)
         if not gate:
             named |= {n for n, person in self.people.items() if "responder" in person.roles}
             named.add(invoker)
@@ -128,7 +152,7 @@ class Policy:
             for name in self.approvers(names)
             if (person := self.people.get(name)) is not None
             and _ROLE[Verb.APPROVE] in person.roles
-            and (self.self_approval or name != invoker)
+            and (self.self_approval or name != self.requester(invoker))
         )
 
     def check_answer(self, actor: Actor, names: Sequence[str], *, invoker: str) -> None:
@@ -151,6 +175,7 @@ class Policy:
 
     def check_approver(self, person: str, names: Sequence[str], *, invoker: str) -> None:
         """Raise NotPermitted unless this person, however they come, may decide the gate."""
+        invoker = self.requester(invoker)
         who = self._voters(names, invoker)
         if person not in self.approvers(names):
             raise NotPermitted(f"{person} may not decide this; who may: {who}")
@@ -168,6 +193,20 @@ class Policy:
     def _refusal(self, actor: Actor, verb: Verb, who: str = "") -> str:
         role = _ROLE[verb]
         found = sorted(name for name, person in self.people.items() if role in person.roles)
-        who = who or ", ".join(found)
-        tail = f"who may: {who}" if found else "no people are configured: add [people]"
+        if not self.people:
+            tail = "no people are configured: add [people]"
+        elif not found:
+            tail = self._nobody_with(role)
+        else:
+            tail = f"who may: {who or ', '.join(found)}"
         return f"{actor.display_name} may not {verb} (needs the role {role}); {tail}"
+
+    def _nobody_with(self, role: str) -> str:
+        """Say that no person has a role, and who can give it."""
+        table = f'roles = ["{role}"] in [people.NAME]'
+        if self.owner is not None:
+            return f"no person has it; {self.owner}, who owns the database, can give it: {table}"
+        return (
+            f"no person has it; the owner of the database can give it: {table},"
+            " then draftsman people import"
+        )

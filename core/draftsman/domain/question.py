@@ -208,6 +208,19 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenQuestion(Question):
+    """An open question with what people know its job by."""
+
+    title: str = ""
+    """The job's title, else its type."""
+    repo: str | None = None
+    """`owner/name`, or the name alone."""
+    requester: str = ""
+    """The person who asked for the job, else the channel's id of them."""
+    agent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Answered:
     """What `ctx.ask` and `ctx.approve` return when there is an answer."""
 

@@ -28,8 +28,8 @@ EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("attachment_uploaded", "attachment_warned", "branch_published", "cancel_requested"),
     *("command_executed", "delivery_dead", "delivery_posted", "job_created", "not_followed"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
-    *("repo_resolved", "sandbox_applied", "token_minted", "token_redeemed", "token_refused"),
-    *("validation_ran", "vote_received"),
+    *("repo_resolved", "request_joined", "sandbox_applied", "token_minted", "token_redeemed"),
+    *("token_refused", "validation_ran", "vote_received"),
 }
 """Kinds of the events that draftsman itself writes."""
 PATCH: Final = "changes.patch"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retry import layer
@@ -73,6 +74,8 @@ def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
                 "nothing follows; draftsman retry --again runs it once more",
             )
         then = "nothing follows; draftsman retry goes on from its last checkpoint"
+        if facts.error_class == ErrorClass.DENIED:
+            return "denied", facts.last_error or "denied", f"{then}, and asks again"
         return "ended", facts.last_error or "it is over", then
     if question is not None:
         return _asked(question)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, assert_never
 
+from draftsman.domain.action import action_text
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -36,7 +37,8 @@ def _lines(message: Message) -> Iterator[str]:
     subject, question, payload = message.subject, message.question, message.payload or {}
     match message.kind:
         case DeliveryKind.STATUS:
-            yield f"{_headline(subject)} {_ENDED.get(subject.status) or f'is {_state(subject)}'}"
+            ended = "was denied" if subject.denied else _ENDED.get(subject.status)
+            yield f"{_headline(subject)} {ended or f'is {_state(subject)}'}"
         case DeliveryKind.RESULT:
             yield f"{_headline(subject)} {ending(subject)}"
             yield from _result(subject.result)
@@ -129,7 +131,7 @@ def asking(question: Question) -> Iterator[str]:
     yield f"{question.name} {'asks for approval' if gate else 'asks'}: {question.text}"
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
     if question.action:
-        yield f"allows: {json.dumps(question.action, ensure_ascii=False, sort_keys=True)}"
+        yield f"if approved: {action_text(question.action)}"
     for place, choice in enumerate(question.choices, 1):
         note = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {place}  {choice['label']}{note}"
@@ -174,6 +176,8 @@ def ending(subject: Subject, again: str | None = None) -> str:
         case Status.CANCELED:
             why = f": {subject.cancel_reason}" if subject.cancel_reason else ""
             return f"was canceled{f' by {subject.canceled_by}' if subject.canceled_by else ''}{why}"
+        case Status.FAILED if subject.denied:
+            return f"was {subject.error or 'denied'}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
             dead = " for the last time" if subject.status is Status.DEAD_LETTER else ""
             return f"failed{dead}: {subject.error}{then}"

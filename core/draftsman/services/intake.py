@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from pydantic import ValidationError
@@ -35,6 +35,8 @@ CHATS = frozenset({Source.SLACK, Source.TRELLO})
 """Where people ask who may name no folder of the machines that work for them."""
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
+KEPT: Final = 3000
+"""Characters of the text of a request that joined a live job."""
 _TELLS = "send_notification"
 
 
@@ -111,6 +113,9 @@ class Intake:
         for place, item in taken.items():
             if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
                 raise IdempotencyConflict(_conflict(rows[place], item))
+        joined = [(it.number, _request(rows[at])) for at, it in taken.items() if it.how == "joined"]
+        if joined:
+            await again(partial(self._join, joined, actor.name))
         return [
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
@@ -161,6 +166,11 @@ class Intake:
             if not named and not any(DeliveryKind.NOTICE in target.kinds for target in told):
                 raise UsageError("nobody would hear it: name targets in its payload, or --notify")
         return told
+
+    async def _join(self, requests: list[tuple[int, dict[str, Any]]], actor: str) -> None:
+        """Keep the requests that joined live jobs as events of those."""
+        async with self._db.connection() as conn:
+            await store.join(conn, requests, actor)
 
     async def _send(
         self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
@@ -250,6 +260,22 @@ def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
         "max_retries": _first(item.max_retries, limits.max_retries),
         "on_lost": item.on_lost or limits.on_lost,
     }
+
+
+def _request(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a request that joined a live job: the requester, text and key."""
+    text, key = row["ticket_text"], row["idempotency_key"]
+    kept = {
+        "requester": row["invoker_id"],
+        "name": row["invoker_display_name"],
+        "source": row["source"],
+        "title": row["ticket_title"],
+        "text": text[:KEPT] if text else None,
+        "url": row["ticket_url"],
+        "key": None if key.startswith("auto:") else key,
+        "digest": row["request_digest"],
+    }
+    return {name: value for name, value in kept.items() if value}
 
 
 def _first(value: int | None, default: int) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 from uuid import UUID
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.delivery import ChannelName, Claimed, DeliveryKind, Message, Subject
 from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.policy import Person, Policy
@@ -90,6 +91,7 @@ def _subject(facts: store.Facts | Job, id: UUID) -> Subject:
         url=facts.ticket_url,
         invoker=facts.invoker_display_name or facts.invoker_id,
         error=_public(facts.last_error),
+        denied=facts.error_class == ErrorClass.DENIED,
         canceled_by=facts.cancel_requested_by,
         cancel_reason=_public(facts.cancel_reason),
         next_retry_at=facts.next_retry_at,

@@ -30,13 +30,12 @@ MOST: Final = 1000
 class People:
     """Says who an actor is, and joins identities to people.
 
-    `owner` is the name of who owns an embedded database; they need no entry in the configuration.
+    The owner of an embedded database needs no entry in the configuration.
     """
 
-    def __init__(self, db: Database, policy: Policy, owner: str | None) -> None:
+    def __init__(self, db: Database, policy: Policy) -> None:
         self._db = db
         self._policy = policy
-        self._owner = owner
 
     async def actor(self, actor: Actor) -> Actor:
         """Return the actor as the configuration knows it, or else as the person it was joined to.
@@ -50,10 +49,11 @@ class People:
             name = await store.person(conn, actor.channel, actor.id)
         if name is None:
             return actor
-        person = self._policy.people.get(name)
-        if person is not None and name != self._owner:
+        name = self._policy.requester(name)
+        person, owner = self._policy.people.get(name), self._policy.owner
+        if person is not None and name != owner:
             return replace(actor, person=name, roles=person.roles)
-        return self._policy.resolve(replace(actor, person=name, owner=name == self._owner))
+        return self._policy.resolve(replace(actor, person=name, owner=name == owner))
 
     async def offer(self, actor: Actor) -> str:
         """Return a new code that joins this identity to whoever enters it; only its hash is kept.

@@ -18,6 +18,7 @@ from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.question import (
     Ask,
     OnExpire,
+    OpenQuestion,
     Question,
     QuestionKind,
     QuestionStatus,
@@ -25,7 +26,14 @@ from draftsman.domain.question import (
 )
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.errors import (
+    LeaseLost,
+    NotFound,
+    NotPermitted,
+    QuestionClosed,
+    Refused,
+    UsageError,
+)
 from draftsman.services import tokens
 from draftsman.store import questions as store
 from draftsman.store.db import Connection, Database
@@ -46,11 +54,9 @@ class Questions:
         policy: Policy,
         expires_in: float | None,
         escalate_to: str | None = None,
-        owner: str | None = None,
     ) -> None:
         self._db = db
         self._policy = policy
-        self._owner = owner
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 
@@ -68,8 +74,8 @@ class Questions:
     def _check_quorum(self, item: Ask, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
         able = set(self._policy.eligible(names, invoker))
-        if self._owner is not None:
-            able.add(self._owner)
+        if self._policy.owner is not None:
+            able.add(self._policy.owner)
         if len(able) < item.quorum:
             who = f" ({', '.join(sorted(able))})" if able else ""
             raise UsageError(
@@ -137,7 +143,7 @@ class Questions:
 
     async def open(
         self, job: int | None = None, limit: int = 200, after: store.Spot | None = None
-    ) -> Sequence[Question]:
+    ) -> Sequence[OpenQuestion]:
         """Return open questions of a job or of all, those that expire soonest first.
 
         Of all, `after` is (expires_at, job, ordinal) of the one that the last page ended with.
@@ -147,7 +153,7 @@ class Questions:
         async with self._db.connection() as conn:
             return await store.open_ones(conn, limit, after)
 
-    async def open_of(self, jobs: Sequence[int]) -> Sequence[Question]:
+    async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, those that expire soonest first."""
         async with self._db.connection() as conn:
             return await store.open_of(conn, jobs)
@@ -192,7 +198,8 @@ class Questions:
     ) -> datetime | None:
         """Lengthen the time for an answer (None: for ever); return when it expires now.
 
-        Raises UsageError, NotFound, NotPermitted, QuestionClosed.
+        Raises UsageError, NotFound, NotPermitted, QuestionClosed, and Refused for one that never
+        expires.
         """
         actor = self._policy.resolve(actor)
         if seconds is not None and not 0 < seconds <= LONGEST:
@@ -201,6 +208,9 @@ class Questions:
         async def work(conn: Connection) -> datetime | None:
             locked = await self._locked(conn, job, ordinal)
             self._policy.check(actor, Verb.EXTEND, invoker=locked.invoker)
+            question = locked.question
+            if question.status is QuestionStatus.OPEN and question.expires_at is None:
+                raise Refused(f"{question.name} never expires; there is nothing to extend")
             was_open, expires_at = await store.extend(conn, job, ordinal, seconds, actor.name)
             if not was_open:
                 raise QuestionClosed(_closed(locked))
@@ -298,10 +308,7 @@ class Questions:
     async def _resolve(
         self, conn: Connection, question: Question, resolution: Resolution, actor: Actor
     ) -> Status | None:
-        error = None
-        if reading.fails_job(question, resolution):
-            because = f": {resolution.reason}" if resolution.reason else ""
-            error = f"{question.name} was denied by {', '.join(resolution.by)}{because}"
+        error = "denied" if reading.fails_job(question, resolution) else None
         return await store.resolve(
             conn,
             question,
@@ -334,7 +341,7 @@ class Questions:
         locked = await store.lock(conn, job, ordinal)
         if locked is None:
             raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
-        return locked
+        return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: Ask) -> list[str]:
         if item.kind is not QuestionKind.APPROVAL:

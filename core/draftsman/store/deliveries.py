@@ -51,6 +51,7 @@ class Facts:
     invoker_display_name: str | None
     next_retry_at: datetime | None
     last_error: str | None
+    error_class: str | None
     cancel_requested_by: str | None
     cancel_reason: str | None
     result: dict[str, Any] | None

@@ -63,6 +63,7 @@ class Link:
     retry_of: int | None
     chain_length: int
     last_error: str | None
+    error_class: str | None = None
 
     @property
     def name(self) -> str:

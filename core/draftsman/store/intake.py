@@ -84,6 +84,13 @@ async def known(conn: Connection, rows: Sequence[Row], places: Sequence[int]) ->
     ]
 
 
+async def join(conn: Connection, requests: Sequence[tuple[int, Row]], actor: str) -> None:
+    """Keep each request as an event of the live job that it joined; one that was kept stays one."""
+    jobs, wanted = zip(*requests, strict=True)
+    params = {"jobs": list(jobs), "requests": [_json(row) for row in wanted], "actor": actor}
+    await db.execute(conn, _Q["join"], params)
+
+
 async def alike(
     conn: Connection, job: int, channel: str, target: str, seconds: float
 ) -> Alike | None:

@@ -14,7 +14,7 @@ from psycopg.types.json import Jsonb
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Answer
 from draftsman.domain.job import Status
-from draftsman.domain.question import Ask, Question, QuestionStatus, Resolution
+from draftsman.domain.question import Ask, OpenQuestion, Question, QuestionStatus, Resolution
 from draftsman.domain.run import Lease
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
 from draftsman.store.queries import load
@@ -90,7 +90,7 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
     return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
 
 
-async def open_ones(conn: Connection, limit: int, after: Spot | None = None) -> list[Question]:
+async def open_ones(conn: Connection, limit: int, after: Spot | None = None) -> list[OpenQuestion]:
     """Return open questions after a spot, soonest expiry first."""
     when, job, ordinal = after or (None, 0, 0)
     never = after is not None and when is None
@@ -102,12 +102,12 @@ async def open_ones(conn: Connection, limit: int, after: Spot | None = None) -> 
         "never_ordinal": ordinal if never else 0,
         "limit": limit,
     }
-    return await fetch_all(conn, _Q["open"], params, Question)
+    return await fetch_all(conn, _Q["open"], params, OpenQuestion)
 
 
-async def open_of(conn: Connection, jobs: Sequence[int]) -> list[Question]:
+async def open_of(conn: Connection, jobs: Sequence[int]) -> list[OpenQuestion]:
     """Return the open questions of these jobs, soonest expiry first."""
-    return await fetch_all(conn, _Q["open_of"], {"jobs": list(jobs)}, Question)
+    return await fetch_all(conn, _Q["open_of"], {"jobs": list(jobs)}, OpenQuestion)
 
 
 async def answers(conn: Connection, job: int, ordinal: int | None = None) -> list[Answer]:
@@ -177,7 +177,10 @@ async def resolve(
     kind: str,
     error: str | None = None,
 ) -> Status | None:
-    """Close the question and move its job, both locked by the caller; return its status."""
+    """Close the question and move its job, both locked by the caller; return its status.
+
+    `error` is the job's, if that fails; of a denial the database says who denied it, and why.
+    """
     detail = {"question": question.ordinal, "key": question.key, **resolution.as_json()}
     params = {
         "job": question.job,

@@ -52,6 +52,7 @@ E = ErrorClass
         # A word that nobody knows, or that says that nothing failed, is not believed.
         ({"declared": "FATAL", "http_status": 503}, E.TRANSIENT_APP),
         ({"declared": "VALID"}, E.TRANSIENT_INFRA),
+        ({"declared": "DENIED"}, E.TRANSIENT_INFRA),
         ({"declared": "permanent"}, E.TRANSIENT_INFRA),
     ],
     ids=str,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -149,3 +150,24 @@ def test_a_refusal_to_decide_names_only_those_who_may_decide_this_job() -> None:
         POLICY.check_vote(_actor("approver"), names, invoker="approver")
     with pytest.raises(NotPermitted, match=r"who may: nobody else unless .* self_approval is set"):
         POLICY.check_vote(_actor("approver"), ("approver",), invoker="approver")
+
+
+@pytest.mark.parametrize(
+    ("login", "giver", "then"),
+    [
+        (None, "the owner of the database", ", then draftsman people import"),
+        ("anna", "anna, who owns the database,", ""),
+    ],
+)
+def test_a_refusal_names_the_role_that_nobody_has_and_who_can_give_it(
+    login: str | None, giver: str, then: str
+) -> None:
+    people = {"ben": Person("ben", frozenset({"responder"}), {Source.CLI: "ben"})}
+    policy = Policy(people, login=login)
+    ben = policy.resolve(Actor(Source.CLI, "ben", "Ben"))
+    table = f'roles = ["approver"] in [people.NAME]{then}'
+    says = f"needs the role approver); no person has it; {giver} can give it: {table}"
+    with pytest.raises(NotPermitted, match=re.escape(says)):
+        policy.check(ben, Verb.APPROVE)
+    with pytest.raises(NotPermitted, match=re.escape(says)):
+        policy.check_vote(ben, ["ben"], invoker="anna")

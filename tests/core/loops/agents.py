@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from draftsman.handlers import registry
 from draftsman.handlers.git import environment
 from draftsman.loops.crew import Crew
 from draftsman.runtime import Runtime
-from tests.core.loops.crews import tuned, working
+from tests.core.loops.crews import asked, tuned, working
 from tests.factories import Factory
 from tests.support.waits import until
 
+Files = Mapping[str, str]
 PRELUDE = """
 import json, os, sys
 def say(type, **fields):
@@ -94,6 +95,42 @@ async def wanted(make: Factory, repo: Path | str | None, **fields: Any) -> int:
     source = {} if repo is None else {"repo": str(repo)}
     values = {"type": "run_agent", "agent": "test", "queue": "default", "title": "Do it"}
     return await make.queued(**(values | source | fields))
+
+
+async def gated(
+    rt: Runtime, make: Factory, folder: Path, files: Files, changed: Files, **gate: Any
+) -> tuple[int, bytes]:
+    """Let an agent change files, save its work and ask for approval; return job and patch.
+
+    `files` and `changed` are the contents by path; the worker has gone when it returns.
+    """
+    folder.mkdir(exist_ok=True)
+    repo = make_repository(folder / "repo")
+    for name, text in files.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text(text, encoding="utf-8")
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "second", cwd=repo)
+    notify, approve = gate.pop("notify", ()), {"id": "g", "key": "push", "text": "Push it?"} | gate
+    code = f"""
+for name, text in {dict(changed)!r}.items():
+    open(name, "w").write(text)
+say("checkpoint", id="c", data=1); hear()
+open("later.txt", "w").write("not in the checkpoint")
+say("approve", **{approve!r})
+parked(hear())
+"""
+    number = await wanted(make, repo, notify=notify)
+    async with driving(rt, folder / "data", code):
+        await asked(rt, number)
+    found = await rt.checkpoints.patch(number, 1)
+    assert found is not None
+    patch = await rt.checkpoints.content(found)
+    assert b"later.txt" not in patch
+    (folder / "patch").write_bytes(patch)
+    if patch:
+        git("apply", "--check", str(folder / "patch"), cwd=repo)
+    return number, patch
 
 
 def running_with(mark: str) -> list[list[str]]:

@@ -49,7 +49,7 @@ SENDING: Final = {
 TALKING: Final = {
     "deliveries.add_targets", "deliveries.inherit_targets", "deliveries.lock",
     "deliveries.lock_jobs",
-    "deliveries.redeliver", "intake.submit", "operate.cancel_now",
+    "deliveries.redeliver", "intake.join", "intake.submit", "operate.cancel_now",
     "operate.inherit", "operate.lock", "operate.refuse", "operate.request_cancel",
     "progress.event", "questions.count_refused", "questions.extend", "questions.lock",
     "questions.lock_job", "questions.note", "questions.record", "questions.resolve",

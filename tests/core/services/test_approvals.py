@@ -42,8 +42,10 @@ async def test_a_denial_ends_the_job(make: Factory, rt: Runtime, people: People)
     verdict = await make.decide(work.number, False, people.carol, reason="not on a Friday")
     job = await rt.inspect.job(work.number)
     assert verdict.job_status is job.status is Status.FAILED
-    assert job.last_error == f"{work.name}/1 was denied by carol: not on a Friday"
-    assert job.error_class == "PERMANENT"
+    assert job.last_error == "denied by carol: not on a Friday"
+    assert job.error_class == "DENIED"
+    why = await rt.inspect.why(work.number)
+    assert (why.reason, why.text) == ("denied", "denied by carol: not on a Friday")
 
 
 async def test_a_denial_that_the_handler_takes_goes_on(

@@ -12,8 +12,10 @@ from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.errors import IdempotencyConflict, NotPermitted
 from draftsman.runtime import Runtime
 from draftsman.services.intake import Submitted, invocation
+from draftsman.store.db import Connection
 from tests.factories import Factory
 from tests.support.people import People
+from tests.support.statements import rows, value
 
 
 async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> Submitted:
@@ -73,8 +75,31 @@ async def test_a_live_job_with_the_same_subject_is_joined(
     first = await _submit(rt, owner, subject_key="card:1")
     joined = await _submit(rt, owner, subject_key="card:1", title="another request")
     assert (joined.number, joined.how) == (first.number, "joined")
+    (event,) = [e for e in await rt.inspect.trail(first.number) if e.kind == "request_joined"]
+    assert event.actor == owner.name
+    assert event.payload["requester"] == "root"
+    assert event.payload["title"] == "another request"
     await rt.operate.cancel(first.number, owner)
     assert (await _submit(rt, owner, subject_key="card:1")).how == "created"
+
+
+async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
+    rt: Runtime, owner: Actor, people: People, conn: Connection
+) -> None:
+    first = await _submit(rt, owner, subject_key="card:1")
+    for _ in range(2):
+        await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
+        await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
+    trail = await rt.inspect.trail(first.number)
+    kept = [event.payload for event in trail if event.kind == "request_joined"]
+    assert [(one["requester"], one["text"]) for one in kept] == [
+        ("anna", "do it\ntwice"),
+        ("erin", "do it\ntwice"),
+    ]
+    join = "SELECT draftsman.join_request(%(job)s, 'cli:x', jsonb_build_object('key', n)) FROM"
+    await rows(conn, f"{join} generate_series(1, 300) n", {"job": first.number})
+    count = "SELECT count(*) FROM draftsman.job_events WHERE kind = 'request_joined'"
+    assert await value(conn, count) == 200
 
 
 async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> None:

@@ -17,12 +17,12 @@ IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
 
 
 async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Database) -> None:
-    people = People(db, Policy(), "root")
+    people = People(db, Policy(login="root"))
     owner = Actor(Source.CLI, "root", "root", owner=True)
     await people.link(await people.offer(IN_SLACK), owner)
     known = await people.actor(IN_SLACK)
     assert (known.person, known.owner, known.roles) == ("root", True, ROLES)
-    elsewhere = await People(db, Policy(), None).actor(IN_SLACK)
+    elsewhere = await People(db, Policy()).actor(IN_SLACK)
     assert (elsewhere.person, elsewhere.owner, elsewhere.roles) == ("root", False, frozenset())
 
 

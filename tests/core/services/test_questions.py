@@ -10,12 +10,21 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import Ask, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.run import RunStatus
-from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, UsageError
+from draftsman.errors import (
+    LeaseLost,
+    NotFound,
+    NotPermitted,
+    QuestionClosed,
+    Refused,
+    UsageError,
+)
 from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
 from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
+from tests.support.statements import rows
 
 DAY = 86_400
 
@@ -210,17 +219,19 @@ async def test_the_time_for_an_answer_can_be_lengthened(
     assert datetime.fromisoformat(event.payload["expires_at"]).astimezone(UTC) == after
 
 
-async def test_it_can_be_lengthened_for_ever_and_given_an_end_again(
-    make: Factory, rt: Runtime, clock: Clock
+@pytest.mark.parametrize("seconds", [60.0, None])
+async def test_what_never_expires_is_not_given_an_end_by_more_time(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock, seconds: float | None
 ) -> None:
     work = await make.asked()
     assert await rt.questions.extend(work.number, 1, None, make.owner) is None
+    with pytest.raises(Refused, match=r"D-1/1 never expires; there is nothing to extend"):
+        await rt.questions.extend(work.number, 1, seconds, make.owner)
+    extend = "SELECT expires_at FROM draftsman.extend_question(1, 1, 60, 'cli:root')"
+    assert await rows(conn, extend) == [(None,)]  # an older release asks the database alone
+    assert (await rt.questions.get(work.number, 1)).expires_at is None
     await clock.forward(400 * DAY)
     assert await rt.sweeps.expire(Term()) == 0
-    after = await rt.questions.extend(work.number, 1, 60, make.owner)
-    assert after is not None
-    await clock.forward(61)
-    assert await rt.sweeps.expire(Term()) == 1
 
 
 async def test_a_question_whose_time_is_over_cannot_be_lengthened(

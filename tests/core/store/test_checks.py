@@ -53,6 +53,7 @@ RUNS = [
     ("finished_at = now()", "job_runs_finished"),
     ("status = 'completed'", "job_runs_finished"),
     ("ordinal = 0", "job_runs_ordinal_check"),
+    ("error_class = 'DENIED'", "job_runs_never_denied"),
 ]
 QUESTIONS = [
     ("choices = '[]'", "job_questions_answerable"),

@@ -8,6 +8,7 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.factories import GATE, QUESTION, Factory
+from tests.support.people import People
 from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
 
 IMMUTABLE = {
@@ -224,3 +225,16 @@ _ANSWER = """
 INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id, responder_id,
                                    voter, payload, accepted, reason)
 VALUES (%(job)s, 1, %(kind)s, 'cli', %(event)s, 'ben', 'ben', '{}', %(accepted)s, 'why')"""
+
+
+async def test_only_a_person_who_denied_the_gate_makes_a_job_denied(
+    make: Factory, rt: Runtime, conn: Connection, people: People
+) -> None:
+    denied = "UPDATE draftsman.jobs SET error_class = 'DENIED', last_error = 'denied by carol'"
+    end = "status = 'failed', version = version + 1, finished_at = now()"
+    failed, work = await make.failed(), await make.asked(GATE)
+    for change in (f"WHERE number = {failed}", f", {end} WHERE number = {work.number}"):
+        async with refused(CONSISTENCY, "a job is denied by a person who denied its last question"):
+            await run(conn, f"{denied} {change}")
+    await make.decide(work.number, False, people.carol)
+    assert (await rt.inspect.job(work.number)).error_class == "DENIED"

@@ -81,5 +81,6 @@ CALLS: Final[dict[str, Call]] = {
     "intake.submit: with a subject": _submit(10, subject_key="card99"),
     "intake.known: a twin of the past": _known(key=key(MIDDLE)),
     "intake.alike": Call(lambda conn: intake.alike(conn, MIDDLE, "slack", "C1", 60.0)),
+    "intake.join": Call(lambda conn: intake.join(conn, [(MIDDLE, {"key": "new"})], "s")),
     "intake.known: with a subject": _known(key="new", subject_key="card99"),
 }

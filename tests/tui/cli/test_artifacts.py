@@ -11,6 +11,7 @@ import pytest
 
 from draftsman.domain.run import Claimed
 from draftsman.runtime import Runtime
+from tests.core.loops.agents import gated
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.tui.cli.running import COMMAND, Cli, Terminal
@@ -88,20 +89,19 @@ async def test_what_is_not_there_is_told_with_what_is(
 
 
 async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
-    cli: Cli, rt: Runtime, make: Factory, people: People
+    cli: Cli, rt: Runtime, make: Factory, people: People, tmp_path: Path
 ) -> None:
-    first = await make.running()
-    number = first.number
-    await rt.checkpoints.artifact(first.lease, "changes.patch", "patch", PATCH)
-    await rt.questions.ask(first.lease, GATE)
-    assert _bytes(cli, "diff", f"D-{number}/1") == PATCH
+    changed = {"x.py": "new\n"}
+    number, patch = await gated(rt, make, tmp_path, {"x.py": "old\n"}, changed)
+    assert b"-old\n+new\n" in patch
+    assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)
     second = await make.running(number)
     await rt.checkpoints.artifact(second.lease, "changes.patch", "patch", b"")
     await rt.questions.ask(second.lease, GATE.model_copy(update={"key": "other"}))
     (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")
     (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
-    assert _bytes(cli, "diff", f"D-{number}/1") == PATCH
+    assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol, 2)
     third = await make.running(number)
     await rt.checkpoints.artifact(third.lease, "changes.txt", "file", PATCH)

@@ -10,6 +10,7 @@ from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
+from tests.support.people import People
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli, Terminal
 
@@ -52,12 +53,27 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
 
 
 async def test_a_gate_names_its_approvers_and_what_it_allows(cli: Cli, make: Factory) -> None:
-    gate = GATE.model_copy(update={"approvers": ("leads",), "quorum": 2, "action": {"push": "x"}})
+    gate = GATE.model_copy(
+        update={"approvers": ("leads",), "quorum": 2, "action": {"to": "origin", "push": "x"}}
+    )
     work = await make.asked(gate)
     shown = (await cli("questions", work.name)).out
     assert "approval for 2 of carol, dave" in shown
-    assert 'allows: {"push": "x"}' in shown
+    assert "  if approved: push x to origin\n" in shown
     assert f"draftsman approve {work.name}/1" in shown
+
+
+async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
+    cli: Cli, make: Factory, people: People
+) -> None:
+    job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
+    work = await make.asked(QUESTION, actor=people.anna, type="run_agent", **job)
+    other = await make.asked()
+    assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out
+    assert "  noop · for root\n" in (await cli("questions", other.name)).out
+    found = (await cli("questions", work.name, "--json")).json[0]
+    about = [found[name] for name in ("title", "repo", "requester", "agent")]
+    assert about == ["Tidy up", "acme/pay", "anna", "tidy"]
 
 
 async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Factory) -> None:
@@ -86,7 +102,9 @@ async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) 
     assert question.expires_at is not None
     assert 7700 < (question.expires_at - datetime.now(UTC)).total_seconds() <= 7800
     assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
-    assert (await cli("extend", f"{work.name}/1", "never")).out == f"{work.name}/1 never expires\n"
+    for more in ("never", "1h"):
+        again = await cli("extend", f"{work.name}/1", more)
+        again.refused(1, f"{work.name}/1 never expires; there is nothing to extend")
 
 
 async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:

@@ -109,3 +109,16 @@ async def test_long_lines_are_wrapped_under_themselves(
     request = shown.plain.split("Request\n")[1].splitlines()
     assert len([one for one in request if one.startswith("    word")]) >= 3
     assert max(map(len, shown.plain.splitlines())) <= 80
+
+
+async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
+    wanted = ("submit", "--type", "noop", "--subject", "card:1")
+    await cli(*wanted, "first")
+    again = await cli(*wanted, "and the tests")
+    assert "joined: a live job has the same subject; your request is kept" in again.out
+    shown = await cli("show", "D-1")
+    assert "Joined by" in shown.out
+    assert "and the tests" in shown.out.partition("Joined by")[2]
+    (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
+    assert (joined["text"], joined["requester"]) == ("and the tests", "root")
+    assert "request_joined" in (await cli("events", "D-1")).out

@@ -15,7 +15,7 @@ from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, Deliv
 from draftsman.domain.event import Event
 from draftsman.domain.job import Job, Mode, OnLost, Source, Status
 from draftsman.domain.policy import ROLES
-from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
+from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
 from draftsman.domain.repo import Repo
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.why import Why
@@ -35,17 +35,34 @@ TITLES: Final = (
     "Upgrade the build image",
 )
 """What people ask for: long, short, and wide."""
+BEFORE: Final = {
+    "inventory/stock.py": """import os
+import re
+LIMIT = 5
+def count(items):
+    return len([i for i in items])
+"""
+}
+AFTER: Final = {
+    "inventory/stock.py": """import re
+LIMIT = 5
+def count(items):
+    return len(items)
+"""
+}
 PATCH: Final = """diff --git a/inventory/stock.py b/inventory/stock.py
+index f874f95ac72ff243ad98a1c480d200737bad8980..69e084ec344c759af173ca0f70c92c82491e0e7d 100644
 --- a/inventory/stock.py
 +++ b/inventory/stock.py
-@@ -1,6 +1,5 @@
+@@ -1,5 +1,4 @@
 -import os
  import re
-
+ LIMIT = 5
  def count(items):
 -    return len([i for i in items])
 +    return len(items)
 """
+"""What an agent leaves that makes AFTER of BEFORE; test_answers.py lets one do so."""
 
 
 def ago(minutes: float) -> datetime:
@@ -84,13 +101,13 @@ def job(number: int, status: Status) -> Line:
     )
 
 
-def question(number: int = 142, kind: QuestionKind = QuestionKind.INPUT) -> Question:
+def question(number: int = 142, kind: QuestionKind = QuestionKind.INPUT) -> OpenQuestion:
     gate = kind is QuestionKind.APPROVAL
     choices: list[dict[str, Any]] = [
         {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
         {"value": "safe", "label": "safe fixes", "description": None},
     ]
-    return Question(
+    return OpenQuestion(
         job=number,
         ordinal=1,
         run=1,
@@ -107,11 +124,15 @@ def question(number: int = 142, kind: QuestionKind = QuestionKind.INPUT) -> Ques
         default_value=None,
         on_deny=OnDeny.FAIL,
         digest="",
-        action={"push": "draftsman/D-140"} if gate else None,
+        action={"to": "origin", "push": "draftsman/D-140"} if gate else None,
         resolution=None,
         asked_at=ago(3),
         expires_at=NOW + timedelta(minutes=40 if gate else 300),
         answered_at=None,
+        title=TITLES[0],
+        repo="acme/inventory",
+        requester="ben",
+        agent="tidy",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from draftsman.domain.actor import Actor
@@ -10,8 +12,10 @@ from draftsman.domain.question import Ask, Choice, OnExpire, QuestionKind
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
 from draftsman_tui.dashboard import watching
+from tests.core.loops.agents import gated
 from tests.factories import GATE, Factory
 from tests.support.people import People
+from tests.tui.dashboard import still
 from tests.tui.dashboard.seeing import looking
 
 MANY = Ask(
@@ -22,11 +26,13 @@ MANY = Ask(
     on_expire=OnExpire.DEFAULT,
     default="v3",
 )
-BOTH = GATE.model_copy(update={"quorum": 2, "action": {"push": "main", "to": "x" * 80}})
-PATCH = "".join(
-    f"--- a/{name}.py\n+++ b/{name}.py\n@@ -1,60 +1,60 @@\n"
-    + "".join(f"-old {name} {n}\n+new {name} {n}\n" for n in range(60))
-    for name in ("one", "two", "three")
+ACTION = {"push": "main", "to": "x" * 40}
+OLD, NEW = (
+    {
+        f"{nth}{name}.py": "".join(f"{age} {name} {n}\n" for n in range(60))
+        for nth, name in enumerate(("one", "two", "three"), 1)
+    }
+    for age in ("old", "new")
 )
 
 
@@ -149,24 +155,33 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
     assert (await rt.inspect.job(3)).overrides["answers"] == {"pick": "blue"}
 
 
-async def test_a_gate_of_two_shows_votes_files_and_the_action(
-    make: Factory, rt: Runtime, people: People
+async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
+    make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    work = await make.running()
-    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH.encode())
-    await rt.questions.ask(work.lease, BOTH)  # as a run parks: tests/attacks/test_protocol.py
-    dave = people.on(Source.TUI, "dave")
-    async with looking(rt, dave, view="inbox") as seen:
-        await seen.rows(f"{work.name}/1")
+    job, _ = await gated(rt, make, tmp_path, OLD, NEW, action=ACTION)
+    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+        await seen.rows(f"D-{job}/1")
         await seen.press("a")
         await seen.dialog("Decide")
-        await seen.see("2 of carol, dave", "0 of 2 approved so far", '"push": "main"', "two.py")
+        await seen.see("if approved: push main to xxx", "1one.py", "2two.py")
         await seen.press("right_square_bracket")
         await seen.see("old two 1")
         await seen.press("j", "G")
         await seen.see("new three 59")
         await seen.press("shift+tab", "enter")
         await seen.see("old one 1")
+        await seen.press("y")
+        await seen.hear("approved")
+    assert (await rt.inspect.job(job)).status is Status.RESUMED
+
+
+async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: People) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.see("2 of carol, dave", "0 of 2 approved so far", "diff not available")
         await make.decide(work.number, True, people.carol)
         await seen.see("1 of 2 approved so far: carol")
         await seen.press("y")
@@ -174,25 +189,27 @@ async def test_a_gate_of_two_shows_votes_files_and_the_action(
     assert (await rt.inspect.job(work.number)).status is Status.RESUMED
 
 
-@pytest.mark.parametrize(
-    ("patch", "says"), [(None, "diff not available"), (b"", "no changes so far")]
-)
 async def test_a_gate_without_a_diff_says_so(
-    make: Factory, rt: Runtime, people: People, patch: bytes | None, says: str
+    make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    first = await make.running()  # its patch belongs to another gate
-    await rt.checkpoints.artifact(first.lease, "changes.patch", "patch", PATCH.encode())
-    await rt.questions.ask(first.lease, BOTH.model_copy(update={"quorum": 1}))
-    await make.decide(first.number, True, people.carol)
-    work = await make.running(first.number)
-    if patch is not None:
-        await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", patch)
-    await rt.questions.ask(work.lease, BOTH.model_copy(update={"key": "second"}))
+    job, _ = await gated(rt, make, tmp_path, OLD, NEW)
+    await make.decide(job, True, people.carol)
+    work = await make.running(job)  # of another program: the patch is that of the first gate
+    await rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
+    empty, _ = await gated(rt, make, tmp_path / "two", OLD, {})
     async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
-        await seen.rows(f"{work.name}/2")
+        await seen.rows(f"D-{job}/2", f"D-{empty}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
-        await seen.see(says)
+        await seen.see("diff not available")
+        await seen.press("escape", "down", "a")
+        await seen.see(f"D-{empty}/1", "no changes so far")
+
+
+async def test_the_patch_of_the_pictures_is_one_that_an_agent_leaves(
+    make: Factory, rt: Runtime, tmp_path: Path
+) -> None:
+    _, patch = await gated(rt, make, tmp_path, still.BEFORE, still.AFTER)
+    assert patch.decode() == still.PATCH
 
 
 async def test_a_question_is_extended_and_refused_beside_the_line(

@@ -55,7 +55,7 @@ async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
         await seen.press("x")
         await seen.dialog("Decide")
         await seen.press("n")
-        await seen.see("error  D-1/1 was denied by carol", "Carol (tui) denies")
+        await seen.see("decision  denied by carol", "Carol (tui) denies")
 
 
 async def test_after_a_retry_one_may_go_to_the_new_job(

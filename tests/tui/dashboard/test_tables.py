@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from draftsman.domain.actor import Actor
@@ -13,6 +15,7 @@ from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.screens import main
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import GATE, Factory
+from tests.support.people import People
 from tests.tui.dashboard.seeing import looking
 
 
@@ -124,6 +127,40 @@ async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
         await seen.rows()
         await seen.press("escape")
         await seen.rows("D-3", "D-2", "D-1")
+
+
+async def test_the_inbox_says_and_finds_whose_job_asks(
+    make: Factory, rt: Runtime, people: People, owner: Actor
+) -> None:
+    job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
+    push = GATE.model_copy(update={"action": {"to": "origin", "push": "draftsman/D-1"}})
+    await make.asked(push, actor=people.anna, type="run_agent", **job)
+    await make.asked()
+    async with looking(rt, owner, view="inbox", size=(200, 40)) as seen:
+        await seen.see("Tidy up", "acme/pay", "tidy", "anna", "push draftsman/D-1 to origin")
+        for words in ("tidy-up", "acme/pay", "anna", "tidy", "origin", "by:anna", "repo:pay"):
+            await seen.command("filter " + words.replace("-", "\\ "))
+            await seen.rows("D-1/1")
+        await seen.command("filter by:root")
+        await seen.rows("D-2/1")
+
+
+async def test_what_a_person_denied_does_not_look_like_a_crash(
+    make: Factory, rt: Runtime, people: People, owner: Actor
+) -> None:
+    work, failed = await make.asked(GATE), await make.failed()
+    await make.decide(work.number, False, people.carol, reason="too risky")
+    async with looking(rt, owner, size=(140, 30)) as seen:
+        await seen.see("denied by carol", "no such thing")
+    found = {job.number: job for job in (await rt.inspect.page(limit=9)).jobs}
+    denied, crashed = (
+        VIEWS["jobs"].cells(found[number], datetime.now(UTC)) for number in (work.number, failed)
+    )
+    assert [(cell.text, cell.role) for cell in (denied[1], denied[-1])] == [
+        ("failed", "warns"),
+        ("denied by carol: too risky", "warns"),
+    ]
+    assert {crashed[1].role, crashed[-1].role} == {"bad"}
 
 
 async def test_rows_are_sorted_by_a_column_and_the_other_way_round(

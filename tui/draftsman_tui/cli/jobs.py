@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.retry import layer
 from draftsman.domain.text import first_line
@@ -42,11 +43,15 @@ STYLES: Final = {
     Status.CANCELED: "dim",
     Status.EXPIRED: "red",
 }
+DENIED: Final = "yellow"
+"""Color of a job that failed because a person denied it."""
 
 
-def status_text(status: object) -> Text:
-    """Return a status as people read it."""
+def status_text(status: object, error_class: str | None = None) -> Text:
+    """Return a status as people read it; the color tells a denial from an error."""
     name = str(status)
+    if error_class == ErrorClass.DENIED:
+        return words(name, DENIED)
     return words(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
 
 
@@ -127,7 +132,7 @@ async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
     rows = [
         (
             words(f"D-{job.number}", "bold"),
-            status_text(job.status),
+            status_text(job.status, job.error_class),
             _title(job, ended and app.out.on_screen),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
-from draftsman.domain.question import OnExpire, Question, QuestionKind
+from draftsman.domain.action import action_text
+from draftsman.domain.question import OnExpire, OpenQuestion, Question, QuestionKind
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.output import line, one_line, words
@@ -73,6 +73,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
     """Return a question as people read it: who may answer, until when, what can be said."""
     return [
         heading(question, await who(rt, question)),
+        *about(question),
         *(words(f"  {one}") for one in question.text.splitlines()),
         *details(question),
         *choices(question),
@@ -91,6 +92,13 @@ def heading(question: Question, who: str, now: datetime | None = None) -> Text:
     )
 
 
+def about(question: Question) -> Iterator[Text]:
+    """Yield the job that an open question is of: title, repository, agent, requester."""
+    if isinstance(question, OpenQuestion):
+        job = [question.title, question.repo, question.agent, f"for {question.requester}"]
+        yield words(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
+
+
 def details(
     question: Question, most: int = CONTEXT_LINES, more: str | None = None
 ) -> Iterator[Text]:
@@ -107,8 +115,7 @@ def details(
         more = more or f"draftsman show D-{question.job} --json"
         yield words(f"  | … {len(context) - most} lines more: {more}", "dim")
     if question.action:
-        text = json.dumps(question.action, ensure_ascii=False, sort_keys=True)
-        yield words(f"  allows: {one_line(text)}")
+        yield words(f"  if approved: {one_line(action_text(question.action))}")
 
 
 def until(question: Question, now: datetime | None = None) -> str:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Job
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import left
 from draftsman_tui.cli.artifacts import size
 from draftsman_tui.cli.deliveries import brief
-from draftsman_tui.cli.jobs import status_text
+from draftsman_tui.cli.jobs import DENIED, status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
 from draftsman_tui.cli.questions import escalated
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from draftsman.domain.answer import Answer
+    from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
     from draftsman.domain.run import Run
@@ -39,6 +41,8 @@ TOLD = 200
 
 APPLIED: Final = "sandbox_applied"
 """Kind of the event that says how a run was confined."""
+JOINED: Final = "request_joined"
+"""Kind of the event that a request with the subject of a live job leaves."""
 
 
 @command("show", examples=("draftsman show D-142", "draftsman show D-142 --json | jq .result"))
@@ -60,8 +64,10 @@ async def show(app: App, job: JobRef) -> None:
         told = await rt.outbox.all(number, limit=TOLD)
         events = [*await rt.inspect.trail(number), *await rt.inspect.trail_end(number)]
     sandbox = next((one.payload for one in reversed(events) if one.kind == APPLIED), None)
+    joined = {one.id: one for one in events if one.kind == JOINED}.values()
     if app.json:
         parts = {"runs": runs, "questions": questions, "answers": answers, "artifacts": files}
+        parts |= {"joined": [one.payload | {"at": one.created_at} for one in joined]}
         parts |= {"archives": archived, "deliveries": told, "chain": chain}
         parts |= {"sandbox": sandbox}
         parts |= {"waits": None if found.status in TERMINAL else why}
@@ -72,6 +78,7 @@ async def show(app: App, job: JobRef) -> None:
         *(_pair("events", one) for one in left(archived)),
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(found)),
+        *_section("Joined by", [one for event in joined for one in _joined(event)]),
         *_section("Runs", [run_text(run) for run in runs]),
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
         *_section("Told", brief(told)),
@@ -90,7 +97,7 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     yield line(
         words(job.name, "bold"),
         f"  {one_line(job.ticket_title or job.type)}  ",
-        status_text(job.status),
+        status_text(job.status, job.error_class),
     )
     agent = f" · agent {job.agent}" if job.agent else ""
     yield _pair("type", f"{job.type}{agent} · mode {job.mode}")
@@ -113,7 +120,9 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
         yield _pair("cancel", f"by {job.cancel_requested_by}{reason}")
-    if job.last_error:
+    if job.error_class == ErrorClass.DENIED:
+        yield _pair("decision", str(job.last_error), DENIED)
+    elif job.last_error:
         yield _pair("error", f"{job.last_error} ({job.error_class or 'unclassified'})", "red")
     if job.finished_at:
         yield _pair("ended", times.ago(job.finished_at))
@@ -152,6 +161,15 @@ def _request(job: Job) -> list[Text]:
     lines = [words(f"  {one}") for one in text.splitlines()]
     rest = {name: value for name, value in job.payload.items() if name != "repo"}
     return lines + _json_lines(rest) + _json_lines(job.overrides and {"overrides": job.overrides})
+
+
+def _joined(event: Event) -> Iterator[Text]:
+    """Yield a request that joined the live job: who asked, when, and for what."""
+    asked = event.payload
+    who = f"{asked.get('name') or asked.get('requester')} ({asked.get('source')})"
+    yield line(words(f"  {who}", "bold"), f"  {times.ago(event.created_at)}")
+    said = str(asked.get("text") or asked.get("title") or "")
+    yield from (words(f"    {one}") for one in said.strip("\n").splitlines())
 
 
 def run_text(run: Run, now: datetime | None = None, *, error: bool = True) -> Text:

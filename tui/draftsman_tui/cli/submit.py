@@ -172,11 +172,15 @@ async def _settled_line(origin: str, request: Invocation, rt: Runtime) -> Invoca
         raise UsageError(f"{origin}: {error}") from None
 
 
+KEPT = "your request is kept in its history"
+"""What a request that joined a live job is told."""
+
+
 async def _print(app: App, rt: Runtime, made: Submitted) -> None:
     if app.json:
         app.out.document(made)
         return
-    why = {"joined": ": a live job has the same subject"}.get(made.how, "")
+    why = {"joined": f": a live job has the same subject; {KEPT}"}.get(made.how, "")
     app.out.print(line(words(made.name, "bold"), f" {made.how}{why}"))
     if app.out.on_screen:
         found = await rt.inspect.why(made.number)

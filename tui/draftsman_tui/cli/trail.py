@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import tell_left
+from draftsman_tui.cli.jobs import DENIED
 from draftsman_tui.cli.output import as_data, line, one_line, plain, words
 
 if TYPE_CHECKING:
@@ -126,12 +128,14 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
     """Return one event on one line."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     kind, _, id = event.actor.partition(":")
+    denied = event.payload.get("error_class") == ErrorClass.DENIED
+    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
     detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
     return line(
         words(times.clock(event.created_at, now), "dim"),
         words(f"  D-{event.job}" if name else "", "bold"),
         f"  {event.kind}",
-        words(f" →{moved}" if moved else "", STYLES.get(event.to_status or "", "cyan")),
+        words(f" →{moved}" if moved else "", style),
         words(f"  {kind} {id[-4:]}" if kind == "worker" else f"  {event.actor}", "dim"),
         f"  {detail}" if detail else "",
     )

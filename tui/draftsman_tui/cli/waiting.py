@@ -75,7 +75,7 @@ async def conclude(app: App, rt: Runtime, number: int, timeout: float | None, **
     if app.json:
         app.out.document(as_data(job) | more)
     else:
-        app.out.print(line(f"{job.name} ", status_text(job.status)))
+        app.out.print(line(f"{job.name} ", status_text(job.status, job.error_class)))
     if job.status is not Status.COMPLETED:
         raise await _verdict(rt, job, timeout)
 

@@ -10,6 +10,7 @@ from draftsman.errors import IdempotencyConflict, NotFound, UsageError
 from draftsman.runtime import targets
 from draftsman.services.intake import invocation
 from draftsman_tui.cli.request import Wrong, asked, is_said, settled
+from draftsman_tui.cli.submit import KEPT
 from draftsman_tui.dashboard import form
 from draftsman_tui.dashboard.screens.new_job import NewJob
 
@@ -121,7 +122,8 @@ async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> 
     made = await desk.ask(dialog)
     if made is None:
         return
-    why = {"joined": "joined: a live job has the same subject", "deduplicated": "was made before"}
+    joined = f"joined: a live job has the same subject; {KEPT}"
+    why = {"joined": joined, "deduplicated": "was made before"}
     desk.say(f"{made.name} {why.get(made.how, made.how)}")
     desk.find(made.number)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import Status
 from draftsman_tui.cli import times
 from draftsman_tui.cli.output import one_line
@@ -20,6 +21,8 @@ ROLES: Final = {
     **dict.fromkeys(("canceled", "superseded"), "dim"),
 }
 """The role of each status, of jobs, runs, deliveries and workers."""
+DENIED: Final = "warns"
+"""The role of a job that failed because a person denied it."""
 _SHORT: Final = {
     Status.WAITING_FOR_INPUT: "asks",
     Status.WAITING_FOR_APPROVAL: "gate",
@@ -27,9 +30,11 @@ _SHORT: Final = {
 }
 
 
-def status(value: object) -> Cell:
-    """Return a status; the word says it, the colour only repeats it."""
+def status(value: object, error_class: str | None = None) -> Cell:
+    """Return a status; the word says it, the color only repeats it, and marks a denial."""
     name = str(value)
+    if error_class == ErrorClass.DENIED:
+        return Cell(name, DENIED)
     return Cell(_SHORT.get(name, name.replace("_", " ")), ROLES.get(name, ""))  # type: ignore[call-overload]
 
 

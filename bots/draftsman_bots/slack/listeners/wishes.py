@@ -6,6 +6,7 @@ import re
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.ids import parse_job, parse_question
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import UsageError
@@ -63,7 +64,8 @@ async def _show(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     ]
     lines += [f"{one.name} waits: {escaped(one.text, 500)}" for one in asked]
     if job.last_error:
-        lines.append(f"last error: {escaped(job.last_error, 500)}")
+        denied = job.error_class == ErrorClass.DENIED
+        lines.append(f"{'' if denied else 'last error: '}{escaped(job.last_error, 500)}")
     text = "\n".join(lines)
     return Said(text, [section(text), _controls(job)])
 

@@ -150,8 +150,8 @@ SELECT extract(epoch FROM min(greatest(d.next_attempt_at, l.paused_until)) - dra
 -- name: facts
 SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
        j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
-       j.next_retry_at, j.last_error, j.cancel_requested_by, j.cancel_reason, j.result,
-       j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
+       j.next_retry_at, j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
+       j.result, j.created_at, j.finished_at, o.id AS copy_id, o.status AS copy_status,
        o.in_doubt AS copy_in_doubt, o.kind AS copy_kind, o.external_ref AS copy_ref,
        o.created_at AS copy_created_at,
        (SELECT r.external_ref FROM draftsman.deliveries r

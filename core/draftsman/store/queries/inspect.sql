@@ -191,16 +191,18 @@ WITH RECURSIVE first AS (
            ELSE split_part(own.idempotency_key, ':', 2)::bigint END
      WHERE own.number = %(job)s
 ), chain AS (
-    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, f.number AS root, j.type
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class,
+           f.number AS root, j.type
       FROM first f JOIN draftsman.jobs j ON j.number = f.number
      UNION ALL
-    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, c.root, j.type
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root,
+           j.type
       FROM chain c
       JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
        AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
        AND NOT starts_with(j.idempotency_key, 'auto:')
 )
-SELECT number, status, retry_of, chain_length, last_error FROM chain
+SELECT number, status, retry_of, chain_length, last_error, error_class::text FROM chain
  ORDER BY chain_length
 
 -- Why a job is where it is: its place by the claim's own view, and who could take it.

@@ -63,6 +63,13 @@ SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
         ORDER BY same_key DESC
         LIMIT 1) j
 
+-- Requests that joined live jobs leave an event each, in the order of the jobs they lock.
+-- name: join
+SELECT draftsman.join_request(r.job, %(actor)s, r.request)
+  FROM (SELECT job, request
+          FROM unnest(%(jobs)s::bigint[], %(requests)s::jsonb[]) AS w (job, request)
+         ORDER BY job) r
+
 -- Another job that the same person asked for in the same words, told at the same place, less than so
 -- many seconds before this one or meanwhile. Whoever commits second sees the other; both bounds keep
 -- it to jobs that are near.

@@ -90,16 +90,25 @@ WITH soonest AS MATERIALIZED (
      ORDER BY expires_at NULLS LAST, job, ordinal
      LIMIT %(limit)s
 )
-SELECT q.* FROM soonest s
+SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
+  FROM soonest s
  CROSS JOIN LATERAL (
        SELECT * FROM draftsman.asked_questions q
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
+ CROSS JOIN LATERAL (
+       SELECT ticket_title, type, invoker_id, agent, repo_owner, repo_name FROM draftsman.jobs
+        WHERE number = s.job
+        LIMIT 1) j
  ORDER BY s.expires_at NULLS LAST, s.job, s.ordinal
 
 -- Those of some jobs, each of which has at most one.
 -- name: open_of
-SELECT q.* FROM draftsman.asked_questions q
+SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
+       nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
+  FROM draftsman.asked_questions q
+  JOIN draftsman.jobs j ON j.number = q.job
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Final
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.why import Why
@@ -13,7 +14,7 @@ from draftsman.domain.wording import change
 from draftsman_tui.cli import times
 from draftsman_tui.cli.jobs import status_text
 from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard.cells import ROLES
+from draftsman_tui.dashboard.cells import DENIED, ROLES
 from draftsman_tui.dashboard.job.rows import Row
 from draftsman_tui.dashboard.job.seen import JobSeen
 from draftsman_tui.dashboard.resource import Cell
@@ -25,9 +26,10 @@ HEIGHT: Final = 3
 def head(seen: JobSeen, now: datetime) -> list[Row]:
     """Return three rows."""
     job = seen.job
+    role = DENIED if _denied(job) else ROLES.get(job.status, "")
     return [
         (
-            Cell(status_text(job.status).plain, f"{ROLES.get(job.status, '')}"),
+            Cell(status_text(job.status).plain, role),
             *_joined(_origin(job, now)),
         ),
         tuple(_joined(_progress(seen, now))[1:]),
@@ -93,8 +95,14 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
     if job.status is Status.CANCELED:
         because = f": {job.cancel_reason}" if job.cancel_reason else ""
         return (Cell(one_line(f"canceled by {job.cancel_requested_by}{because}")),)
+    if _denied(job):
+        return (Cell("decision  ", DENIED), Cell(one_line(str(job.last_error))))
     kind = f" ({job.error_class})" if job.error_class else ""
     return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'none told'}{kind}")))
+
+
+def _denied(job: Job) -> bool:
+    return job.error_class == ErrorClass.DENIED
 
 
 def _then(seen: JobSeen, why: Why) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.text import first_line
 from draftsman.services.inspect import Link
 from draftsman_tui.cli import times
-from draftsman_tui.cli.jobs import status_text
+from draftsman_tui.cli.jobs import DENIED, status_text
 from draftsman_tui.cli.output import line, words
 from draftsman_tui.cli.show import file_text
 from draftsman_tui.dashboard.job.rows import Item, Row, note, row_of, section, wrapped
@@ -40,11 +41,12 @@ def _file(one: Any, width: int, now: datetime) -> list[Row]:
 
 def _link(one: Link, seen: JobSeen, width: int) -> list[Row]:
     here = "   this one" if one.number == seen.job.number else ""
+    error = DENIED if one.error_class == ErrorClass.DENIED else "red"
     of = f"  retry of D-{one.retry_of}" if one.retry_of else "  the request"
     text = line(
         words(f"  {one.name:<10}", "bold"),
-        status_text(one.status),
+        status_text(one.status, one.error_class),
         words(f"{of}{here}", "dim"),
-        words(f"  {first_line(one.last_error)}" if one.last_error else "", "red"),
+        words(f"  {first_line(one.last_error)}" if one.last_error else "", error),
     )
     return wrapped(row_of(text), width, 4)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Input, OptionList, Static
 
+from draftsman.domain.action import action_text
 from draftsman_tui.dashboard.screens.asking import Asking
 from draftsman_tui.dashboard.screens.dialog import safe
 from draftsman_tui.dashboard.widgets.patch import Patch
-
-LINE: Final = 70
-"""Characters of an action that are shown on one line."""
 
 
 class Decide(Asking[Any]):
@@ -57,7 +54,7 @@ class Decide(Asking[Any]):
                 if asked.context_snippet:
                     yield Static(safe(f"\n{asked.context_snippet}", "dim"))
                 if asked.action:
-                    yield Static(safe(f"\nallows {_shown(asked.action)}"))
+                    yield Static(safe(f"\nif approved: {action_text(asked.action)}"))
             if self._patch is None:
                 yield Static(safe(self._without, "dim"), classes="hint")
             else:
@@ -102,11 +99,3 @@ class Decide(Asking[Any]):
             files = "   [ ]: file, tab: files" if len(self._patch.files) > 1 else ""
             offered.append(f"j k: read{files}")
         return "   ".join([*offered, "r: reason", "esc: back"])
-
-
-def _shown(action: dict[str, Any]) -> str:
-    """Return the action as JSON: on one line where it is short."""
-    line = json.dumps(action, ensure_ascii=False, sort_keys=True)
-    if len(line) <= LINE:
-        return line
-    return "\n" + json.dumps(action, ensure_ascii=False, indent=2, sort_keys=True)

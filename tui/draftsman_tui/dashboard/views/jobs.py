@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import WAITING, Status
 from draftsman.domain.text import first_line
 from draftsman.services.inspect import Line
@@ -74,7 +75,7 @@ class Jobs(Resource[Line]):
         """Return what it is, and what comes next."""
         return (
             Cell(self.key(row), "key"),
-            cells.status(row.status),
+            cells.status(row.status, row.error_class),
             cells.text(row.ticket_title or row.type),
             cells.text(row.repo_name),
             cells.text(row.agent),
@@ -115,6 +116,7 @@ def _next(row: Line) -> Cell:
         case Status.RETRYING | Status.SCHEDULED:
             return cells.text(f"{times.due(row.due_in)} {first_line(row.last_error or '', 60)}")
         case Status.FAILED | Status.DEAD_LETTER:
-            return cells.text(first_line(row.last_error or "", 80), "bad")
+            role = cells.DENIED if row.error_class == ErrorClass.DENIED else "bad"
+            return cells.text(first_line(row.last_error or "", 80), role)
         case _:
             return Cell("")
