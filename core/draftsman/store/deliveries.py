@@ -143,28 +143,6 @@ async def said(conn: Connection, job: int, key: str) -> list[int]:
     return [row[0] for row in await rows(conn, _Q["said"], {"job": job, "key": key})]
 
 
-async def claim(
-    conn: Connection,
-    channel: ChannelName,
-    *,
-    free: int,
-    share: int,
-    busy: Sequence[str],
-    after: str,
-    lease: float,
-) -> list[Claimed]:
-    """Take what is due, at most `share` of each target that comes after `after`."""
-    params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
-    params |= {"after": after, "lease": lease}
-    return await fetch_all(conn, _Q["claim"], params, Claimed)
-
-
-async def next_due(conn: Connection, channel: ChannelName) -> float | None:
-    """Return the seconds until something is due."""
-    found = await scalar(conn, _Q["next_due"], {"channel": channel})
-    return None if found is None else float(found)
-
-
 async def facts(conn: Connection, seq: int) -> Facts:
     """Return what a delivery's message can say."""
     found = await fetch_one(conn, _Q["facts"], {"seq": seq}, Facts)
@@ -191,6 +169,7 @@ async def finish(
         "doubt": end.doubt,
         "spent": end.spent,
         "delay": end.delay,
+        "due": end.due,
         "ref": end.ref,
         "error": end.error,
         "fallback_channel": fallback.channel if fallback else None,

@@ -78,6 +78,7 @@ CALLS: Final[dict[str, Call]] = {
     "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),
     "workers.list": Call(workers.all_workers, 2000, HANDS),
     "workers.processes": Call(workers.processes, WORKERS),
+    "workers.lock_number": Call(workers.lock_number),
     "workers.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),
     "workers.renew": Call(lambda conn: workers.renew(conn, "leader", WORKER, 1, 30)),
     "workers.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),
