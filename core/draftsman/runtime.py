@@ -142,7 +142,7 @@ class Runtime:
         ]
 
     def dispatcher(
-        self, channels: Sequence[Channel], sender: Callable[[], int | None] = lambda: None
+        self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> Dispatcher:
         """Return what sends the deliveries of these channels, under a session lock if any."""
         from draftsman.loops.dispatcher import Dispatcher

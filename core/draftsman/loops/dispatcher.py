@@ -28,6 +28,8 @@ LOCKED: Final = 0.1
 """Seconds to wait for what is due and in the hands of somebody who may let go of it."""
 RECLAIM: Final = 1.0
 """Seconds between two looks for deliveries of processes that ended."""
+READY: Final = 2.0
+"""Seconds at most that the first claim waits for the session lock."""
 _log = logging.getLogger(__name__)
 
 
@@ -42,27 +44,34 @@ class Dispatcher:
         deliver: Deliver,
         channels: Sequence[Channel],
         settings: NotificationSettings,
-        sender: Callable[[], int | None] = lambda: None,
+        sender: Callable[[], int | None] | None = None,
     ) -> None:
         self.stop = Stop()
+        self._woken = asyncio.Event()
         self._deliver = deliver
         self._channels = channels
         self._sender = sender
         self._lanes = {
-            str(channel.name): Lane(deliver, channel, settings, self.stop, sender)
+            str(channel.name): Lane(deliver, channel, settings, self.stop, sender or (lambda: None))
             for channel in channels
         }
 
     def wake(self, channel: str = "") -> None:
         """Look at once: for one channel, or for all."""
+        self._woken.set()
         for name, lane in self._lanes.items():
             if channel in ("", name):
                 lane.wake()
 
     async def run(self) -> None:
         """Send until stopped, then finish what is on its way."""
-        beside = [asyncio.create_task(self._wake_to_stop()), asyncio.create_task(self._reclaim())]
+        beside = [asyncio.create_task(self._wake_to_stop())]
         try:
+            if self._sender is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(READY):
+                        await self._woken.wait()
+                beside.append(asyncio.create_task(self._reclaim(self._sender)))
             await asyncio.gather(*(lane.run() for lane in self._lanes.values()))
         finally:
             for task in beside:
@@ -75,11 +84,11 @@ class Dispatcher:
         await self.stop.wait(float("inf"))
         self.wake()
 
-    async def _reclaim(self) -> None:
+    async def _reclaim(self, sender: Callable[[], int | None]) -> None:
         """Take over, now and then, from processes that ended; only while our own session lives."""
         names = [channel.name for channel in self._channels]
         while not self.stop:
-            if self._sender() is not None:
+            if sender() is not None:
                 try:
                     if count := await self._deliver.reclaim(names):
                         _log.info("%s deliveries of a process that ended are taken over", count)
