@@ -149,8 +149,8 @@ class Deliver:
         end = conclude(outcome, item.attempts, self._limits)
         if end.error is not None:
             end = replace(end, error=redact(end.error)[:2000])
-        if isinstance(outcome, Later) and outcome.limited:  # it keeps its place
-            end = replace(end, due=item.due_at)
+        if _is_limited(outcome) and (end.delay or 0) <= dispatch.HEAD_START:
+            end = replace(end, due=item.due_at)  # the bucket lets it wait, and it keeps its place
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
             await store.lock(conn, item.job)
@@ -292,6 +292,13 @@ def _limits(limits: Sequence[Limit], item: Claimed) -> Sequence[Limit]:
     if item.urgent:
         return limits
     return [replace(limit, burst=max(1, limit.burst - RESERVE)) for limit in limits]
+
+
+def _is_limited(outcome: Outcome) -> bool:
+    """Return whether a bucket is closed to what was tried, by us or by the other side."""
+    if isinstance(outcome, Later):
+        return outcome.limited
+    return isinstance(outcome, Failure) and bool(outcome.retry_after)
 
 
 def _mourn(item: Claimed, end: End, instead: int | None) -> None:
