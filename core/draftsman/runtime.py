@@ -329,7 +329,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, limits),
-        Sweeps(db, people, settings.sweeps, lease, archives, reminders),
+        Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
         archives,
         Retries(db, operate),
         Outbox(db, people, told),

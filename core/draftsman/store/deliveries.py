@@ -19,6 +19,7 @@ from draftsman.domain.delivery import (
     End,
     Limit,
 )
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.run import Lease
 from draftsman.domain.target import Target
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
@@ -266,3 +267,14 @@ async def known(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStat
 async def dead_count(conn: Connection, most: int) -> int:
     """Return how many of the newest `most` dead ones nothing else said instead."""
     return int(await scalar(conn, _Q["dead_count"], {"most": most}))
+
+
+async def unnotified(conn: Connection, most: int) -> list[tuple[str, bool, int]]:
+    """Return (invoker, whether they want none, count) of unfinished jobs without targets.
+
+    Of each status the newest `most` are looked at.
+    """
+    statuses = [str(status) for status in Status if status not in TERMINAL]
+    params = {"statuses": statuses, "most": most}
+    found = await rows(conn, _Q["unnotified"], params)
+    return [(invoker, wanted, count) for invoker, wanted, count in found]

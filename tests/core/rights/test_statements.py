@@ -35,8 +35,8 @@ WORK: Final = {
     "progress.artifact", "progress.clear_chunks", "progress.chunk", "progress.log",
     "progress.spend",
     "questions.ask", "reminders.remind", "repos.assign", "settle.settle", "settle.heartbeat",
-    "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.promote", "sweeps.rescue",
-    "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",
+    "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.notify", "sweeps.promote",
+    "sweeps.rescue", "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",
     "workers.remove",
 }  # fmt: skip
 LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}

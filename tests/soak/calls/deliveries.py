@@ -136,5 +136,8 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.all_dead": Call(_dead),
     "deliveries.redeliver": Call(_revive, 600),
     "deliveries.known": Call(lambda conn: deliveries.known(conn, [1, 2, 3])),
+    "deliveries.unnotified": Call(
+        lambda conn: deliveries.unnotified(conn, 100), 2000, "a page of each status, for doctor"
+    ),
     "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
 }

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, LiteralString
 from uuid import UUID
 
+from draftsman.domain.target import parse
 from draftsman.store import schema, sweeps, workers
 from draftsman.store.db import Connection, rows
 from draftsman.store.queries import load
@@ -63,6 +64,7 @@ CALLS: Final[dict[str, Call]] = {
     **_both("expire", sweeps.expire, 600),
     **_both("escalate", sweeps.escalate, 600),
     **_both("promote", sweeps.promote, 1200),
+    "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),
     "sweeps.rescue: a dead worker": _rescue([WORKER]),

@@ -333,3 +333,17 @@ SELECT count(*)
            ON k.job = i.job AND k.of_delivery = i.seq AND k.dedupe_key = 'instead:' || i.seq
         WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
           AND i.dedupe_key = 'instead:' || g.seq AND 'sent' IN (i.status, k.status))
+
+-- Who asked for unfinished jobs without targets, and how many: those that want none, and others.
+-- name: unnotified
+SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS wanted, count(*)
+  FROM (SELECT invoker_id, overrides, has_targets
+          FROM unnest(%(statuses)s::draftsman.job_status[]) AS s (status)
+         CROSS JOIN LATERAL (
+               SELECT invoker_id, overrides, has_targets FROM draftsman.jobs
+                WHERE status = s.status
+                ORDER BY status, number DESC
+                LIMIT %(most)s) n) j
+ WHERE NOT j.has_targets
+ GROUP BY 1, 2
+ ORDER BY 1, 2
