@@ -13,6 +13,7 @@ import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
@@ -126,7 +127,7 @@ class Runtime:
             queues=served,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
-            dispatcher=self.dispatcher(self.channels()),
+            dispatcher=partial(self.dispatcher, self.channels()),
         )
 
     def channels(self) -> list[Channel]:
@@ -140,17 +141,20 @@ class Runtime:
             WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
         ]
 
-    def dispatcher(self, channels: Sequence[Channel]) -> Dispatcher:
-        """Return what sends the deliveries of these channels."""
+    def dispatcher(
+        self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
+    ) -> Dispatcher:
+        """Return what sends the deliveries of these channels, under a session lock if any."""
         from draftsman.loops.dispatcher import Dispatcher
 
-        return Dispatcher(self.deliver, channels, self.settings.notifications)
+        return Dispatcher(self.deliver, channels, self.settings.notifications, sender)
 
     def mailroom(self, channels: Sequence[Channel]) -> Mailroom:
         """Return what sends the deliveries of these channels in a process without a worker."""
         from draftsman.loops.mailroom import Mailroom
 
-        return Mailroom(self.dispatcher(channels), self.db, self._listen_url())
+        settings = self.settings.notifications
+        return Mailroom(self.deliver, channels, settings, self.db, self._listen_url())
 
     def ear(self, hear: Callable[[str, str], None]) -> Ear:
         """Return what hands each notification of the database to `hear`."""
@@ -323,7 +327,7 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         Inspect(db, lease),
         Checkpoints(db),
         Settle(db, limits),
-        Sweeps(db, people, settings.sweeps, lease, archives, reminders),
+        Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
         archives,
         Retries(db, operate),
         Outbox(db, people, told),

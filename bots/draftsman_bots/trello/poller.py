@@ -10,7 +10,7 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.ids import new_id
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 LEASE: Final = 30.0
 """Seconds of a lease; it is renewed three times as often."""
+STAND: Final = 2.0
+"""Seconds at most between two tries to take the lease."""
 SELDOM: Final = 300.0
 """Seconds between two looks at what seldom changes: labels and webhooks."""
 TOKEN: Final = "account"  # noqa: S105 - the name of a problem
@@ -35,10 +37,14 @@ _log = logging.getLogger(__name__)
 class Poller:
     """Stands for the lease all the time, and polls while it holds it."""
 
-    def __init__(self, desk: Desk, every: float) -> None:
+    def __init__(
+        self, desk: Desk, every: float, sender: Callable[[], int | None] = lambda: None
+    ) -> None:
+        """With what returns the number of the session lock, None while it is not held."""
         self.stop = Stop()
         self._desk = desk
         self._every = every
+        self._sender = sender
         self._owner = new_id()
         self._looker = Looker(desk)
         self._outage = Outage("the poller of Trello")
@@ -48,7 +54,7 @@ class Poller:
         """Stand and poll until stopped."""
         while not self.stop:
             await self._outage.guard(self._stand)
-            await self.stop.wait(min(self._every, LEASE / 2))
+            await self.stop.wait(min(self._every, STAND))
 
     async def round(self) -> float:
         """Look at every board once; return the seconds until Trello may be asked again."""
@@ -62,7 +68,7 @@ class Poller:
         return wait
 
     async def _stand(self) -> None:
-        term = await self._desk.rt.boards.acquire(self._owner, LEASE)
+        term = await self._desk.rt.boards.acquire(self._owner, LEASE, self._sender())
         if term is None:
             return
         _log.info("polling Trello, term %s", term)
@@ -80,7 +86,7 @@ class Poller:
     @contextlib.asynccontextmanager
     async def _kept(self, term: int) -> AsyncIterator[asyncio.Event]:
         """Renew the lease; the event says that it is lost, and cuts short what is being done."""
-        lost, doing = asyncio.Event(), asyncio.current_task()
+        lost, doing, boards = asyncio.Event(), asyncio.current_task(), self._desk.rt.boards
 
         async def keep() -> None:
             until = time.monotonic() + LEASE
@@ -88,7 +94,7 @@ class Poller:
                 await asyncio.sleep(LEASE / 3)
                 asked = time.monotonic()
                 try:
-                    if not await self._desk.rt.boards.renew(self._owner, term, LEASE):
+                    if not await boards.renew(self._owner, term, LEASE, self._sender()):
                         break
                     until = asked + LEASE
                 except DraftsmanError as error:

@@ -37,8 +37,8 @@ class Service:
         self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
         self.desk = Desk(rt, trello, self._client)
         self.health = self.desk.health
-        self.poller = Poller(self.desk, trello.poll)
         self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards, self.health)])
+        self.poller = Poller(self.desk, trello.poll, self._mailroom.sender)
         self.health_port: int | None = None
         """Where health is served, if it has a port of its own."""
         self._servers: list[Server] = []

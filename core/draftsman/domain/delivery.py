@@ -154,10 +154,14 @@ class Moot:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Nothing was tried: a limit is reached for so many seconds."""
+    """Nothing was tried for so many seconds: a limit is reached.
+
+    Without `limited` it is this delivery alone that waits, and not its target.
+    """
 
     seconds: float
     reason: str | None = None
+    limited: bool = True
 
 
 Ended = Receipt | Unknown | Failure
@@ -185,6 +189,11 @@ class Claimed:
     in_doubt: bool
     lease_token: int
     created_at: datetime
+    due_at: datetime
+    urgent: bool
+    """Goes before others: by its kind, by what waits behind it, or by its age."""
+    call_left: float
+    """Seconds for which the call of an earlier sender, which ended meanwhile, may still arrive."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +221,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What is written of a try. `pending` is tried again after `delay` seconds."""
+    """What is written of a try; `pending` is tried again after `delay` seconds, or at `due`."""
 
     status: DeliveryStatus
     delay: float | None = None
@@ -220,6 +229,7 @@ class End:
     doubt: bool = False
     ref: str | None = None
     error: str | None = None
+    due: datetime | None = None
 
 
 def conclude(

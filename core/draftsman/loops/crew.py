@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from draftsman import host
@@ -40,7 +40,7 @@ class Crew:
         queues: Sequence[str],
         slots: int,
         sweeps: Sweeps | None,
-        dispatcher: Dispatcher,
+        dispatcher: Callable[[Callable[[], int | None]], Dispatcher],
     ) -> None:
         settings = bench.settings
         self.id = id
@@ -57,8 +57,8 @@ class Crew:
             line=bench.claim.beats,
         )
         listen = settings.listen_url.get_secret_value() if settings.listen_url else None
-        self.dispatcher = dispatcher
         self.ear = Ear(db, listen, self._hear, self._presence.hold)
+        self.dispatcher = dispatcher(self._sender)
         self.heart = Heart(
             self.worker, settings.worker, self._presence.register, lambda: self.ear.holding
         )
@@ -82,7 +82,13 @@ class Crew:
             await self.worker.run()
         finally:
             for part in others:
-                part.stop.set()
+                if part is not self.ear:
+                    part.stop.set()
+            hearing = tasks[others.index(self.ear)]
+            await asyncio.gather(
+                *(task for task in tasks if task is not hearing), return_exceptions=True
+            )
+            self.ear.stop.set()  # last: its session speaks for what is being sent
             ends = await asyncio.gather(*tasks, return_exceptions=True)
             await self._schemas.close()
             with contextlib.suppress(DatabaseUnreachable):
@@ -90,6 +96,10 @@ class Crew:
         _log.info("worker %s stopped", self.id)
         if broken := [end for end in ends if isinstance(end, Exception)]:
             raise broken[0]
+
+    def _sender(self) -> int | None:
+        """Return the number of the session lock, None while it is not held."""
+        return self._presence.number if self.ear.holding else None
 
     def _hear(self, channel: str, payload: str) -> None:
         match channel:

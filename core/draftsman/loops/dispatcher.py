@@ -11,7 +11,7 @@ import contextlib
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from draftsman.domain.delivery import Claimed, Later, Outcome, Unknown
@@ -26,35 +26,57 @@ TRIES: Final = 3
 SHORTEST: Final = 0.01
 LOCKED: Final = 0.1
 """Seconds to wait for what is due and in the hands of somebody who may let go of it."""
+RECLAIM: Final = 1.0
+"""Seconds between two looks for deliveries of processes that ended."""
+READY: Final = 2.0
+"""Seconds at most that the first claim waits for the session lock."""
 _log = logging.getLogger(__name__)
 
 
 class Dispatcher:
-    """The lanes of one process; `run` returns when it was stopped and nothing is on its way."""
+    """The lanes of one process; `run` returns when it was stopped and nothing is on its way.
+
+    `sender` returns the number of the session lock that the process holds, None while it has none.
+    """
 
     def __init__(
-        self, deliver: Deliver, channels: Sequence[Channel], settings: NotificationSettings
+        self,
+        deliver: Deliver,
+        channels: Sequence[Channel],
+        settings: NotificationSettings,
+        sender: Callable[[], int | None] | None = None,
     ) -> None:
         self.stop = Stop()
+        self._woken = asyncio.Event()
+        self._deliver = deliver
         self._channels = channels
+        self._sender = sender
         self._lanes = {
-            str(channel.name): Lane(deliver, channel, settings, self.stop) for channel in channels
+            str(channel.name): Lane(deliver, channel, settings, self.stop, sender or (lambda: None))
+            for channel in channels
         }
 
     def wake(self, channel: str = "") -> None:
         """Look at once: for one channel, or for all."""
+        self._woken.set()
         for name, lane in self._lanes.items():
             if channel in ("", name):
                 lane.wake()
 
     async def run(self) -> None:
         """Send until stopped, then finish what is on its way."""
-        stopping = asyncio.create_task(self._wake_to_stop())
+        beside = [asyncio.create_task(self._wake_to_stop())]
         try:
+            if self._sender is not None:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(READY):
+                        await self._woken.wait()
+                beside.append(asyncio.create_task(self._reclaim(self._sender)))
             await asyncio.gather(*(lane.run() for lane in self._lanes.values()))
         finally:
-            stopping.cancel()
-            await asyncio.gather(stopping, return_exceptions=True)
+            for task in beside:
+                task.cancel()
+            await asyncio.gather(*beside, return_exceptions=True)
             for channel in self._channels:
                 await channel.close()
 
@@ -62,14 +84,33 @@ class Dispatcher:
         await self.stop.wait(float("inf"))
         self.wake()
 
+    async def _reclaim(self, sender: Callable[[], int | None]) -> None:
+        """Take over, now and then, from processes that ended; only while our own session lives."""
+        names = [channel.name for channel in self._channels]
+        while not self.stop:
+            if sender() is not None:
+                try:
+                    if count := await self._deliver.reclaim(names):
+                        _log.info("%s deliveries of a process that ended are taken over", count)
+                        self.wake()
+                except DraftsmanError as error:
+                    _log.debug("deliveries are not taken over: %s", error)
+            await self.stop.wait(RECLAIM)
+
 
 class Lane:
     """One channel's deliveries."""
 
     def __init__(
-        self, deliver: Deliver, channel: Channel, settings: NotificationSettings, stop: Stop
+        self,
+        deliver: Deliver,
+        channel: Channel,
+        settings: NotificationSettings,
+        stop: Stop,
+        sender: Callable[[], int | None],
     ) -> None:
         self._deliver = deliver
+        self._sender = sender
         self._channel = channel
         self._settings = settings
         self._stop = stop
@@ -78,6 +119,8 @@ class Lane:
         self._outage = Outage(f"the dispatcher of {channel.name}")
         self._closed: dict[str, float] = {}
         """Targets whose limit is reached, and until when by the monotonic clock."""
+        self._reserved: dict[str, float] = {}
+        """Targets with nothing left but what is reserved for urgent deliveries, and until when."""
         self._after = ""
         self._pause = 0.0
 
@@ -108,7 +151,13 @@ class Lane:
         share = self._settings.per_target
         until = time.monotonic() + self._settings.timeout * TRIES
         taken = await self._deliver.claim(
-            self._channel.name, free=free, share=share, busy=self._busy(share), after=self._after
+            self._channel.name,
+            free=free,
+            share=share,
+            busy=self._busy(share),
+            reserved=list(self._reserved),
+            after=self._after,
+            sender=self._sender(),
         )
         for item in taken:
             task = asyncio.create_task(self._send(item, until))
@@ -127,14 +176,16 @@ class Lane:
             return poll
         if due > 0:
             return min(poll, max(due, SHORTEST))
-        if self._closed:
-            return min(poll, max(min(self._closed.values()) - time.monotonic(), SHORTEST))
+        if waits := [*self._closed.values(), *self._reserved.values()]:
+            return min(poll, max(min(waits) - time.monotonic(), SHORTEST))
         return poll if self._under_way else min(poll, LOCKED)
 
     def _busy(self, share: int) -> list[str]:
         """Return the targets that have enough on their way, or may not be asked yet."""
         now = time.monotonic()
-        self._closed = {target: until for target, until in self._closed.items() if until > now}
+        for limited in (self._closed, self._reserved):
+            for target in [target for target, until in limited.items() if until <= now]:
+                del limited[target]
         counts = Counter(self._under_way.values())
         return [*self._closed, *(target for target, count in counts.items() if count >= share)]
 
@@ -148,8 +199,9 @@ class Lane:
         """Try once. What is not written down is in doubt when its lease is over."""
         try:
             outcome = await self._try(item, until)
-            if isinstance(outcome, Later):
-                self._closed[item.target] = time.monotonic() + outcome.seconds
+            if isinstance(outcome, Later) and outcome.limited:
+                limited = self._closed if item.urgent else self._reserved
+                limited[item.target] = time.monotonic() + outcome.seconds
             await self._deliver.record(item, outcome)
         except DatabaseUnreachable as error:
             _log.warning("delivery %s of D-%s was not recorded: %s", item.seq, item.job, error)

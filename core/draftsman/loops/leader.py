@@ -104,7 +104,7 @@ class Leader:
         await self.stop.wait(math.inf)
 
     async def _watch(self, term: Term) -> None:
-        """Promote, expire and remind to the second; take over from local workers when they die."""
+        """Promote, expire, remind and notify to the second; take over from local dead workers."""
         while True:
             due = None
             try:
@@ -116,6 +116,7 @@ class Leader:
                     await self._sweep("promote", term)
                     await self._sweep("expire", term)
                     await self._sweep("remind", term)
+                    await self._sweep("notify", term)
             except DraftsmanError as error:
                 _log.debug("the timer waits for the database: %s", error)
             await asyncio.sleep(TICK if due is None else min(TICK, max(0.1, due)))

@@ -1,20 +1,37 @@
-"""What sends in a process without a worker: a dispatcher, and an ear that wakes it."""
+"""What sends in a process without a worker: a dispatcher, and a session that wakes it."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from draftsman.loops.dispatcher import Dispatcher
 from draftsman.loops.ear import Ear
+from draftsman.ports import Channel
+from draftsman.services.deliver import Deliver
+from draftsman.services.presence import SessionLock
+from draftsman.settings import NotificationSettings
 from draftsman.store.db import Database
 
 
 class Mailroom:
     """Sends the deliveries of the channels that its process serves."""
 
-    def __init__(self, dispatcher: Dispatcher, db: Database, listen_url: str | None) -> None:
-        self._dispatcher = dispatcher
-        self._ear = Ear(db, listen_url, self._hear)
+    def __init__(
+        self,
+        deliver: Deliver,
+        channels: Sequence[Channel],
+        settings: NotificationSettings,
+        db: Database,
+        listen_url: str | None,
+    ) -> None:
+        self._lock = SessionLock()
+        self._ear = Ear(db, listen_url, self._hear, self._lock.hold)
+        self._dispatcher = Dispatcher(deliver, channels, settings, self.sender)
+
+    def sender(self) -> int | None:
+        """Return the number of the session lock, None while it is not held."""
+        return self._lock.number if self._ear.holding else None
 
     async def run(self) -> None:
         """Send until stopped, then finish what is on its way."""

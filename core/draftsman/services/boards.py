@@ -148,15 +148,18 @@ class Boards:
         async with self._db.connection() as conn:
             return await store.swapped(conn, episode)
 
-    async def acquire(self, owner: UUID, seconds: float) -> int | None:
-        """Take the poller's lease where it is free; return its term, None where it is held."""
-        async with self._db.connection() as conn:
-            return await workers.acquire(conn, POLLER, owner, seconds)
+    async def acquire(self, owner: UUID, seconds: float, lock: int | None = None) -> int | None:
+        """Take the poller's lease where it is free; return its term, None where it is held.
 
-    async def renew(self, owner: UUID, term: int, seconds: float) -> bool:
+        `lock` is the number of the session lock of this process: the lease is free with that.
+        """
+        async with self._db.connection() as conn:
+            return await workers.acquire(conn, POLLER, owner, seconds, lock_id=lock)
+
+    async def renew(self, owner: UUID, term: int, seconds: float, lock: int | None = None) -> bool:
         """Lengthen the lease of this term; False when it is over."""
         async with self._db.connection() as conn:
-            return await workers.renew(conn, POLLER, owner, term, seconds)
+            return await workers.renew(conn, POLLER, owner, term, seconds, lock)
 
     async def resign(self, owner: UUID, term: int) -> None:
         """Give the lease back."""

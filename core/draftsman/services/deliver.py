@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Sequence
@@ -33,13 +35,13 @@ from draftsman.domain.policy import Policy
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retry import LONGEST_WAIT, RetryPolicy
 from draftsman.domain.target import Target
-from draftsman.errors import Failure
+from draftsman.errors import DraftsmanError, Failure
 from draftsman.log import redact
 from draftsman.ports import Channel
 from draftsman.services.message import linked, message_of, requester
 from draftsman.settings import NotificationSettings
 from draftsman.store import deliveries as store
-from draftsman.store import progress, questions
+from draftsman.store import dispatch, progress, questions
 from draftsman.store.db import Connection, Database
 
 FOLLOWED: Final = frozenset(
@@ -48,6 +50,8 @@ FOLLOWED: Final = frozenset(
 """Kinds that may need files beside them, or copies for others."""
 PERSONAL: Final = frozenset({ChannelName.SLACK})
 """Channels where somebody can be told alone."""
+RESERVE: Final = 1
+"""Calls of each bucket with a burst that are kept for urgent deliveries."""
 _log = logging.getLogger(__name__)
 
 
@@ -64,6 +68,7 @@ class Deliver:
         self._db = db
         self._policy = policy
         self._lease = settings.lease
+        self._call_lease = settings.timeout
         self._fallback = fallback
         self._limits = RetryPolicy(
             max_retries=settings.max_attempts,
@@ -79,17 +84,29 @@ class Deliver:
         free: int,
         share: int,
         busy: Sequence[str] = (),
+        reserved: Sequence[str] = (),
         after: str = "",
+        sender: int | None = None,
     ) -> list[Claimed]:
-        """Take what is due of one channel, of targets behind `after`, a share of each."""
-        wanted = {"free": free, "share": share, "busy": busy, "after": after}
+        """Take what is due of one channel, of targets behind `after`, a share of each.
+
+        Targets that are `reserved` give their urgent deliveries alone. What is claimed under the
+        session lock `sender` is another's as soon as that is free; else when the lease is over.
+        """
+        wanted = {"free": free, "share": share, "busy": busy, "reserved": reserved, "after": after}
+        wanted |= {"lease": self._lease, "sender": sender}
         async with self._db.connection() as conn:
-            return await store.claim(conn, channel, **wanted, lease=self._lease)  # type: ignore[arg-type]
+            return await dispatch.claim(conn, channel, **wanted)  # type: ignore[arg-type]
+
+    async def reclaim(self, channels: Sequence[ChannelName]) -> int:
+        """Make due what processes that ended have in their hands; return how many."""
+        async with self._db.connection() as conn:
+            return await dispatch.reclaim(conn, channels)
 
     async def next_due(self, channel: ChannelName) -> float | None:
         """Return the seconds until something of the channel is due; None: nothing is waiting."""
         async with self._db.connection() as conn:
-            return await store.next_due(conn, channel)
+            return await dispatch.next_due(conn, channel)
 
     async def send(self, item: Claimed, channel: Channel, until: float | None = None) -> Outcome:
         """Say it, unless it was said or there is nothing to say any more.
@@ -106,6 +123,8 @@ class Deliver:
         message = message_of(item, facts, question, policy)
         if item.in_doubt and (found := await channel.find(message)) is not None:
             return found
+        if item.call_left > 0:
+            return Later(item.call_left, limited=False)
         if item.kind in ASKING and question and question.status is not QuestionStatus.OPEN:
             return Moot()
         if item.kind is DeliveryKind.SETTLE:
@@ -115,11 +134,13 @@ class Deliver:
             message = replace(message, edits=copy.ref)
         elif item.kind is DeliveryKind.STATUS and facts.root is not None:
             message = replace(message, edits=facts.root)
-        if wait := await self._take(channel.limits(message)):
+        if wait := await self._take(_limits(channel.limits(message), item)):
             return Later(wait)
         if until is not None and time.monotonic() > until:
             return Unknown("the lease was all but over")
-        ended = await self._call(channel, message)
+        ended = await self._call_leased(item, channel, message)
+        if ended is None:
+            return Later(0.0, limited=False)
         await self._heed(channel, message, ended)
         return ended
 
@@ -128,6 +149,8 @@ class Deliver:
         end = conclude(outcome, item.attempts, self._limits)
         if end.error is not None:
             end = replace(end, error=redact(end.error)[:2000])
+        if _is_limited(outcome) and (end.delay or 0) <= dispatch.HEAD_START:
+            end = replace(end, due=item.due_at)  # the bucket lets it wait, and it keeps its place
 
         async def work(conn: Connection) -> tuple[DeliveryStatus, int | None] | None:
             await store.lock(conn, item.job)
@@ -191,6 +214,42 @@ class Deliver:
         copy = replace(message, marker=str(facts.copy_id), kind=facts.copy_kind, created_at=when)
         return await channel.find(copy) or Moot()
 
+    async def _call_leased(self, item: Claimed, channel: Channel, message: Message) -> Ended | None:
+        """Call the channel under a lease of the call; None where the delivery is another's.
+
+        The lease is as long as `timeout`, and renewed while the call lasts. The call is given up at
+        half of it: what it sent last has the other half to arrive, before another process that
+        finds no copy repeats it.
+        """
+        loop, half = asyncio.get_running_loop(), self._call_lease / 2
+        asked = loop.time()
+        if not await self._begin_call(item):
+            return None
+
+        async def renew() -> None:
+            while True:
+                await asyncio.sleep(half / 2)
+                asked = loop.time()
+                with contextlib.suppress(DraftsmanError):
+                    if not await self._begin_call(item):
+                        return
+                    deadline.reschedule(asked + half)
+
+        try:
+            async with asyncio.timeout_at(asked + half) as deadline:
+                renewing = asyncio.create_task(renew())
+                try:
+                    return await self._call(channel, message)
+                finally:
+                    renewing.cancel()
+                    await asyncio.gather(renewing, return_exceptions=True)
+        except TimeoutError:
+            return Unknown("the lease of the call was not renewed")
+
+    async def _begin_call(self, item: Claimed) -> bool:
+        async with self._db.connection() as conn:
+            return await dispatch.begin_call(conn, item, self._call_lease)
+
     async def _call(self, channel: Channel, message: Message) -> Ended:
         if message.kind is DeliveryKind.FILE:
             return await channel.upload(message, await self._file(message))
@@ -226,6 +285,20 @@ class Deliver:
             seconds = min(ended.retry_after, LONGEST_WAIT)
             async with self._db.connection() as conn:
                 await store.pause(conn, bucket, seconds, reason)
+
+
+def _limits(limits: Sequence[Limit], item: Claimed) -> Sequence[Limit]:
+    """Return what a delivery takes from: one that is not urgent leaves the reserve."""
+    if item.urgent:
+        return limits
+    return [replace(limit, burst=max(1, limit.burst - RESERVE)) for limit in limits]
+
+
+def _is_limited(outcome: Outcome) -> bool:
+    """Return whether a bucket is closed to what was tried, by us or by the other side."""
+    if isinstance(outcome, Later):
+        return outcome.limited
+    return isinstance(outcome, Failure) and bool(outcome.retry_after)
 
 
 def _mourn(item: Claimed, end: End, instead: int | None) -> None:

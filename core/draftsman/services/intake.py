@@ -22,7 +22,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.repo import Repo
-from draftsman.domain.target import Target, Targets, parse
+from draftsman.domain.target import NONE, Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import Checker
 from draftsman.store import deliveries, repos
@@ -248,7 +248,7 @@ def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
         "ticket_title": item.headline,
         "ticket_text": item.text,
         "payload": item.stored_payload,
-        "overrides": item.overrides,
+        "overrides": item.overrides | ({"notify": NONE} if NONE in item.notify else {}),
         "requested_skills": list(item.skills),
         "tags": list(item.tags),
         "agent": item.agent,

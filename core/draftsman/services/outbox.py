@@ -65,6 +65,11 @@ class Outbox:
         async with self._db.connection() as conn:
             return await store.dead_count(conn, COUNTED)
 
+    async def unnotified(self) -> list[tuple[str, bool, int]]:
+        """Return (invoker, whether they want none, count) of unfinished jobs without targets."""
+        async with self._db.connection() as conn:
+            return await store.unnotified(conn, MANY)
+
     async def redeliver(self, seqs: Sequence[int], actor: Actor) -> list[int]:
         """Try dead deliveries anew, each first looked for where it may have arrived.
 

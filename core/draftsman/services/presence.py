@@ -15,6 +15,22 @@ WAIT: Final = 10.0
 """Seconds to connect before the database counts as unreachable."""
 
 
+class SessionLock:
+    """The lock by which other processes see that this one is there, held by a session of its own.
+
+    It is one of the workers' locks: `Presence` has a registered worker's.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+
+    async def hold(self, conn: Connection) -> None:
+        """Take the lock on this connection, the same one as before."""
+        if self.number is None:
+            self.number = await store.lock_number(conn)
+        await store.hold(conn, self.number)
+
+
 class Presence:
     """Registers one worker process. Its id is new with each start: names outlive processes."""
 
@@ -38,6 +54,11 @@ class Presence:
         self._queues = queues
         self._slots = slots
         self._lock_id: int | None = None
+
+    @property
+    def number(self) -> int | None:
+        """The number of the session lock, None before it is registered."""
+        return self._lock_id
 
     async def register(self) -> None:
         """Enter the worker, again after somebody took it for dead."""

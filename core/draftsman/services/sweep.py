@@ -10,6 +10,7 @@ from uuid import UUID
 from draftsman.domain.actor import SYSTEM, Actor
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.target import Target
 from draftsman.errors import Refused, UsageError
 from draftsman.host import is_dead, is_here
 from draftsman.services.archives import Archives
@@ -40,17 +41,21 @@ class Sweeps:
         lease: float,
         archives: Archives,
         reminders: Reminders,
+        fallback: Target | None = None,
     ) -> None:
+        """`fallback` hears of dead letters that no target of theirs hears of."""
         self._db = db
         self._policy = policy
         self._settings = settings
         self._lease = lease
+        self._fallback = fallback
         self.names: Final[dict[str, Callable[[store.Term], Awaitable[int]]]] = {
             "expire": self.expire,
             "remind": reminders.remind,
             "promote": self.promote,
             "rescue": self.rescue,
             "reap": self.reap,
+            "notify": self.notify,
             "partitions": self.partitions,
             "prune": archives.prune,
         }
@@ -94,6 +99,14 @@ class Sweeps:
         for job in found:
             if job.status is Status.FAILED and job.on_lost is OnLost.NEW_JOB:
                 await _successor(conn, job.number)
+        return len(found)
+
+    async def notify(self, term: store.Term) -> int:
+        """Send the fallback the dead letters that no target hears of; without one, log them."""
+        limit, fallback = self._settings.limit, self._fallback
+        found = await self._db.arrow(lambda conn: store.notify(conn, term, limit, fallback))
+        for number, invoker in found if fallback is None else ():
+            _log.error("D-%s of %s is a dead letter, and nobody is notified", number, invoker)
         return len(found)
 
     async def reap(self, term: store.Term) -> int:

@@ -308,7 +308,7 @@ class NotificationSettings(Section):
     targets: tuple[str, ...] = ()
     """Targets of every request that names none: `log`, `webhook:NAME`, …"""
     fallback: str = "log"
-    """Where a message goes that could not be delivered; `none`: to the process's log alone."""
+    """Where undeliverable messages and unheard dead letters go; `none`: to the process's log."""
     log_file: UserPath | None = None
     """File of the channel `log`; None: `notifications.jsonl` in the data directory."""
     max_attempts: int = Field(10, ge=1, le=100)
@@ -320,7 +320,7 @@ class NotificationSettings(Section):
     timeout: float = Field(10, gt=0, le=300)
     """Seconds that one call to a channel may take."""
     lease: float = Field(60, gt=0, le=3600)
-    """Seconds after which a delivery that nobody finished is taken up by another process."""
+    """Seconds after which a delivery is taken from a process that does not finish it."""
     in_flight: int = Field(16, ge=1, le=200)
     """Deliveries of one channel that a process sends at the same time."""
     per_target: int = Field(4, ge=1, le=100)

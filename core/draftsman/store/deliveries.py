@@ -19,6 +19,7 @@ from draftsman.domain.delivery import (
     End,
     Limit,
 )
+from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.run import Lease
 from draftsman.domain.target import Target
 from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
@@ -144,28 +145,6 @@ async def said(conn: Connection, job: int, key: str) -> list[int]:
     return [row[0] for row in await rows(conn, _Q["said"], {"job": job, "key": key})]
 
 
-async def claim(
-    conn: Connection,
-    channel: ChannelName,
-    *,
-    free: int,
-    share: int,
-    busy: Sequence[str],
-    after: str,
-    lease: float,
-) -> list[Claimed]:
-    """Take what is due, at most `share` of each target that comes after `after`."""
-    params = {"channel": channel, "free": free, "share": share, "busy": list(busy)}
-    params |= {"after": after, "lease": lease}
-    return await fetch_all(conn, _Q["claim"], params, Claimed)
-
-
-async def next_due(conn: Connection, channel: ChannelName) -> float | None:
-    """Return the seconds until something is due."""
-    found = await scalar(conn, _Q["next_due"], {"channel": channel})
-    return None if found is None else float(found)
-
-
 async def facts(conn: Connection, seq: int) -> Facts:
     """Return what a delivery's message can say."""
     found = await fetch_one(conn, _Q["facts"], {"seq": seq}, Facts)
@@ -192,6 +171,7 @@ async def finish(
         "doubt": end.doubt,
         "spent": end.spent,
         "delay": end.delay,
+        "due": end.due,
         "ref": end.ref,
         "error": end.error,
         "fallback_channel": fallback.channel if fallback else None,
@@ -288,3 +268,14 @@ async def known(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStat
 async def dead_count(conn: Connection, most: int) -> int:
     """Return how many of the newest `most` dead ones nothing else said instead."""
     return int(await scalar(conn, _Q["dead_count"], {"most": most}))
+
+
+async def unnotified(conn: Connection, most: int) -> list[tuple[str, bool, int]]:
+    """Return (invoker, whether they want none, count) of unfinished jobs without targets.
+
+    Of each status the newest `most` are looked at.
+    """
+    statuses = [str(status) for status in Status if status not in TERMINAL]
+    params = {"statuses": statuses, "most": most}
+    found = await rows(conn, _Q["unnotified"], params)
+    return [(invoker, wanted, count) for invoker, wanted, count in found]

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.retry import CHAIN_LIMIT
+from draftsman.domain.target import Target
 from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
@@ -57,6 +58,17 @@ async def promote(conn: Connection, term: Term, limit: int) -> int:
 async def next_due(conn: Connection) -> float | None:
     """Return the seconds until something is due, negative when it is already."""
     return await scalar(conn, _Q["next_due"])  # type: ignore[no-any-return]
+
+
+async def notify(
+    conn: Connection, term: Term, limit: int, target: Target | None
+) -> list[tuple[int, str]]:
+    """Write dead letters that nobody hears of to a target; return each with its invoker."""
+    params: dict[str, Any] = dict.fromkeys(("channel", "target", "thread"))
+    if target is not None:
+        params = {"channel": target.channel, "target": target.target, "thread": target.thread}
+    found = await rows(conn, _Q["notify"], term.params(limit) | params)
+    return [(number, invoker) for number, invoker in found]
 
 
 async def rescue(

@@ -65,6 +65,11 @@ async def register(
     return int(await scalar(conn, _Q["register"], params))
 
 
+async def lock_number(conn: Connection) -> int:
+    """Return a number for the session lock of a process that is no worker."""
+    return int(await scalar(conn, _Q["lock_number"]))
+
+
 async def hold(conn: Connection, lock_id: int) -> None:
     """Take the worker's session lock on this connection."""
     await execute(conn, _Q["hold"], {"lock_id": lock_id})
@@ -86,17 +91,27 @@ async def processes(conn: Connection) -> list[tuple[UUID, str, int, float]]:
 
 
 async def acquire(
-    conn: Connection, name: str, owner: UUID, ttl: float, dead: Sequence[UUID] = ()
+    conn: Connection,
+    name: str,
+    owner: UUID,
+    ttl: float,
+    dead: Sequence[UUID] = (),
+    lock_id: int | None = None,
 ) -> int | None:
-    """Take a lease that is free or a dead holder's; return its term, None when it is held."""
-    params = {"name": name, "owner": owner, "ttl": ttl, "dead": list(dead)}
+    """Take a lease that is free or a dead holder's; return its term, None when it is held.
+
+    One that is taken under a session lock is free as soon as that is.
+    """
+    params = {"name": name, "owner": owner, "ttl": ttl, "dead": list(dead), "lock_id": lock_id}
     term = await scalar(conn, _Q["acquire"], params)
     return None if term is None else int(term)
 
 
-async def renew(conn: Connection, name: str, owner: UUID, term: int, ttl: float) -> bool:
+async def renew(
+    conn: Connection, name: str, owner: UUID, term: int, ttl: float, lock_id: int | None = None
+) -> bool:
     """Lengthen our own lease of this term; False when it is over."""
-    params = {"name": name, "owner": owner, "term": term, "ttl": ttl}
+    params = {"name": name, "owner": owner, "term": term, "ttl": ttl, "lock_id": lock_id}
     return await execute(conn, _Q["renew"], params) > 0
 
 

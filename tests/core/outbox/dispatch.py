@@ -1,6 +1,6 @@
 """A process that does nothing but deliver to a chat.
 
-python -m tests.core.outbox.dispatch DATABASE CHAT TIMEOUT
+python -m tests.core.outbox.dispatch DATABASE CHAT TIMEOUT [LEASE [RATE]]
 """
 
 from __future__ import annotations
@@ -16,35 +16,38 @@ from draftsman.store.db import Database
 from tests.support.chat import ChatChannel
 
 
-def hasty(timeout: float) -> NotificationSettings:
+def hasty(timeout: float, lease: float | None = None) -> NotificationSettings:
     """Return settings that try again at once: what is waited for in a test is work."""
     return NotificationSettings(
         max_attempts=100,
         base_delay=0.02,
         max_delay=0.2,
         timeout=timeout,
-        lease=timeout * 4,
+        lease=lease or timeout * 4,
         poll=0.2,
         per_target=8,
     )
 
 
-async def deliver(database: str, channel: Channel, timeout: float) -> None:
-    """Deliver until SIGTERM."""
-    told = hasty(timeout)
+async def deliver(
+    database: str, channel: Channel, timeout: float, lease: float | None = None
+) -> None:
+    """Deliver until SIGTERM, as a bot does."""
+    told = hasty(timeout, lease)
     settings = Settings.model_validate({"database_url": database, "notifications": told})
     db = Database(database, settings.database)
     await db.open()
-    dispatcher = wire(settings, db, False).dispatcher([channel])
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, dispatcher.stop.set)
-    await dispatcher.run()
+    mailroom = wire(settings, db, False).mailroom([channel])
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, mailroom.stop)
+    await mailroom.run()
     await db.close()
 
 
-async def main(database: str, chat: str, seconds: str) -> None:
-    """Deliver to a chat."""
-    timeout = float(seconds)
-    await deliver(database, ChatChannel(chat, timeout=timeout), timeout)
+async def main(database: str, chat: str, *seconds: str) -> None:
+    """Deliver to a chat; its calls take from a bucket where there is a rate."""
+    timeout, lease, rate = (*map(float, seconds), None, None)[:3]
+    assert timeout is not None
+    await deliver(database, ChatChannel(chat, timeout, rate), timeout, lease)
 
 
 if __name__ == "__main__":

@@ -35,17 +35,17 @@ WORK: Final = {
     "progress.artifact", "progress.clear_chunks", "progress.chunk", "progress.log",
     "progress.spend",
     "questions.ask", "reminders.remind", "repos.assign", "settle.settle", "settle.heartbeat",
-    "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.promote", "sweeps.rescue",
-    "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",
-    "workers.remove", "workers.acquire", "workers.renew", "workers.resign",
+    "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.notify", "sweeps.promote",
+    "sweeps.rescue", "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",
+    "workers.remove",
 }  # fmt: skip
+LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
-        "say", "notify", "claim", "finish", "attach", "copy_to", "make_buckets", "take", "pause",
-        "let_go",
+        "say", "notify", "finish", "attach", "copy_to", "make_buckets", "take", "pause", "let_go",
     )
-}  # fmt: skip
+} | {"dispatch.claim", "dispatch.reclaim", "dispatch.begin_call"}  # fmt: skip
 TALKING: Final = {
     "deliveries.add_targets", "deliveries.inherit_targets", "deliveries.lock",
     "deliveries.lock_jobs",
@@ -58,8 +58,8 @@ TALKING: Final = {
 REFUSED: Final = {
     "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "tokens.mint"},
     "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "tokens.mint"},
-    "anna": SCHEMA | WORK | SENDING | {"people.offer"},
-    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | SENDING | TALKING,
+    "anna": SCHEMA | WORK | LEASES | SENDING | {"people.offer"},
+    "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING,
 }
 
 

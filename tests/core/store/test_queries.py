@@ -64,6 +64,7 @@ INDEXES = {
         "deliveries_thread",
         "deliveries_turn",
         "deliveries_due",
+        "deliveries_urgent",
         "deliveries_status",
         "deliveries_pending",
         "deliveries_once",
@@ -180,19 +181,23 @@ async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
 
 
 @pytest.mark.parametrize(
-    ("name", "index"),
+    ("query", "index"),
     [
-        ("claim", "deliveries_due"),
-        ("next_due", "deliveries_due"),
-        ("of_job", "deliveries_job"),
-        ("dead_count", "deliveries_status"),
-        ("page", "deliveries_status"),
+        ("dispatch.claim", "deliveries_due"),
+        ("dispatch.claim", "deliveries_urgent"),
+        ("dispatch.reclaim", "deliveries_status"),
+        ("dispatch.next_due", "deliveries_due"),
+        ("deliveries.of_job", "deliveries_job"),
+        ("deliveries.dead_count", "deliveries_status"),
+        ("deliveries.page", "deliveries_status"),
     ],
 )
-async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, name: str, index: str) -> None:
+async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, index: str) -> None:
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
-    numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "busy": [], "statuses": ["dead"]}
-    plan = await explain(conn, queries.load("deliveries")[name], numbers | given)
+    numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
+    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead"]}
+    given |= {"busy": [], "reserved": [], "channels": ["slack"]}
+    family, name = query.split(".")
+    plan = await explain(conn, queries.load(family)[name], numbers | given)
     assert f"using {index} " in plan, plan

@@ -14,7 +14,7 @@ from draftsman.domain.delivery import (
     Limit,
 )
 from draftsman.domain.target import parse
-from draftsman.store import deliveries
+from draftsman.store import deliveries, dispatch
 from draftsman.store.db import Connection
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
@@ -28,7 +28,7 @@ DEAD = [DeliveryStatus.DEAD]
 
 def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
     return Call(
-        lambda conn: deliveries.claim(
+        lambda conn: dispatch.claim(
             conn, ChannelName.SLACK, free=16, share=4, busy=busy, after=after, lease=60
         )
     )
@@ -38,7 +38,7 @@ def _with(work: Callable[[Connection, Claimed], Awaitable[object]]) -> Call:
     """Call it with a delivery in its hands."""
 
     async def call(conn: Connection) -> object:
-        taken = await deliveries.claim(
+        taken = await dispatch.claim(
             conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
         )
         return await work(conn, taken[0])
@@ -54,6 +54,14 @@ def _finish(end: End, fallback: str | None = None) -> Call:
 def _notify(*targets: str) -> Call:
     at = [parse(text) for text in targets]
     return Call(lambda conn: deliveries.notify(conn, RUNNING[0], "n", {"text": "hello"}, at))
+
+
+async def _reclaim(conn: Connection) -> None:
+    """Reclaim what a process without a session lock has claimed."""
+    await dispatch.claim(
+        conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
+    )
+    assert await dispatch.reclaim(conn, [ChannelName.SLACK]) == 16
 
 
 async def _dead(conn: Connection) -> list[int]:
@@ -83,10 +91,25 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.notify": _notify("webhook:ops", "slack:C1"),
     "deliveries.notify: the job's own": _notify(),
     "deliveries.said": Call(lambda conn: deliveries.said(conn, TOLD, "result")),
-    "deliveries.claim": _claim(),
-    "deliveries.claim: the rest": _claim("C3", ("C4", "C5")),
-    "deliveries.next_due": Call(lambda conn: deliveries.next_due(conn, ChannelName.SLACK)),
-    "deliveries.next_due: nothing": Call(lambda conn: deliveries.next_due(conn, ChannelName.LOG)),
+    "dispatch.claim": _claim(),
+    "dispatch.claim: the rest": _claim("C3", ("C4", "C5")),
+    "dispatch.next_due": Call(lambda conn: dispatch.next_due(conn, ChannelName.SLACK)),
+    "dispatch.next_due: nothing": Call(lambda conn: dispatch.next_due(conn, ChannelName.LOG)),
+    "dispatch.claim: urgent ones alone": Call(
+        lambda conn: dispatch.claim(
+            conn,
+            ChannelName.SLACK,
+            free=16,
+            share=4,
+            busy=(),
+            reserved=("C3", "C4"),
+            after="",
+            lease=60,
+            sender=1,
+        )
+    ),
+    "dispatch.reclaim": Call(_reclaim),
+    "dispatch.begin_call": _with(lambda conn, item: dispatch.begin_call(conn, item, 10)),
     "deliveries.facts": _with(lambda conn, item: deliveries.facts(conn, item.seq)),
     "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(End(DeliveryStatus.SENT, ref="ref")),
@@ -113,5 +136,8 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.all_dead": Call(_dead),
     "deliveries.redeliver": Call(_revive, 600),
     "deliveries.known": Call(lambda conn: deliveries.known(conn, [1, 2, 3])),
+    "deliveries.unnotified": Call(
+        lambda conn: deliveries.unnotified(conn, 100), 2000, "a page of each status, for doctor"
+    ),
     "deliveries.dead_count": Call(lambda conn: deliveries.dead_count(conn, 100)),
 }

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, LiteralString
 from uuid import UUID
 
+from draftsman.domain.target import parse
 from draftsman.store import schema, sweeps, workers
 from draftsman.store.db import Connection, rows
 from draftsman.store.queries import load
@@ -63,6 +64,7 @@ CALLS: Final[dict[str, Call]] = {
     **_both("expire", sweeps.expire, 600),
     **_both("escalate", sweeps.escalate, 600),
     **_both("promote", sweeps.promote, 1200),
+    "sweeps.notify": Call(lambda conn: sweeps.notify(conn, LEADER, 200, parse("log"))),
     "sweeps.next_due": Call(sweeps.next_due),
     "sweeps.rescue: nobody died": _rescue([]),
     "sweeps.rescue: a dead worker": _rescue([WORKER]),
@@ -78,6 +80,7 @@ CALLS: Final[dict[str, Call]] = {
     "workers.remove": Call(lambda conn: workers.remove(conn, NEW)),
     "workers.list": Call(workers.all_workers, 2000, HANDS),
     "workers.processes": Call(workers.processes, WORKERS),
+    "workers.lock_number": Call(workers.lock_number),
     "workers.acquire": Call(lambda conn: workers.acquire(conn, "leader", NEW, 30, [WORKER])),
     "workers.renew": Call(lambda conn: workers.renew(conn, "leader", WORKER, 1, 30)),
     "workers.resign": Call(lambda conn: workers.resign(conn, "leader", WORKER, 1)),

@@ -61,6 +61,24 @@ async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
     assert "draftsman migrate" in (await _checks(cli))["migrations"]["text"]
 
 
+async def test_who_is_notified_of_a_dead_letter_is_said(
+    as_: As, cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    await make.queued()
+    await make.queued(notify=("none",))
+    found = (await _checks(cli))["dead letters"]
+    assert found["status"] == "ok"
+    assert found["text"].endswith("notifications.jsonl; --notify none: root (1 job)")
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\nnotifications.fallback = "none"\n')
+    found = (await _checks(cli))["dead letters"]
+    assert (found["status"], found["then"]) == ("warn", "set [notifications] targets or fallback")
+    assert found["text"] == (
+        "nobody is notified of those requested without --notify; of the unfinished jobs, those of"
+        " root (1 job); --notify none: root (1 job)"
+    )
+
+
 async def test_programs_that_are_missing_are_named(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ async def test_workers_are_listed_with_their_health(
 async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
-    for name in ("expire", "remind", "promote", "rescue", "reap", "partitions", "prune"):
+    for name in ("expire", "remind", "promote", "rescue", "reap", "notify", "partitions", "prune"):
         done = await cli("sweep", name)
         assert done.code == 0
         assert done.out.startswith(f"{name}: changed ")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import host
+from draftsman.domain.target import NONE
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli import environment, times
 from draftsman_tui.cli.app import App, command
@@ -229,9 +230,35 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
     return said
 
 
+async def _dead_letters(rt: Runtime) -> Sequence[Finding]:
+    """Say where dead letters are reported that no target of their job hears of, and whose are not.
+
+    A request from chat has its thread or card as a target; one from the terminal may have none.
+    """
+    told = rt.settings.notifications
+    silent = [(who, count) for who, wanted, count in await rt.outbox.unnotified() if wanted]
+    quiet = f"; --notify none: {_requesters(silent)}" if silent else ""
+    if told.fallback != NONE:
+        where = told.fallback
+        if where == "log":
+            where = str(told.log_file or rt.settings.data_dir / "notifications.jsonl")
+        return [Finding("dead letters", "ok", f"without a target they go to {where}{quiet}")]
+    if told.targets:
+        return [Finding("dead letters", "ok", f"to {', '.join(told.targets)}{quiet}")]
+    found = [(who, count) for who, wanted, count in await rt.outbox.unnotified() if not wanted]
+    now = f"; of the unfinished jobs, those of {_requesters(found)}" if found else ""
+    text = f"nobody is notified of those requested without --notify{now}{quiet}"
+    then = "set [notifications] targets or fallback"
+    return [Finding("dead letters", "warn", text, then)]
+
+
+def _requesters(found: Sequence[tuple[str, int]]) -> str:
+    return ", ".join(f"{who} ({_count(count, 'job')})" for who, count in found)
+
+
 CHECKS: Final = (
     _server, _migrations, _rights, _clock, _people, _workers, _listen, _archives, _deliveries,
-    look_at_trello,
+    _dead_letters, look_at_trello,
 )  # fmt: skip
 
 

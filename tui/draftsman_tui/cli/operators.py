@@ -51,8 +51,9 @@ async def sweep(app: App, name: str, dry_run: bool) -> None:
     """Run one sweep of the leader now.
 
     NAME is expire (questions whose time is over), promote (what is due), rescue (what dead
-    workers held), reap (dead workers), partitions (the trail's coming months) or prune (archive
-    and drop one old month of the trail, and old logs, as [retention] says).
+    workers held), reap (dead workers), notify (dead letters that nobody was notified of),
+    partitions (the trail's coming months) or prune (archive and drop one old month of the trail,
+    and old logs, as [retention] says).
     """
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run is for prune; {name!r} has none")

@@ -80,72 +80,6 @@ SELECT number FROM mine
 -- name: said
 SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
 
--- What is due for one channel: a share of each target that is not busy or paused, the targets in
--- turn. A delivery that was being sent when its lease ran out is in doubt.
--- name: claim
-WITH RECURSIVE due AS (
-    (SELECT target FROM draftsman.deliveries
-      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL AND target > %(after)s
-      ORDER BY target
-      LIMIT 1)
-     UNION ALL
-    SELECT (SELECT d.target FROM draftsman.deliveries d
-             WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
-               AND d.target > due.target
-             ORDER BY d.target
-             LIMIT 1)
-      FROM due
-     WHERE due.target IS NOT NULL
-), mine AS MATERIALIZED (
-    SELECT p.seq, p.status
-      FROM due
-     CROSS JOIN LATERAL (
-           SELECT seq, status
-             FROM draftsman.deliveries
-            WHERE channel = %(channel)s AND target = due.target
-              AND next_attempt_at <= draftsman.now()
-            ORDER BY next_attempt_at, seq
-            LIMIT %(share)s
-              FOR NO KEY UPDATE SKIP LOCKED) p
-     WHERE due.target <> ALL (%(busy)s::text[])
-       AND NOT EXISTS (SELECT FROM draftsman.channel_limits l
-                        WHERE l.bucket IN (%(channel)s::text, %(channel)s::text || ':' || due.target)
-                          AND l.paused_until > draftsman.now())
-     LIMIT %(free)s
-)
-UPDATE draftsman.deliveries d
-   SET status = 'sending', in_doubt = d.in_doubt OR d.status = 'sending',
-       attempts = d.attempts + 1, lease_token = nextval('draftsman.lease_tokens'),
-       next_attempt_at = draftsman.now() + make_interval(secs => %(lease)s)
-  FROM mine m
- WHERE d.seq = m.seq AND d.next_attempt_at <= draftsman.now()
-RETURNING d.seq, d.id, d.job, d.question, d.of_delivery, d.channel, d.target, d.thread,
-          d.thread_key, d.kind, d.version, d.payload, d.attempts, d.in_doubt, d.lease_token,
-          d.created_at
-
--- Seconds until something of a channel is due, NULL when nothing ever will.
--- name: next_due
-WITH RECURSIVE due AS (
-    (SELECT target, next_attempt_at FROM draftsman.deliveries
-      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL
-      ORDER BY target, next_attempt_at
-      LIMIT 1)
-     UNION ALL
-    SELECT n.target, n.next_attempt_at
-      FROM due
-     CROSS JOIN LATERAL (
-           SELECT d.target, d.next_attempt_at FROM draftsman.deliveries d
-            WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
-              AND d.target > due.target
-            ORDER BY d.target, d.next_attempt_at
-            LIMIT 1) n
-)
-SELECT extract(epoch FROM min(greatest(d.next_attempt_at, l.paused_until)) - draftsman.now())::float8
-  FROM (SELECT * FROM due LIMIT 1000) d
- CROSS JOIN LATERAL (
-       SELECT max(paused_until) AS paused_until FROM draftsman.channel_limits
-        WHERE bucket IN (%(channel)s::text, %(channel)s::text || ':' || d.target)) l
-
 -- What a message says is looked up when it is sent.
 -- name: facts
 SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
@@ -197,12 +131,13 @@ WITH verdict AS MATERIALIZED (
 ), ended AS (
     UPDATE draftsman.deliveries d
        SET status = v.status, in_doubt = v.in_doubt AND v.status <> 'sent', lease_token = NULL,
+           call_ends_at = NULL,
            attempts = d.attempts - CASE WHEN %(spent)s THEN 0 ELSE 1 END,
            external_ref = CASE WHEN v.status = 'sent' THEN %(ref)s END,
            sent_at = CASE WHEN v.status = 'sent' THEN draftsman.now() END,
            last_error = coalesce(%(error)s, CASE WHEN v.status <> 'sent' THEN d.last_error END),
-           next_attempt_at = CASE WHEN v.status IN ('pending', 'unknown')
-                             THEN draftsman.now() + make_interval(secs => %(delay)s) END
+           next_attempt_at = CASE WHEN v.status IN ('pending', 'unknown') THEN coalesce(
+                             %(due)s, draftsman.now() + make_interval(secs => %(delay)s)) END
       FROM verdict v
      WHERE d.seq = v.seq AND d.lease_token = %(token)s
     RETURNING d.*
@@ -398,3 +333,17 @@ SELECT count(*)
            ON k.job = i.job AND k.of_delivery = i.seq AND k.dedupe_key = 'instead:' || i.seq
         WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
           AND i.dedupe_key = 'instead:' || g.seq AND 'sent' IN (i.status, k.status))
+
+-- Who asked for unfinished jobs without targets, and how many: those that want none, and others.
+-- name: unnotified
+SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS wanted, count(*)
+  FROM (SELECT invoker_id, overrides, has_targets
+          FROM unnest(%(statuses)s::draftsman.job_status[]) AS s (status)
+         CROSS JOIN LATERAL (
+               SELECT invoker_id, overrides, has_targets FROM draftsman.jobs
+                WHERE status = s.status
+                ORDER BY status, number DESC
+                LIMIT %(most)s) n) j
+ WHERE NOT j.has_targets
+ GROUP BY 1, 2
+ ORDER BY 1, 2

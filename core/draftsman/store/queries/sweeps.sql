@@ -146,8 +146,37 @@ SELECT extract(epoch FROM least(
            (SELECT min(coalesce(next_retry_at, run_at)) FROM draftsman.jobs
              WHERE status IN ('scheduled', 'retrying')),
            (SELECT min(expires_at) FROM draftsman.job_questions WHERE status = 'open'),
-           (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL))
+           (SELECT min(remind_at) FROM draftsman.question_times WHERE remind_at IS NOT NULL),
+           (SELECT since FROM draftsman.unnotified_jobs ORDER BY job LIMIT 1))
        - draftsman.now())::float8
+
+-- Dead letters that no target of theirs hears of are told to the fallback, once; without one they are
+-- only returned.
+-- name: notify
+WITH due AS MATERIALIZED (
+    SELECT j.number, j.invoker_id FROM draftsman.unnotified_jobs u
+      JOIN draftsman.jobs j ON j.number = u.job
+     WHERE %(term)s::bigint IS NULL OR EXISTS (
+           SELECT FROM draftsman.leases WHERE name = 'leader' AND owner = %(owner)s
+              AND term = %(term)s AND expires_at > draftsman.now())
+     ORDER BY u.job
+     LIMIT %(limit)s
+       FOR NO KEY UPDATE OF j SKIP LOCKED
+), taken AS (
+    DELETE FROM draftsman.unnotified_jobs u USING due WHERE u.job = due.number
+    RETURNING u.job
+), told AS (
+    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT t.job, f.channel, f.target, f.thread, 'D-' || t.job || ' ' || f.channel || ':' || f.target
+           || coalesce('/' || f.thread, ''), 'result', 'result'
+      FROM taken t
+     CROSS JOIN (SELECT %(channel)s::draftsman.delivery_channel AS channel,
+                        %(target)s::text AS target, %(thread)s::text AS thread) f
+     WHERE f.channel IS NOT NULL
+     ORDER BY t.job
+        ON CONFLICT (thread_key, dedupe_key) WHERE dedupe_key IS NOT NULL DO NOTHING
+)
+SELECT number, invoker_id FROM due ORDER BY number
 
 -- Runs of the workers that are known to be dead, and runs without a heartbeat for too long. A
 -- claimed job goes back and spends nothing; a running one spends an attempt and follows on_lost.

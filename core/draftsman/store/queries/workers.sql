@@ -8,6 +8,9 @@ VALUES (%(id)s, coalesce(%(lock_id)s::int, nextval('draftsman.workers_lock_id_se
     ON CONFLICT (id) DO UPDATE SET heartbeat_at = draftsman.now()
 RETURNING lock_id
 
+-- name: lock_number
+SELECT nextval('draftsman.workers_lock_id_seq')
+
 -- Held as long as the worker's session lives: 1146242644 is "DRFT" in ASCII.
 -- name: hold
 SELECT pg_advisory_lock(1146242644, %(lock_id)s)
@@ -40,18 +43,26 @@ SELECT w.id, w.host, w.host_id, w.pid, w.pid_started, w.version, w.types, w.queu
 -- name: processes
 SELECT id, host_id, pid, pid_started FROM draftsman.workers
 
--- A lease that nobody has, that is over, or whose holder is known to be dead: one statement, one
--- winner.
+-- A lease that nobody has, that is over, or whose holder is known to be dead or has lost the session
+-- that it was taken under: one statement, one winner.
 -- name: acquire
-INSERT INTO draftsman.leases AS l (name, owner, term, expires_at)
-VALUES (%(name)s, %(owner)s, 1, draftsman.now() + make_interval(secs => %(ttl)s))
+INSERT INTO draftsman.leases AS l (name, owner, term, expires_at, lock_id)
+VALUES (%(name)s, %(owner)s, 1, draftsman.now() + make_interval(secs => %(ttl)s), %(lock_id)s)
     ON CONFLICT (name) DO UPDATE
-       SET owner = excluded.owner, term = l.term + 1, expires_at = excluded.expires_at
+       SET owner = excluded.owner, term = l.term + 1, expires_at = excluded.expires_at,
+           lock_id = excluded.lock_id
      WHERE l.expires_at <= draftsman.now() OR l.owner = ANY (%(dead)s::uuid[])
+        OR (l.lock_id IS NOT NULL AND NOT EXISTS (
+            SELECT FROM pg_locks k
+             WHERE k.locktype = 'advisory' AND k.classid = 1146242644 AND k.objid = l.lock_id
+               AND k.granted AND k.database = (SELECT oid FROM pg_database
+                                                WHERE datname = current_database())))
 RETURNING term
 
 -- name: renew
-UPDATE draftsman.leases SET expires_at = draftsman.now() + make_interval(secs => %(ttl)s)
+UPDATE draftsman.leases
+   SET expires_at = draftsman.now() + make_interval(secs => %(ttl)s),
+       lock_id = coalesce(%(lock_id)s, lock_id)
  WHERE name = %(name)s AND owner = %(owner)s AND term = %(term)s AND expires_at > draftsman.now()
 
 -- name: resign

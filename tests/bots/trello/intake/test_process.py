@@ -13,8 +13,10 @@ import pytest
 
 from draftsman.domain.board import BoardConfig, LabelRule
 from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
 from tests.acceptance.processes import Place
 from tests.support.people import People
+from tests.support.statements import value
 from tests.support.trello import FakeTrello
 from tests.support.waits import until
 
@@ -84,6 +86,36 @@ async def test_a_label_becomes_a_job_and_the_card_hears_of_it(
     assert "Traceback" not in bots.said
     assert "warning" not in bots.said.lower(), "a start like any other is no trouble"
     assert await rt.boards.acquire(job.id, 1) is not None, "the lease was given back"
+
+
+async def test_the_lease_of_a_killed_poller_is_free_at_once(
+    place: Place, trello: FakeTrello, rt: Runtime, people: People, conn: Connection
+) -> None:
+    board, todo, label = await watched(rt, people, trello)
+    env = configured(place, trello)
+    first = place.start("bots", "--trello", env=env)
+
+    async def begun() -> bool:
+        return await rt.boards.cursor(board) is not None
+
+    await until(begun, "the first look")
+    query = "UPDATE draftsman.leases SET expires_at = now() + interval '1 hour' RETURNING lock_id"
+
+    async def under_its_lock() -> bool:
+        return await value(conn, query) is not None
+
+    await until(under_its_lock, "a lease that is free with the session")
+    first.signal(signal.SIGKILL)
+    assert await first.end() == -signal.SIGKILL
+    card = trello.card(board, todo, "Fix the parser", labels=[label])
+    second = place.start("bots", "--trello", env=env)
+
+    async def heard() -> bool:
+        return any("D-1" in one.text for one in trello.comments(card))
+
+    await until(heard, "the comment on the card")
+    second.signal(signal.SIGTERM)
+    assert await second.end() == 0
 
 
 async def test_up_keeps_the_bots_of_trello_beside_the_worker(

@@ -1,0 +1,125 @@
+-- Deliveries as processes take them to send them.
+
+-- Deliveries that are due in a channel: a share of each target that is not busy or paused, the
+-- targets in turn. Urgent ones come first, and alone in a reserved target, unless another has been
+-- due for longer by the head start. A delivery that was being sent is in doubt, but for one of a
+-- known sender that had not begun its call.
+-- name: claim
+WITH RECURSIVE due AS (
+    (SELECT target FROM draftsman.deliveries
+      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL AND target > %(after)s
+      ORDER BY target
+      LIMIT 1)
+     UNION ALL
+    SELECT (SELECT d.target FROM draftsman.deliveries d
+             WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
+               AND d.target > due.target
+             ORDER BY d.target
+             LIMIT 1)
+      FROM due
+     WHERE due.target IS NOT NULL
+), turns AS (
+    SELECT due.target, due.target = ANY (%(reserved)s::text[]) OR coalesce(
+               u.next_attempt_at <= f.next_attempt_at + make_interval(secs => %(head_start)s), false)
+               AS urgent
+      FROM due
+     CROSS JOIN LATERAL (
+           SELECT next_attempt_at FROM draftsman.deliveries
+            WHERE channel = %(channel)s AND target = due.target
+              AND next_attempt_at <= draftsman.now()
+            ORDER BY next_attempt_at
+            LIMIT 1) f
+      LEFT JOIN LATERAL (
+           SELECT next_attempt_at FROM draftsman.deliveries
+            WHERE channel = %(channel)s AND target = due.target AND urgent
+              AND next_attempt_at <= draftsman.now()
+            ORDER BY next_attempt_at
+            LIMIT 1) u ON true
+     WHERE due.target <> ALL (%(busy)s::text[])
+       AND NOT EXISTS (SELECT FROM draftsman.channel_limits l
+                        WHERE l.bucket IN (%(channel)s::text, %(channel)s::text || ':' || due.target)
+                          AND l.paused_until > draftsman.now())
+), mine AS MATERIALIZED (
+    SELECT p.seq, p.next_attempt_at, nextval('draftsman.lease_tokens') AS token
+      FROM turns
+     CROSS JOIN LATERAL (
+           (SELECT seq, next_attempt_at
+              FROM (SELECT seq, next_attempt_at FROM draftsman.deliveries
+                     WHERE turns.urgent AND channel = %(channel)s AND target = turns.target
+                       AND urgent AND next_attempt_at <= draftsman.now()
+                     ORDER BY next_attempt_at, seq
+                     LIMIT %(share)s
+                       FOR NO KEY UPDATE SKIP LOCKED) a)
+            UNION ALL
+           (SELECT seq, next_attempt_at
+              FROM (SELECT seq, next_attempt_at FROM draftsman.deliveries
+                     WHERE NOT turns.urgent AND channel = %(channel)s AND target = turns.target
+                       AND next_attempt_at <= draftsman.now()
+                     ORDER BY next_attempt_at, seq
+                     LIMIT %(share)s
+                       FOR NO KEY UPDATE SKIP LOCKED) b)) p
+     LIMIT %(free)s
+)
+UPDATE draftsman.deliveries d
+   SET status = 'sending',
+       in_doubt = d.in_doubt OR (d.status = 'sending' AND (
+           d.sender_token IS DISTINCT FROM d.lease_token OR d.call_ends_at IS NOT NULL)),
+       attempts = d.attempts + 1, lease_token = m.token, sender = %(sender)s,
+       sender_token = CASE WHEN %(sender)s::int IS NOT NULL THEN m.token END,
+       next_attempt_at = draftsman.now() + make_interval(secs => %(lease)s)
+  FROM mine m
+ WHERE d.seq = m.seq AND d.next_attempt_at <= draftsman.now()
+RETURNING d.seq, d.id, d.job, d.question, d.of_delivery, d.channel, d.target, d.thread,
+          d.thread_key, d.kind, d.version, d.payload, d.attempts, d.in_doubt, d.lease_token,
+          d.created_at, m.next_attempt_at AS due_at,
+          d.urgent OR m.next_attempt_at <= draftsman.now() - make_interval(secs => %(head_start)s)
+              AS urgent,
+          greatest(0, extract(epoch FROM d.call_ends_at - draftsman.now()))::float8 AS call_left
+
+-- What a process has in its hands whose session lock is free, is due at once: its token counts until
+-- another takes it.
+-- name: reclaim
+UPDATE draftsman.deliveries d
+   SET next_attempt_at = draftsman.now()
+  FROM (SELECT o.seq FROM draftsman.deliveries o
+         WHERE o.status = 'sending' AND o.channel = ANY (%(channels)s::draftsman.delivery_channel[])
+           AND o.sender_token = o.lease_token AND o.next_attempt_at > draftsman.now()
+           AND NOT EXISTS (
+               SELECT FROM pg_locks l
+                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = o.sender
+                  AND l.granted AND l.database = (SELECT oid FROM pg_database
+                                                   WHERE datname = current_database()))
+         ORDER BY o.status, o.seq
+         LIMIT %(limit)s
+           FOR NO KEY UPDATE OF o SKIP LOCKED) g
+ WHERE d.seq = g.seq
+
+-- A call begins, or goes on, for so many seconds; not once the lease is over or another's.
+-- name: begin_call
+UPDATE draftsman.deliveries
+   SET call_ends_at = draftsman.now() + make_interval(secs => %(seconds)s)
+ WHERE seq = %(seq)s AND lease_token = %(token)s AND status = 'sending'
+   AND next_attempt_at > draftsman.now()
+
+-- Seconds until something of a channel is due, NULL when nothing ever will.
+-- name: next_due
+WITH RECURSIVE due AS (
+    (SELECT target, next_attempt_at FROM draftsman.deliveries
+      WHERE channel = %(channel)s AND next_attempt_at IS NOT NULL
+      ORDER BY target, next_attempt_at
+      LIMIT 1)
+     UNION ALL
+    SELECT n.target, n.next_attempt_at
+      FROM due
+     CROSS JOIN LATERAL (
+           SELECT d.target, d.next_attempt_at FROM draftsman.deliveries d
+            WHERE d.channel = %(channel)s AND d.next_attempt_at IS NOT NULL
+              AND d.target > due.target
+            ORDER BY d.target, d.next_attempt_at
+            LIMIT 1) n
+)
+SELECT extract(epoch FROM min(greatest(d.next_attempt_at, l.paused_until)) - draftsman.now())::float8
+  FROM (SELECT * FROM due LIMIT 1000) d
+ CROSS JOIN LATERAL (
+       SELECT max(paused_until) AS paused_until FROM draftsman.channel_limits
+        WHERE bucket IN (%(channel)s::text, %(channel)s::text || ':' || d.target)) l

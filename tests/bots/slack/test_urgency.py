@@ -1,0 +1,42 @@
+"""A question passes the cards of a channel in which Slack takes one message a second."""
+
+from __future__ import annotations
+
+from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
+from draftsman.runtime import Runtime
+from tests.bots.slack.desk import speaking
+from tests.core.outbox.desk import running
+from tests.core.outbox.rows import told
+from tests.factories import Factory
+from tests.support.slack import FakeSlack
+from tests.support.waits import until
+
+CARDS = 12
+SHOWN = 2
+"""Cards that people see before the question is asked."""
+BETWEEN = 3
+"""Cards at most that are posted before the question from then on: those that were being sent."""
+
+
+async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime) -> None:
+    async with FakeSlack() as slack:
+        slack.api.pace = 1.0
+        room = slack.channel("ops", [slack.user("anna", id="U-ANNA")])
+        notify = (f"slack:{room}",)
+        for _ in range(CARDS):
+            await make.queued(notify=notify)
+        dispatcher = rt.dispatcher([speaking(slack)])
+        async with running(dispatcher):
+            await slack.until(lambda: len(slack.messages(room)) >= SHOWN, "the first cards")
+            asked = (await make.asked(notify=notify)).number
+            before = len(slack.messages(room))
+            dispatcher.wake()
+
+            async def shown() -> bool:
+                kinds = {one.kind: one.status for one in await told(rt, asked)}
+                return kinds[DeliveryKind.QUESTION] is DeliveryStatus.SENT
+
+            await until(shown, "the question")
+            passed = len(slack.messages(room)) - before - 1
+    assert passed <= BETWEEN
+    assert before + passed < CARDS, "no card was left to be passed"

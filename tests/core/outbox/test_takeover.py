@@ -1,0 +1,268 @@
+"""The deliveries of a process that ended, or lost its session, go out at once, and once."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, DeliveryStatus, Later, Receipt, Unknown
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import NotificationSettings, Settings
+from draftsman.store.db import Connection, Database
+from tests.core.outbox.desk import CHAT, Desk
+from tests.core.outbox.rows import claim, told
+from tests.core.outbox.storm import Dispatchers
+from tests.factories import Factory
+from tests.support.chat import ChatChannel
+from tests.support.http import Reply, Request
+from tests.support.statements import run, value
+from tests.support.waits import background, until, wait_blocked
+
+TIMEOUT: Final = 2.0
+"""Seconds of a call, which is given up at half of it."""
+LEASE: Final = 3600.0
+"""Seconds that a killed process would hold what it has in its hands."""
+GONE: Final = 2**31 - 1
+"""The number of a session lock that nobody holds."""
+ENDS: Final = "SELECT call_ends_at FROM draftsman.deliveries"
+Start = Callable[[], Awaitable[None]]
+
+
+@pytest.fixture
+async def processes(rt: Runtime, desk: Desk) -> AsyncIterator[Dispatchers]:
+    """Give processes that deliver to the chat, as bots do."""
+    arguments = [rt.db.url, desk.url, str(TIMEOUT), str(LEASE), "5"]
+    crew = Dispatchers("tests.core.outbox.dispatch", arguments)
+    yield crew
+    await crew.stop()
+
+
+@pytest.fixture
+def told_settings(settings: Settings) -> Settings:
+    told = NotificationSettings(
+        base_delay=0.01, max_delay=0.02, timeout=TIMEOUT, lease=LEASE, poll=0.05
+    )
+    return settings.model_copy(update={"notifications": told})
+
+
+@pytest.fixture
+async def successor(rt: Runtime, desk: Desk, told_settings: Settings) -> AsyncIterator[Start]:
+    """Give what starts another process's part in this one."""
+    async with AsyncExitStack() as stack:
+
+        async def start() -> None:
+            db = Database(rt.db.url, told_settings.database)
+            await db.open()
+            stack.push_async_callback(db.close)
+            channel = ChatChannel(desk.url, timeout=TIMEOUT)
+            mailroom = wire(told_settings, db, False).mailroom([channel])
+            running = await stack.enter_async_context(background(mailroom.run()))
+
+            async def end() -> None:
+                mailroom.stop()
+                await running
+
+            stack.push_async_callback(end)
+
+        yield start
+
+
+async def shown_once(rt: Runtime, desk: Desk, number: int) -> None:
+    await desk.quiet(number)
+    (one,) = await told(rt, number)
+    assert one.status is DeliveryStatus.SENT
+    assert list(desk.chat.seen().values()) == [1]
+
+
+async def test_killed_before_its_call_it_is_sent_without_a_search(
+    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start,
+    conn: Connection,
+) -> None:  # fmt: skip
+    asked: list[str] = []
+
+    async def note(request: Request) -> bool:
+        asked.append(request.path)
+        return True
+
+    desk.rule = note
+    await run(conn, "INSERT INTO draftsman.channel_limits (bucket) VALUES ('slack#post')")
+    number = await make.queued(**CHAT)
+    async with rt.db.transaction() as holder:
+        await holder.execute("SELECT FROM draftsman.channel_limits FOR UPDATE")
+        await processes.start()
+        await wait_blocked(conn, by=holder.info.backend_pid)
+        await processes.kill_one()
+        await successor()
+        await shown_once(rt, desk, number)
+    assert asked == ["/post"]
+
+
+async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
+    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start
+) -> None:
+    """The chat shows the message of the dead process after the first search."""
+    asked: list[str] = []
+    came, late = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> bool:
+        asked.append(request.path)
+        if asked == ["/post"]:
+            came.set()
+            await late.wait()
+        return True
+
+    async def searched(request: Request) -> Reply | bool:
+        found = await slow(request)
+        if request.path == "/find" and not late.is_set():
+            reply = await desk.chat.answer(request)
+            late.set()
+            return reply
+        return found
+
+    desk.rule = searched
+    number = await make.queued(**CHAT)
+    await processes.start()
+    await came.wait()
+    await processes.kill_one()
+    await successor()
+    await shown_once(rt, desk, number)
+    assert asked == ["/post", "/find", "/find"]
+
+
+async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
+    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start
+) -> None:
+    asked: list[str] = []
+    came = asyncio.Event()
+
+    async def lost(request: Request) -> bool | None:
+        asked.append(request.path)
+        came.set()
+        if asked == ["/post"]:
+            await asyncio.Event().wait()
+        return True
+
+    desk.rule = lost
+    number = await make.queued(**CHAT)
+    await processes.start()
+    await came.wait()
+    await processes.kill_one()
+    await successor()
+    await shown_once(rt, desk, number)
+    assert asked == ["/post", "/find", "/find", "/post"]
+
+
+async def test_a_sender_without_a_session_begins_no_call_of_what_another_took(
+    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+) -> None:
+    number = await make.queued(**CHAT)
+    (mine,) = await claim(rt, ChannelName.SLACK, sender=GONE)
+    assert await rt.deliver.reclaim([ChannelName.LOG]) == 0, "another channel"
+    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 1
+    (theirs,) = await claim(rt, ChannelName.SLACK, sender=GONE)
+    assert (theirs.seq, theirs.in_doubt, theirs.call_left) == (mine.seq, False, 0)
+    channel = ChatChannel(desk.url)
+    try:
+        assert await rt.deliver.send(mine, channel) == Later(0.0, limited=False)
+        assert await rt.deliver.record(mine, Later(0.0, limited=False)) is None
+        assert desk.chat.posts == {}
+        sent = await rt.deliver.send(theirs, channel)
+        assert await rt.deliver.record(theirs, sent) is DeliveryStatus.SENT
+    finally:
+        await channel.close()
+    assert (await told(rt, number))[0].attempts == 2
+
+
+async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_for(
+    make: Factory, rt: Runtime, desk: Desk, told_settings: Settings, conn: Connection
+) -> None:
+    """A partition: its session is gone, the process lives, and its call hangs."""
+    came = asyncio.Event()
+
+    async def hang(request: Request) -> bool:
+        came.set()
+        await asyncio.Event().wait()
+        return True
+
+    desk.rule = hang
+    await make.queued(**CHAT)
+    deliver = wire(told_settings, rt.db, False).deliver
+    channel = ChatChannel(desk.url, timeout=60)
+    (mine,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+    try:
+        async with background(deliver.send(mine, channel)) as sending:
+            await came.wait()
+            assert await deliver.reclaim([ChannelName.SLACK]) == 1
+            (theirs,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
+            assert theirs.in_doubt
+            assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
+            ended = await sending
+        assert ended == Unknown("the lease of the call was not renewed")
+        left = await value(
+            conn,
+            "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
+        )
+        assert left > 0, "what it sent last has time to arrive"
+    finally:
+        await channel.close()
+
+
+async def test_a_call_is_renewed_while_it_lasts(
+    make: Factory, rt: Runtime, desk: Desk, told_settings: Settings, conn: Connection
+) -> None:
+    came, go = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Request) -> bool:
+        came.set()
+        await go.wait()
+        return True
+
+    desk.rule = slow
+    await make.queued(**CHAT)
+    deliver = wire(told_settings, rt.db, False).deliver
+    channel = ChatChannel(desk.url, timeout=60)
+    (item,) = await deliver.claim(ChannelName.SLACK, free=1, share=1)
+    try:
+        async with background(deliver.send(item, channel)) as sending:
+            await came.wait()
+            first = await value(conn, ENDS)
+
+            async def renewed() -> bool:
+                return bool(await value(conn, ENDS) - first > timedelta(seconds=TIMEOUT))
+
+            await until(renewed, "a call that outlasts its first lease")
+            go.set()
+            assert isinstance(await sending, Receipt)
+    finally:
+        await channel.close()
+
+
+async def test_what_a_live_session_holds_is_nobody_elses(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    await make.queued(**CHAT)
+    await run(conn, "SELECT pg_advisory_lock(1146242644, 77)")
+    await claim(rt, ChannelName.SLACK, sender=77)
+    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 0
+    await run(conn, "SELECT pg_advisory_unlock(1146242644, 77)")
+    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 1
+
+
+async def test_what_an_earlier_release_claimed_is_left_to_its_lease(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    """It writes a token of its own, and no sender."""
+    await make.queued(**CHAT)
+    await claim(rt, ChannelName.SLACK, sender=GONE)
+    await run(
+        conn, "UPDATE draftsman.deliveries SET lease_token = nextval('draftsman.lease_tokens')"
+    )
+    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 0
+    await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
+    (item,) = await claim(rt, ChannelName.SLACK)
+    assert item.in_doubt, "whether it began a call is not known"

@@ -1,0 +1,133 @@
+"""Questions, decisions and results go before status cards, which go out all the same."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, Claimed, DeliveryStatus, Later
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.db import Connection
+from draftsman.store.dispatch import HEAD_START
+from tests.core.outbox.desk import CHAT, Desk
+from tests.core.outbox.rows import RECEIPT, told
+from tests.core.outbox.rows import claim as claim_of
+from tests.factories import Factory
+from tests.support.chat import ChatChannel
+from tests.support.clock import Clock
+from tests.support.statements import rows
+
+ROUND: Final[dict[str, Any]] = {"free": 4, "share": 1}
+
+
+async def claim(rt: Runtime, **more: Any) -> list[Claimed]:
+    return await claim_of(rt, ChannelName.SLACK, **ROUND | more)
+
+
+async def finish(rt: Runtime, item: Claimed) -> None:
+    assert await rt.deliver.record(item, RECEIPT) is DeliveryStatus.SENT
+
+
+async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
+    make: Factory, rt: Runtime
+) -> None:
+    cards = [await make.queued(**CHAT) for _ in range(3)]
+    asked = (await make.asked(**CHAT)).number
+    elsewhere = await make.queued(notify=("slack:C2",))
+    taken = await claim(rt)
+    assert [(item.job, item.kind) for item in taken] == [(asked, "status"), (elsewhere, "status")]
+    await finish(rt, taken[0])
+    (question,) = await claim(rt)
+    assert (question.job, question.kind, question.urgent) == (asked, "question", True)
+    assert {item.job for item in await claim(rt, share=9)} == set(cards)
+
+
+@pytest.mark.parametrize("what", ["settle", "result"])
+async def test_a_decision_and_a_result_are_urgent_too(
+    make: Factory, rt: Runtime, what: str
+) -> None:
+    asked = (await make.asked(**CHAT)).number
+    while taken := await claim(rt):
+        await finish(rt, taken[0])
+    await make.queued(**CHAT)
+    await make.answer(asked, "red")
+    if what == "result":
+        await rt.operate.cancel(asked, make.owner)
+    kinds = []
+    while what not in kinds:
+        (item,) = await claim(rt)
+        assert item.job == asked
+        kinds.append(item.kind)
+        await finish(rt, item)
+
+
+async def test_what_precedes_an_urgent_one_is_urgent_and_what_follows_is_not(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = (await make.asked(**CHAT)).number
+    await rt.outbox.notice(number, "n", "hello")
+    await make.queued(**CHAT)
+    found = await rows(
+        conn, "SELECT job, kind::text, urgent FROM draftsman.deliveries ORDER BY seq"
+    )
+    assert found == [
+        (number, "status", True), (number, "question", True), (number, "notice", False),
+        (number + 1, "status", False),
+    ]  # fmt: skip
+
+
+async def test_a_card_that_was_due_earlier_by_the_head_start_goes_first(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    """However many questions come: each of them is due later than the card."""
+    card = await make.queued(**CHAT)
+    await clock.forward(HEAD_START - 1)
+    soon = (await make.asked(**CHAT)).number
+    await clock.forward(2)
+    await make.asked(**CHAT)
+    (first,) = await claim(rt)
+    assert first.job == soon
+    (second,) = await claim(rt)
+    assert second.job == card
+    assert second.urgent, "its call may take from the reserve"
+
+
+async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: Runtime) -> None:
+    await make.queued(**CHAT)
+    assert await claim(rt, reserved=["C1"]) == []
+    asked = (await make.asked(**CHAT)).number
+    assert [item.job for item in await claim(rt, reserved=["C1"], share=9)] == [asked]
+
+
+async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
+    make: Factory, rt: Runtime, desk: Desk
+) -> None:
+    """Two calls at once, one a minute."""
+    channel = ChatChannel(desk.url, rate=1 / 60)
+    for _ in range(2):
+        await make.queued(**CHAT)
+    first, second = await claim(rt, share=2)
+    asked = (await make.asked(**CHAT)).number
+    (urgent,) = await claim(rt)
+    try:
+        assert not isinstance(await rt.deliver.send(first, channel), Later)
+        assert isinstance(await rt.deliver.send(second, channel), Later)
+        assert urgent.job == asked
+        assert not isinstance(await rt.deliver.send(urgent, channel), Later)
+    finally:
+        await channel.close()
+
+
+@pytest.mark.parametrize("how", ["our limit", "a refusal"])
+async def test_what_a_limit_puts_off_keeps_its_place(make: Factory, rt: Runtime, how: str) -> None:
+    outcome = Later(5) if how == "our limit" else Failure("HTTP 429", retry_after=5)
+    await make.queued(**CHAT)
+    second = await make.queued(**CHAT)
+    (item,) = await claim(rt)
+    assert await rt.deliver.record(item, outcome) is DeliveryStatus.PENDING
+    (one,) = await told(rt, item.job)
+    assert one.next_attempt_at == item.due_at
+    (again,) = await claim(rt)
+    assert again.job == item.job != second

@@ -1,0 +1,100 @@
+"""A dead letter is reported where its job was requested, else to the fallback."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import pytest
+
+from draftsman.domain.delivery import ChannelName, DeliveryKind
+from draftsman.domain.job import Status
+from draftsman.domain.target import Targets
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.db import Connection
+from draftsman.store.sweeps import Term
+from tests.core.outbox.rows import told
+from tests.factories import Factory
+from tests.support.statements import value
+
+NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"
+
+
+async def results(rt: Runtime, job: int) -> list[ChannelName]:
+    """Return where the result of a job is sent."""
+    return [one.channel for one in await told(rt, job) if one.kind is DeliveryKind.RESULT]
+
+
+async def test_a_request_without_targets_is_reported_to_the_fallback_once(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = await make.dead()
+    due = await rt.sweeps.next_due()
+    assert due is not None
+    assert due <= 0, "the leader does it at once"
+    assert await rt.sweeps.notify(Term(make.worker, 1)) == 0, "it no longer leads"
+    assert await rt.sweeps.notify(Term()) == 1
+    assert await results(rt, number) == [ChannelName.LOG]
+    assert await rt.sweeps.notify(Term()) == 0
+    assert await value(conn, NOTED) == 0
+    (item,) = await rt.deliver.claim(ChannelName.LOG, free=9, share=9)
+    assert item.job == number
+
+
+async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime) -> None:
+    work = await make.running(max_attempts=0)
+    assert await rt.sweeps.rescue(Term(), [make.worker]) == 1
+    assert (await rt.inspect.job(work.number)).status is Status.DEAD_LETTER
+    assert await rt.sweeps.notify(Term()) == 1
+    assert await results(rt, work.number) == [ChannelName.LOG]
+
+
+@pytest.mark.parametrize("notify", [("none",), ("slack:C1/1700000000.1",), ("trello:" + "5" * 24,)])
+async def test_who_has_a_target_or_wants_none_is_not_reported_to_the_fallback(
+    make: Factory, rt: Runtime, conn: Connection, notify: tuple[str, ...]
+) -> None:
+    number = await make.dead(notify=notify)
+    assert await value(conn, NOTED) == 0
+    wanted = [ChannelName(one.partition(":")[0]) for one in notify if one != "none"]
+    assert await results(rt, number) == wanted
+
+
+async def test_a_target_that_wants_other_outcomes_does_not_count(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hooks = Targets((), {"ops": ("completed",)})
+    monkeypatch.setattr(rt.intake, "_targets", hooks)
+    number = await make.dead()
+    assert await rt.sweeps.notify(Term()) == 1
+    assert await results(rt, number) == [ChannelName.LOG]
+
+
+@pytest.mark.parametrize("end", ["failed", "canceled", "completed"])
+async def test_only_dead_letters_are_reported(
+    make: Factory, rt: Runtime, conn: Connection, end: str
+) -> None:
+    await getattr(make, end)()
+    assert await value(conn, NOTED) == 0
+
+
+async def test_a_retry_of_a_request_that_wants_none_wants_none(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = await make.dead(notify=("none",))
+    again = await rt.operate.retry(number, make.owner)
+    await make.running(again.number)
+    assert (await rt.inspect.job(again.number)).overrides == {"notify": "none"}
+
+
+async def test_without_a_fallback_the_log_of_the_process_names_it(
+    make: Factory, rt: Runtime, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.ERROR)
+    changed: dict[str, Any] = {"fallback": "none"}
+    told_settings = settings.notifications.model_copy(update=changed)
+    without = wire(settings.model_copy(update={"notifications": told_settings}), rt.db, False)
+    number = await make.dead()
+    assert await without.sweeps.notify(Term()) == 1
+    assert await results(rt, number) == []
+    assert f"D-{number} of root is a dead letter, and nobody is notified" in caplog.text
