@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from draftsman_bots.text import fenceless, fit, graphemes, is_link, visible, width
+from draftsman.domain.text import is_link
+from draftsman_bots.text import fenceless, fit, graphemes, visible, width
 
 TEXT: Final = 3000
 """Characters of a section; the whole `text` of a message is kept below 4,000 with the same."""
