@@ -127,7 +127,7 @@ class Trello:
                 run = copy_context().run  # the pace reads whether this is background work
                 found = await loop.run_in_executor(self._threads, run, _caught, send)
         except TimeoutError:
-            found = failures.doubtful(f"{where}: no reply in time", writes=writes)
+            found = failures.timed_out(where, "given up", writes=writes)
         return self._noticed(found)
 
     def _noticed(self, found: T | Failure) -> T:

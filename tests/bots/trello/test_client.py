@@ -18,7 +18,7 @@ from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure, UsageError
 from draftsman_bots.trello.client import Trello
-from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, InDoubt
+from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, TIMEOUT, InDoubt
 from draftsman_bots.trello.pace import BACKGROUND_SHARE, LIMITS, SHARE, TOKEN, background
 from tests.bots.trello.accounts import API, CARD, TOKENS, account
 
@@ -210,7 +210,7 @@ class TestWhatAnAnswerMeans:
             found = await refused(
                 trello, httpx.Response(200, stream=Endless()), "GET", "/boards/b1"
             )
-        assert (found.code, found.http_status) == (NO_REPLY, None)
+        assert (found.code, found.http_status) == (TIMEOUT, None)
         assert "no reply in time" in str(found)
 
     async def test_case_89_an_invalid_id_is_not_the_tokens_fault(self, trello: Trello) -> None:
