@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
-from urllib.parse import urlsplit
 
 ENDS: Final = "…"
 """What text that was cut ends with."""
@@ -31,16 +30,6 @@ def clamped(text: str, most: int) -> str:
 def fenceless(text: str) -> str:
     """Return the text with no code block begun or ended in it: a cut one would swallow the rest."""
     return _FENCE.sub(lambda match: "\u200b".join(match[0]), text)
-
-
-def is_link(url: str) -> bool:
-    """Return whether it is the address of a page, which may be shown as a link."""
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
-    except ValueError:
-        return False
-    return fine and not any(char.isspace() for char in url)
 
 
 def width(text: str) -> int:

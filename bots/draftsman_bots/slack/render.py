@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from draftsman.domain.attachment import LENGTH, is_long
+from draftsman.domain.attachment import LENGTH, is_long, wholes
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.wording import brief, change, details, ending, plain, settled
+from draftsman.domain.wording import brief, change, details, ending, notice, pr_url, settled
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import fitting
 from draftsman_bots.slack.blocks import (
@@ -171,12 +171,12 @@ def _result(message: Message) -> Iterator[Block]:
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
         yield from paragraphs(clamped(summary, LENGTH // 2), 3)
-    if isinstance(url := result.get("pr_url"), str) and url.strip():
+    if url := pr_url(result):
         yield section(link(url))
     for words in (change(result), details(result)):
         yield from paragraphs(clamped(words, LENGTH // 4), 1)
     yield context(*_facts(subject))
-    if is_long(plain(message)):
+    if wholes(message):
         yield context(WHOLE)
     if subject.status in AGAIN and (pressed := _buttons(subject)):
         yield actions([pressed])
@@ -184,7 +184,7 @@ def _result(message: Message) -> Iterator[Block]:
 
 def _notice(message: Message) -> Iterator[Block]:
     text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
+    yield from paragraphs(notice(message.subject, clamped(text, LENGTH)), 5)
     if is_long(text) and "to" not in (message.payload or {}):
         yield context(WHOLE)
 

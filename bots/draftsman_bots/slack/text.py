@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from draftsman_bots.text import fenceless, fit, graphemes, is_link, visible, width
+from draftsman.domain.text import is_link
+from draftsman_bots.text import fenceless, fit, graphemes, visible, width
 
 TEXT: Final = 3000
 """Characters of a section; the whole `text` of a message is kept below 4,000 with the same."""
@@ -28,6 +29,16 @@ _WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal", "trello": "in Tr
 def named(text: str) -> str:
     """Return mrkdwn in which voters are called as people call them: here by their names."""
     return _ELSEWHERE.sub(_elsewhere, _VOTER.sub(r"<@\1>", text))
+
+
+def mentioned(text: str, user: str) -> str:
+    """Return mrkdwn for one reader, whose id in it becomes a mention: events carry no names."""
+    return re.sub(rf"(?<![\w<@:]){re.escape(user)}(?:@[A-Z0-9]+)?\b", f"<@{user}>", text)
+
+
+def addressed(text: str, user: str) -> str:
+    """Return plain text for one reader, whose id at its beginning becomes "you"."""
+    return re.sub(rf"^{re.escape(user)}(?:@[A-Z0-9]+)?\b", "you", text)
 
 
 def unmentioned(text: str) -> str:

@@ -11,6 +11,7 @@ import logging
 import mimetypes
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from http import HTTPMethod
 from io import BytesIO
 from pathlib import Path
@@ -123,9 +124,10 @@ class Trello:
         loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(self.timeout + GRACE):
-                found = await loop.run_in_executor(self._threads, _caught, send)
+                run = copy_context().run  # the pace reads whether this is background work
+                found = await loop.run_in_executor(self._threads, run, _caught, send)
         except TimeoutError:
-            found = failures.doubtful(f"{where}: no reply in time", writes=writes)
+            found = failures.timed_out(where, "given up", writes=writes)
         return self._noticed(found)
 
     def _noticed(self, found: T | Failure) -> T:

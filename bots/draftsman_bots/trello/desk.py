@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
 
 from draftsman_bots.aside import Aside
+from draftsman_bots.trello.board_scans import BoardScans
 from draftsman_bots.trello.health import Health
 from draftsman_bots.trello.identity import Identity
 
@@ -28,6 +29,7 @@ class Desk:
     me: Identity = field(default_factory=Identity)
     aside: Aside = field(default_factory=Aside)
     """What is done beside; whoever stops gives it a little time: `aside.close()`."""
+    scans: BoardScans = field(default_factory=BoardScans)
     _cards: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     def alone(self, card: str) -> asyncio.Lock:

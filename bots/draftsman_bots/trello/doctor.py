@@ -14,6 +14,7 @@ from draftsman_bots.trello import hooks, setup, tokens
 from draftsman_bots.trello.client import connect
 from draftsman_bots.trello.desk import Desk
 from draftsman_bots.trello.failures import ACCOUNT
+from draftsman_bots.trello.failures import TIMEOUT as TIMED_OUT
 from draftsman_bots.trello.ids import is_id
 from draftsman_bots.trello.reading import listed
 
@@ -43,6 +44,11 @@ def refusal(error: Failure, trello: TrelloSettings) -> str:
         return (
             f"Trello refuses the bot: {error}; are [trello] key and token right, and is the token"
             " not revoked? docs/trello.md says where both are found"
+        )
+    if error.code == TIMED_OUT:
+        return (
+            f"Trello does not answer within {TIMEOUT:g} s: {error}; see whether {trello.api_url}"
+            " is slow for others too, and whether a proxy or firewall swallows requests from here"
         )
     if error.http_status is None and error.origin == "trello":
         return f"Trello cannot be asked: {error}; is {trello.api_url} reached from here?"

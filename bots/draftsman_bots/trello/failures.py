@@ -25,8 +25,9 @@ ACCOUNT: Final = "account"
 """Code of a Failure that nothing can be said to anybody: deliveries wait."""
 CONNECT: Final = "connect"
 NO_REPLY: Final = "no_reply"
+TIMEOUT: Final = "timeout"
 LIMIT: Final = "limit"
-"""Codes of Failures: nothing left; nothing came back; too many requests."""
+"""Codes of Failures: nothing left; nothing came back; nothing came in time; too many requests."""
 _NEVER_LEFT: Final = (
     httpx.ConnectError,
     httpx.ConnectTimeout,
@@ -45,8 +46,15 @@ def lost(error: BaseException, where: str, *, writes: bool) -> Failure:
     if isinstance(error, _NEVER_LEFT):
         text = f"connect: {where}: {type(error).__name__}"
         return Failure(text, origin="trello", code=CONNECT)
-    what = "no reply in time" if isinstance(error, httpx.TimeoutException) else "no reply"
-    return doubtful(f"{where}: {what} ({type(error).__name__})", writes=writes)
+    if isinstance(error, httpx.TimeoutException):
+        return timed_out(where, type(error).__name__, writes=writes)
+    return doubtful(f"{where}: no reply ({type(error).__name__})", writes=writes)
+
+
+def timed_out(where: str, limit: str, *, writes: bool) -> Failure:
+    """Return the failure of a call that got no reply in time; `limit` is the time-out's name."""
+    kind = InDoubt if writes else Failure
+    return kind(f"{where}: no reply in time ({limit})", origin="trello", code=TIMEOUT)
 
 
 def doubtful(text: str, *, writes: bool, status: int | None = None) -> Failure:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.errors import Failure
 from draftsman_bots.trello import answers, intake
 from draftsman_bots.trello.inbound import Kind
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from draftsman_bots.trello.inbound import Action
 
 IGNORED: Final = "ignored"
+LIMITED: Final = 429
 COMMENTS: Final = {Kind.COMMENT, Kind.COMMENT_EDITED, Kind.COMMENT_DELETED}
 Begun = list[tuple["BoardConfig", "Episode", Actor | None]]
 
@@ -38,10 +40,10 @@ async def told(desk: Desk, action: Action, begun: Begun) -> str:
             return await _look(desk, board, action, begun)
         case Kind.CARD_HERE if action.moved or action.type != "updateCard":
             if await desk.rt.boards.cursor(board.board_id) is not None:
-                return await _look(desk, board, action, begun)
+                desk.scans.request(desk, board)
+                return "scan"
         case Kind.CARD_GONE:
-            await intake.left_board(desk, board, action.card, action.name)
-            return "gone"
+            return await _gone(desk, board, action)
         case Kind.LABEL_GONE if action.label in {*board.labels, board.queued_label_id}:
             missing(desk, board, action.label)
             return "broken"
@@ -77,11 +79,29 @@ async def _board(desk: Desk, action: Action) -> BoardConfig | None:
 
 
 async def _look(desk: Desk, board: BoardConfig, action: Action, begun: Begun) -> str:
-    new = await intake.look(desk, board, action.card)
+    """Read the card of a label; at the rate limit, leave it to a scan of the board."""
     by = None
     if action.kind is Kind.LABEL_ON and action.member:
         by = await desk.rt.people.actor(
             Actor(Source.TRELLO, action.member, action.name or action.member)
         )
+    try:
+        new = await intake.look(desk, board, action.card)
+    except Failure as error:
+        if error.http_status != LIMITED:
+            raise
+        desk.scans.request(desk, board, action.card, action.label, by)
+        return "scan"
     begun += [(board, one, by if one.label == action.label else None) for one in new]
     return "label" if new else "seen"
+
+
+async def _gone(desk: Desk, board: BoardConfig, action: Action) -> str:
+    """Cancel the work on a card; at the rate limit, leave it to the poll, which lists it too."""
+    try:
+        await intake.left_board(desk, board, action.card, action.name)
+    except Failure as error:
+        if error.http_status != LIMITED:
+            raise
+        return "poll"
+    return "gone"

@@ -99,6 +99,8 @@ class HttpService:
         """Make a call when it may be made; raise nothing, or the request would go with it."""
         where = secret.without(f"{request.method} {path}", *self._tokens.all)
         left = until - time.monotonic()
+        if left <= 0:
+            return failures.timed_out(where, "no time left", writes=False)
         wait, taken = self._pace.reserve(path.removeprefix("/1"), left / 2)
         if not taken:
             return failures.refusal(
@@ -176,7 +178,8 @@ def _body(data: str | Mapping[str, Any] | None) -> tuple[str | None, dict[str, A
 
 
 def _worth_another(found: Reply | Failure) -> bool:
-    return isinstance(found, Failure) and found.code in (failures.NO_REPLY, failures.CONNECT)
+    passing = (failures.NO_REPLY, failures.TIMEOUT, failures.CONNECT)
+    return isinstance(found, Failure) and found.code in passing
 
 
 def _is_json(text: str) -> bool:

@@ -113,12 +113,15 @@ async def _carry_on(desk: Desk, board: BoardConfig, episode: Episode, by: Actor 
 
 async def left_board(desk: Desk, board: BoardConfig, card: str, who: str) -> None:
     """Cancel the work on a card that was archived or deleted, if it still is. Raises Failure."""
+    numbers = sorted({copy.job for copy in await desk.rt.threads.trello(card)})
+    if not numbers:
+        return
     found = await fetch(desk, card)
     if found is not None and found.get("closed") is not True:
         return
     what = "deleted" if found is None else "archived"
     reason = f"its card was {what}" + (f" by {who}" if who else "")
-    for number in sorted({copy.job for copy in await desk.rt.threads.trello(card)}):
+    for number in numbers:
         job = await desk.rt.inspect.job(number)
         if job.subject_key == subject(card) and job.status not in TERMINAL:
             try:

@@ -7,11 +7,10 @@ from collections import OrderedDict
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.board import BoardConfig, Sighting
+from draftsman.domain.board import BoardConfig
 from draftsman.errors import Failure
-from draftsman_bots.trello import happenings, intake, reading
-from draftsman_bots.trello.ids import date
-from draftsman_bots.trello.inbound import labels
+from draftsman_bots.trello import comparison, happenings, intake, reading
+from draftsman_bots.trello.pace import background
 
 if TYPE_CHECKING:
     from draftsman_bots.trello.desk import Desk
@@ -43,7 +42,8 @@ class Looker:
             cursor = await boards.cursor(board.board_id)
         until = None
         if cursor is not None:
-            await self._compare(board, cards, began)
+            _, known = await comparison.compare(self._desk, board, cards, began)
+            await self._search(board, sorted({card for card, _ in known} - cards.keys()))
             until = await self._catch_up(board, cursor.actions_until)
         await boards.advance(board.board_id, until)
         await self.work(board)
@@ -52,7 +52,8 @@ class Looker:
         """Do what is to be done with episodes; one that cannot be done now harms no other."""
         for episode in await self._desk.rt.boards.due(board.board_id):
             try:
-                await intake.carry_on(self._desk, board, episode)
+                with background():
+                    await intake.carry_on(self._desk, board, episode)
             except Failure as error:
                 if error.retry_after is not None:
                     raise
@@ -60,33 +61,10 @@ class Looker:
 
     async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
         """Take what is there for what was there before, unless all of it is wanted."""
-        there = [] if board.take_existing else self._there(board, cards)
+        there = [] if board.take_existing else comparison.labeled(board, cards)
         until = await reading.newest(self._desk.trello, board.board_id) or began
         if await self._desk.rt.boards.baseline(board.board_id, there, began, until):
             _log.info("board %s: %s labels were there before", board.name, len(there))
-
-    def _there(self, board: BoardConfig, cards: dict[str, Card]) -> list[Sighting]:
-        return [
-            Sighting(id, label, date(card.get("dateLastActivity")))
-            for id, card in cards.items()
-            if intake.on_board(board, card)
-            for label in sorted(board.labels.keys() & labels(card))
-        ]
-
-    async def _compare(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
-        """Compare with what was there; labels that nothing is known of are on few cards."""
-        boards, there = self._desk.rt.boards, self._there(board, cards)
-        known = await boards.present(board.board_id)
-        known |= await boards.present_on(sorted({one.card for one in there}))
-        gone = [
-            Sighting(card, label)
-            for card, label in sorted(known)
-            if card in cards and label not in labels(cards[card])
-        ]
-        await boards.vanished(gone, began)
-        new = [one for one in there if (one.card, one.label) not in known]
-        await boards.appeared(board.board_id, new, began)
-        await self._search(board, sorted({card for card, _ in known} - cards.keys()))
 
     async def _search(self, board: BoardConfig, missing: list[str]) -> None:
         """Look where cards went that had a label: on another board they have it no more."""

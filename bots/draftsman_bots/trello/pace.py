@@ -7,11 +7,14 @@ the first one nothing is asked until the window is over.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import threading
 import time
+from bisect import insort
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,8 +25,22 @@ LIMITS: Final = {KEY: (300, 10.0), TOKEN: (100, 10.0), MEMBERS: (100, 900.0)}
 """Requests, and in how many seconds: Trello's rate limits of January 2026."""
 SHARE: Final = 0.9
 """Of a limit, what is used: their window and ours do not begin at once."""
+BACKGROUND: Final = "background"
+BACKGROUND_SHARE: Final = 2 / 3
+"""The part of a token's limit that background work may use: the rest is for everything else."""
 LONGEST: Final = 900.0
+_background: ContextVar[bool] = ContextVar("background", default=False)
 _SAID: Final = re.compile(r"x-rate-limit-api-(key|token)-(interval-ms|max)")
+
+
+@contextlib.contextmanager
+def background() -> Iterator[None]:
+    """Mark the calls made inside as background work, which leaves room for other calls."""
+    token = _background.set(True)
+    try:
+        yield
+    finally:
+        _background.reset(token)
 
 
 @dataclass(slots=True)
@@ -51,6 +68,8 @@ class Pace:
         self._now = now
         self._lock = threading.Lock()
         self._windows = {name: Window(*limit) for name, limit in LIMITS.items()}
+        self._windows[BACKGROUND] = Window(*LIMITS[TOKEN])
+        self._fit_background()
 
     def reserve(self, path: str, patience: float) -> tuple[float, bool]:
         """Take the next free place; return the seconds until it, and whether it was taken.
@@ -64,7 +83,7 @@ class Pace:
             if when - now > patience:
                 return when - now, False
             for window in windows:
-                window.taken.append(when)
+                insort(window.taken, when)
             return when - now, True
 
     def learn(self, headers: Mapping[str, str]) -> None:
@@ -79,6 +98,11 @@ class Pace:
                     window.most = int(value)
                 else:
                     window.seconds = int(value) / 1000
+            self._fit_background()
+
+    def _fit_background(self) -> None:
+        token, mine = self._windows[TOKEN], self._windows[BACKGROUND]
+        mine.most, mine.seconds = int(token.most * BACKGROUND_SHARE), token.seconds
 
     def refused(self, path: str, code: str | None, retry_after: float | None) -> float:
         """Close the window whose limit was reached; return for how many seconds."""
@@ -92,7 +116,8 @@ class Pace:
 
 
 def _of(path: str) -> tuple[str, ...]:
-    return (KEY, TOKEN, MEMBERS) if path.startswith("/members/") else (KEY, TOKEN)
+    names = (KEY, TOKEN, MEMBERS) if path.startswith("/members/") else (KEY, TOKEN)
+    return (*names, BACKGROUND) if _background.get() else names
 
 
 def _named(path: str, code: str | None) -> str:

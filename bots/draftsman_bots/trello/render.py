@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
-from draftsman.domain.attachment import LENGTH, is_long
+from draftsman.domain.attachment import LENGTH, is_long, wholes
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.template import fill
-from draftsman.domain.wording import change, details, ending, plain, settled
+from draftsman.domain.wording import change, details, ending, notice, plain, pr_url, settled
 from draftsman_bots.text import clamped
 from draftsman_bots.trello.asking import Names, asked
 from draftsman_bots.trello.text import bold, code, escaped, link, quoted
@@ -63,11 +63,11 @@ def values(message: Message) -> dict[str, str]:
         "invoker": subject.invoker,
         "error": clamped(subject.error or "", LENGTH // 4),
     }
-    url, rest = _text(result, "pr_url"), _rest(result)
+    url, rest = pr_url(result), _rest(result)
     return {name: escaped(text or "") for name, text in texts.items()} | {
         "job": subject.name,
         "pr_url": link(url) if url else "",
-        "result": code(clamped(rest, LENGTH // 4)) if rest else "",
+        "result": escaped(clamped(rest, LENGTH // 4)),
     }
 
 
@@ -117,12 +117,12 @@ def _result(message: Message, names: Names) -> Iterator[str]:
         yield _named(escaped(clamped(ending(subject), LENGTH // 2)), names)
     if (summary := _text(result, "summary")).strip():
         yield escaped(clamped(summary, LENGTH // 2))
-    if url := _text(result, "pr_url").strip():
+    if url := pr_url(result):
         yield link(url)
     if rest := _rest(result):
-        yield code(clamped(rest, LENGTH // 4))
+        yield escaped(clamped(rest, LENGTH // 4))
     yield _facts(subject, names)
-    if is_long(plain(message)):
+    if wholes(message):
         yield WHOLE
 
 
@@ -131,7 +131,7 @@ def _notice(message: Message, names: Names) -> Iterator[str]:
     text = str(payload.get("text", ""))
     to = names.get(str(payload.get("to", "")))
     address = f"@{to} " if to else ""
-    said = escaped(f"{message.subject.name}: {clamped(text, LENGTH)}", 2 * LENGTH)
+    said = escaped(notice(message.subject, clamped(text, LENGTH)), 2 * LENGTH)
     yield address + _named(said, names)
     if is_long(text) and "to" not in payload:
         yield WHOLE

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Final
 from urllib.parse import quote
 
-from draftsman_bots.text import ENDS, clamped, fenceless, fit, graphemes, is_link, visible, width
+from draftsman.domain.text import is_link
+from draftsman_bots.text import ENDS, clamped, fenceless, fit, graphemes, visible, width
 
 COMMENT: Final = 16_384
 """Characters of a comment: of what is sent, escaped."""

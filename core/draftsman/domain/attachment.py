@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any, Final
 
 from draftsman.domain.delivery import ChannelName, DeliveryKind, Message
-from draftsman.domain.wording import plain
+from draftsman.domain.wording import plain, rest
 
 CHATS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
 """Channels where people look at files."""
@@ -35,7 +36,7 @@ def wholes(message: Message) -> list[dict[str, Any]]:
         ending = "diff" if is_diff(snippet) else "txt"
         found = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{ending}"}
         return [found] if is_long(snippet, LINES) else []
-    if message.kind is DeliveryKind.RESULT and is_long(plain(message)):
+    if message.kind is DeliveryKind.RESULT and (is_long(plain(message)) or _data(message)):
         return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
     if message.kind is DeliveryKind.NOTICE and "to" not in payload:
         said = str(payload.get("text", ""))
@@ -52,5 +53,17 @@ def content(message: Message) -> str | None:
     if payload.get("whole") == "context" and message.question is not None:
         return message.question.context_snippet or ""
     if payload.get("whole") == "result":
-        return plain(replace(message, kind=DeliveryKind.RESULT))
+        return _report(replace(message, kind=DeliveryKind.RESULT))
     return None
+
+
+def _report(message: Message) -> str:
+    """Return a result with its raw data, which messages do not show."""
+    if not (data := _data(message)):
+        return plain(message)
+    shown = json.dumps(data, ensure_ascii=False, indent=2)
+    return f"{plain(message)}\n\n```json\n{shown}\n```\n"
+
+
+def _data(message: Message) -> dict[str, Any]:
+    return rest(message.subject.result or {})

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from typing import Any
+from urllib.parse import urlsplit
 
 from draftsman.errors import UsageError
 
@@ -127,3 +128,13 @@ def _shorten(value: Any, keep: int) -> Any:
         return value if len(value) <= keep else value[:keep] + "…"
     text = json.dumps(value, ensure_ascii=False)
     return value if len(text) <= keep else text[:keep] + "…"
+
+
+def is_link(url: str) -> bool:
+    """Return whether a text is the address of a web page, which may be shown as a link."""
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname)
+    except ValueError:
+        return False
+    return fine and not any(char.isspace() for char in url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, assert_never
@@ -11,9 +12,8 @@ from draftsman.domain.action import action_text
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.domain.text import is_link
 
-_WRITTEN: Final = ("summary", "pr_url")
-"""What of a result is for people; the rest of it is data."""
 _CHANGE: Final = ("branch", "commit", "files_changed", "insertions", "deletions")
 """What of a result says what was changed: `change` puts it in words."""
 _ENDED: Final = {
@@ -24,8 +24,11 @@ _ENDED: Final = {
 }
 _CHOICES: Final = 10
 """Choices that a notification names."""
-_SHORT: Final = 200
-"""Characters of a value of a result that is shown in its line."""
+_COUNTS: Final = 12
+"""Numbers of a result that are shown."""
+_NAME: Final = re.compile(r"\w[\w -]{0,39}")
+"""What a number of a result may be called to be shown."""
+Numbers = dict[str, int | float]
 
 
 def plain(message: Message) -> str:
@@ -52,11 +55,17 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.FILE:
             yield f"{subject.name}: file {payload.get('name')}"
         case DeliveryKind.NOTICE:
-            yield f"{subject.name}: {payload.get('text')}"
+            yield notice(subject, str(payload.get("text", "")))
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER | DeliveryKind.SETTLE:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
+
+
+def notice(subject: Subject, text: str) -> str:
+    """Return a notice that begins with its job's name, once: the text may begin with it."""
+    named = text.startswith(subject.name) and not text[len(subject.name) :][:1].isdigit()
+    return text if named else f"{subject.name}: {text}"
 
 
 def brief(message: Message) -> str:
@@ -66,7 +75,7 @@ def brief(message: Message) -> str:
     """
     subject, question, payload = message.subject, message.question, message.payload or {}
     if message.kind is DeliveryKind.RESULT:
-        said = [str(text) for key in _WRITTEN if (text := (subject.result or {}).get(key))]
+        said = written(subject.result or {})
         return "\n".join([f"{_headline(subject)} {ending(subject, again='')}", *said])
     waits = message.kind is DeliveryKind.STATUS and subject.status is Status.RETRYING
     if waits and subject.next_retry_at is not None:
@@ -112,17 +121,86 @@ def change(result: Mapping[str, Any]) -> str:
     return ", ".join(said)
 
 
+def pr_url(result: Mapping[str, Any]) -> str | None:
+    """Return the page of the pull request that a result or its agent's data names."""
+    for place in (result, result.get("data")):
+        url = place.get("pr_url") if isinstance(place, Mapping) else None
+        if isinstance(url, str) and is_link(url.strip()):
+            return url.strip()
+    return None
+
+
 def details(result: Mapping[str, Any]) -> str:
-    """Return everything else of a result, a `key: value` in each line; long values are cut."""
-    hidden = (*_WRITTEN, *(_CHANGE if change(result) else ()))
-    rest = {key: value for key, value in sorted(result.items()) if key not in hidden}
-    return "\n".join(f"{key}: {_value(value)}" for key, value in rest.items() if value)
+    """Return what else can be counted: `validation 2 of 3 passed, lines 7`; or ""."""
+    ran = result.get("validation")
+    said = []
+    if isinstance(ran, list) and ran:
+        passed = sum(isinstance(one, Mapping) and one.get("passed") is True for one in ran)
+        said.append(f"validation {passed} of {len(ran)} passed")
+    numbers, _ = _parted(result)
+    return ", ".join([*said, *(f"{name} {_short(number)}" for name, number in numbers.items())])
 
 
-def _value(value: Any) -> str:
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(said.split())
-    return line if len(line) <= _SHORT else f"{line[: _SHORT - 1]}…"
+def rest(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the raw data of a result: what no message shows, and a file holds."""
+    return _parted(result)[1]
+
+
+def written(result: Mapping[str, Any]) -> list[str]:
+    """Return the summary and the pull request of a result."""
+    summary = result.get("summary")
+    return [text for text in (summary, pr_url(result)) if isinstance(text, str) and text.strip()]
+
+
+def _parted(result: Mapping[str, Any]) -> tuple[Numbers, dict[str, Any]]:
+    """Return the numbers of a result and of its agent's data, and everything that has no words."""
+    hidden = _worded(result)
+    data = result.get("data")
+    if not isinstance(data, Mapping):
+        return _numbered(result, hidden, _COUNTS)
+    numbers, left = _numbered(result, hidden | {"data"}, _COUNTS)
+    more, inner = _numbered(data, hidden, _COUNTS - len(numbers))
+    return more | numbers, left | ({"data": inner} if inner else {})
+
+
+def _numbered(
+    table: Mapping[str, Any], hidden: set[str], most: int
+) -> tuple[Numbers, dict[str, Any]]:
+    """Return the numbers of a table, so many at most, and the rest of it."""
+    numbers: Numbers = {}
+    left: dict[str, Any] = {}
+    for key, value in table.items():
+        if key in hidden or not value:
+            continue
+        found = _numbers(str(key), value)
+        if found and len(numbers) + len(found) <= most:
+            numbers |= found
+        else:
+            left[str(key)] = value
+    return numbers, left
+
+
+def _worded(result: Mapping[str, Any]) -> set[str]:
+    """Return the keys of a result that `written`, `change` and `details` put in words."""
+    found = set(_CHANGE) if change(result) else set()
+    kinds = {"summary": str, "validation": list, "validated": bool}
+    found |= {key for key, kind in kinds.items() if isinstance(result.get(key), kind)}
+    return found | {"pr_url"} if pr_url(result) else found
+
+
+def _numbers(key: str, value: Any) -> Numbers:
+    """Return the number of this name, or those of a table of numbers; else nothing."""
+    table = value if isinstance(value, Mapping) else {"": value}
+    found = {f"{key} {name}".strip().replace("_", " "): number for name, number in table.items()}
+    fine = all(
+        isinstance(number, int | float) and not isinstance(number, bool) and _NAME.fullmatch(name)
+        for name, number in found.items()
+    )
+    return found if fine else {}
+
+
+def _short(number: int | float) -> str:
+    return f"{number:g}" if isinstance(number, float) else str(number)
 
 
 def asking(question: Question) -> Iterator[str]:
@@ -199,11 +277,6 @@ def _state(subject: Subject) -> str:
 
 
 def _result(result: dict[str, Any] | None) -> Iterator[str]:
-    if not result:
-        return
-    if isinstance(summary := result.get("summary"), str):
-        yield summary
-    if isinstance(url := result.get("pr_url"), str):
-        yield url
-    if rest := {key: value for key, value in result.items() if key not in _WRITTEN}:
-        yield json.dumps(rest, ensure_ascii=False)
+    if result:
+        yield from written(result)
+        yield from (said for said in (change(result), details(result)) if said)

@@ -20,6 +20,7 @@ from draftsman.domain.job import Mode
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import Ask
 from draftsman.domain.reserved import KEYS, Owner
+from draftsman.domain.wording import pr_url
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.conversation import Conversation
@@ -150,7 +151,7 @@ async def _deliver(
     if snapshot.files_changed == 0:
         if await ctx.has_patch():  # of an earlier run, which asked with it
             await ctx.patch(b"")
-        return Done(result)
+        return await _done(ctx, space, result)
     result |= {"insertions": snapshot.insertions, "deletions": snapshot.deletions}
     await ctx.patch(await space.diff(snapshot))
     if ctx.job.mode is Mode.FIX:
@@ -159,7 +160,17 @@ async def _deliver(
         result["branch"] = space.branch
         published = {"branch": space.branch, "commit": snapshot.commit}
         await ctx.event("branch_published", published, Owner.WORKER)
-    return Done(result)
+    return await _done(ctx, space, result)
+
+
+async def _done(ctx: RunContext, space: Workspace, result: dict[str, Any]) -> Done:
+    """Return the outcome, with the agent's pull request and without the worker's own paths."""
+    if (url := pr_url(result)) is not None:
+        result["pr_url"] = url
+        lines = result.get("insertions", 0) - result.get("deletions", 0)
+        made = {"pr_url": url, "files_changed": result["files_changed"], "loc_delta": lines}
+        await ctx.event("pr_created", made, Owner.WORKER)
+    return Done(space.relative(result))
 
 
 async def _publish(ctx: RunContext, space: Workspace, snapshot: Snapshot) -> str:

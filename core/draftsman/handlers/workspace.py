@@ -19,7 +19,7 @@ import shutil
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from draftsman.errors import Failure
 from draftsman.handlers.artifact import read_artifact
@@ -125,6 +125,15 @@ class Workspace:
     def home(self) -> Path:
         """The agent's home folder, for the time of the run."""
         return self.folder / "home"
+
+    def relative(self, value: Any) -> Any:
+        """Return a value with this run's paths in its texts relative to the clone, or to `~`."""
+        see = self.box.inside if self.box else str
+        for folder, short in ((self.path, ""), (self.home, "~/")):
+            roots = {str(folder), str(folder.resolve()), see(folder.resolve())}
+            found = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
+            value = _shortened(value, re.compile(rf"(?<![\w.~/-])(?:{found})(/|(?![\w.-]))"), short)
+        return value
 
     @property
     def inside(self) -> str:
@@ -278,3 +287,14 @@ def make_private(folder: Path) -> None:
     for one in (folder.parent, folder):
         one.mkdir(parents=True, exist_ok=True, mode=0o700)
         one.chmod(0o700)
+
+
+def _shortened(value: Any, root: re.Pattern[str], short: str) -> Any:
+    """Return the value with `short` for a root in front of paths, all through."""
+    if isinstance(value, str):
+        return root.sub(lambda match: short if match[1] else short.rstrip("/") or ".", value)
+    if isinstance(value, dict):
+        return {key: _shortened(item, root, short) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item, root, short) for item in value]
+    return value

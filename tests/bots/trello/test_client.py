@@ -18,8 +18,8 @@ from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
 from draftsman.errors import Failure, UsageError
 from draftsman_bots.trello.client import Trello
-from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, InDoubt
-from draftsman_bots.trello.pace import LIMITS, SHARE, TOKEN
+from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, TIMEOUT, InDoubt
+from draftsman_bots.trello.pace import BACKGROUND_SHARE, LIMITS, SHARE, TOKEN, background
 from tests.bots.trello.accounts import API, CARD, TOKENS, account
 
 COMMENTS = f"/cards/{CARD}/actions/comments"
@@ -210,7 +210,7 @@ class TestWhatAnAnswerMeans:
             found = await refused(
                 trello, httpx.Response(200, stream=Endless()), "GET", "/boards/b1"
             )
-        assert (found.code, found.http_status) == (NO_REPLY, None)
+        assert (found.code, found.http_status) == (TIMEOUT, None)
         assert "no reply in time" in str(found)
 
     async def test_case_89_an_invalid_id_is_not_the_tokens_fault(self, trello: Trello) -> None:
@@ -266,6 +266,19 @@ class TestCase90Limits:
         assert route.call_count == most
         assert caught.value.http_status == 429
         assert classify(caught.value) is ErrorClass.TRANSIENT_APP
+
+    @respx.mock
+    async def test_background_work_leaves_a_part_of_the_limit_to_others(self) -> None:
+        route = respx.get(f"{API}/1/boards/b1").respond(json={})
+        most = int(int(LIMITS[TOKEN][0] * BACKGROUND_SHARE) * SHARE)
+        async with account(timeout=0.5) as trello:
+            with background():
+                for _ in range(most):
+                    await trello.get("/boards/b1")
+                with pytest.raises(Failure, match="the limit is reached"):
+                    await trello.get("/boards/b1")
+            await trello.get("/boards/b1")
+        assert route.call_count == most + 1
 
 
 class TestSecrets:

@@ -183,6 +183,7 @@ async def test_deliveries_can_come_together(
     trello: FakeTrello, client: TrelloClient, card: str, ears: Ears
 ) -> None:
     made = await three(trello, client, ears, card)
+    trello.courier.retries = 0
     ears.silent = asyncio.Event()
     ears.statuses = [500] * 3
     going = asyncio.create_task(trello.deliver(together=True))
@@ -200,7 +201,6 @@ async def test_what_is_not_taken_is_sent_again_and_counted(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: Ears
 ) -> None:
     await done(client.create_hook, ears.url, board)
-    trello.courier.retries = 3
     ears.statuses = [500, 401, 302]
     trello.comment(card, trello.someone, "hello")
     (ack,) = await trello.deliver()
@@ -218,7 +218,7 @@ async def test_a_callback_that_does_not_answer_is_given_up(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: Ears
 ) -> None:
     await done(client.create_hook, ears.url, board)
-    trello.courier.patience = 0.05
+    trello.courier.patience, trello.courier.retries = 0.05, 0
     ears.silent = asyncio.Event()
     trello.comment(card, trello.someone, "hello")
     (ack,) = await trello.deliver()
@@ -232,7 +232,6 @@ async def test_gone_deletes_a_webhook(
 ) -> None:
     await three(trello, client, ears, card)
     ears.statuses = [410]
-    trello.courier.retries = 3
     acks = await trello.deliver()
     assert (acks[0].status, acks[0].attempts) == (410, 1)
     assert trello.webhooks == []
@@ -242,7 +241,7 @@ async def test_too_many_failures_switch_a_webhook_off_until_it_is_repaired(
     trello: FakeTrello, client: TrelloClient, board: str, card: str, ears: Ears
 ) -> None:
     made = await done(client.create_hook, ears.url, board)
-    trello.courier.disable_after = 2
+    trello.courier.disable_after, trello.courier.retries = 2, 0
     ears.statuses = [500] * 2
     for _ in range(2):
         trello.comment(card, trello.someone, "hello")

@@ -101,6 +101,27 @@ async def test_the_work_becomes_a_branch_a_patch_and_the_result(
     assert list((data / "runs").iterdir()) == []
 
 
+PULL = """
+import os
+open("a.txt", "a").write("two\\n")
+url, here = "https://git.example/acme/pay/pull/7", start["workspace"]
+say("result", summary=f"see {here}/a.txt", data={
+    "pr_url": url, "files": [here, f"{here}/a.txt"], "log": os.environ["HOME"] + "/x.log"})
+"""
+
+
+async def test_a_pull_request_of_the_agent_is_stored_and_its_paths_are_relative(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    job = await done(rt, make, data, repo, PULL)
+    url = "https://git.example/acme/pay/pull/7"
+    result = job.result or {}
+    assert (result["pr_url"], result["summary"]) == (url, "see a.txt")
+    assert result["data"] == {"pr_url": url, "files": [".", "a.txt"], "log": "~/x.log"}
+    made = await last_event(rt, job.number, "pr_created")
+    assert made.payload == {"pr_url": url, "files_changed": 1, "loc_delta": 1}
+
+
 async def test_work_that_changes_nothing_leaves_no_branch(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:

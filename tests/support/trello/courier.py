@@ -17,9 +17,11 @@ from tests.support.trello.records import Delivery, Json
 from tests.support.trello.world import World, iso
 
 PATIENCE: Final = 30.0
-"""Seconds in which Trello wants an answer: its text of 2017."""
+"""Seconds in which Trello wants a reply: trello-archive/api-docs#53 of 2017; #157 of 2021 says that
+the page does not name them any more."""
 RETRIES: Final = 3
-"""How often Trello tries again: its text of 2017."""
+"""How often Trello tries again before it stops: trello-archive/api-docs#53. No source found says
+after how long, or after how many failures a webhook is switched off."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Courier:
 
     def __init__(self, world: World) -> None:
         self.patience = PATIENCE
-        self.retries = 0
-        """How often a delivery is repeated that was not acked; Trello itself does so 3 times."""
+        self.retries = RETRIES
+        """How often a delivery is repeated that was not acked."""
         self.disable_after: int | None = None
         """Failures in a row after which a webhook is not active any more. How many they are with
         Trello is unknown: None is never."""

@@ -10,9 +10,10 @@ import pytest
 
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
+from draftsman_bots.trello import doctor
 from tests.bots.trello.ears import Ears
 from tests.factories import Factory
-from tests.support.trello import FakeTrello
+from tests.support.trello import FakeTrello, Fault
 from tests.tui.cli.boards import Wall
 from tests.tui.cli.conftest import As
 from tests.tui.cli.running import Cli
@@ -159,6 +160,23 @@ async def test_trello_is_looked_at_where_it_is_configured(
     done = await wall.cli("doctor")
     assert (done.code, "has no label 'draftsman'" in done.out) == (1, True)
     assert f"→ draftsman boards set {wall.board}" in done.out
+
+
+async def test_a_trello_that_hangs_is_said_to_hang(
+    wall: Wall, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await wall.added()
+    monkeypatch.setattr(doctor, "TIMEOUT", 0.3)
+    trello.faults.next("GET", "/members/{member}", Fault.SLOW(0.8), times=2)
+    [hung] = await _trello(wall.cli)
+    text = "Trello does not answer within 0.3 s: GET /1/members/me: no reply in time"
+    assert (hung[0], hung[1][: len(text)]) == ("fail", text)
+    trello.faults.clear()
+    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(0.8), times=2)
+    who, *_, hung = await _trello(wall.cli)
+    assert (who[0], hung[0]) == ("ok", "fail")
+    assert f"GET /1/boards/{wall.board}: no reply in time" in hung[1]
+    assert "limit" not in hung[1]
 
 
 async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(

@@ -23,7 +23,8 @@ async def test_a_job_with_a_history_is_shown_whole(
     await make.answer(work.number, "red", people.ben)
     work = await make.running(work.number)
     await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
-    await rt.settle.outcome(work, Done({"summary": "all well"}))
+    data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
+    await rt.settle.outcome(work, Done({"summary": "all well", "files_changed": 2, "data": data}))
     done = await cli("show", work.name)
     assert done.code == 0
     for text in (
@@ -36,9 +37,11 @@ async def test_a_job_with_a_history_is_shown_whole(
         "→ red, by ben",
         "refused from carol: Carol may not answer",
         "report.json  report  2 B  run .2",
-        '"summary": "all well"',
+        "  all well\n  https://git.example/pr/7\n  2 files changed\n",
+        f"data: draftsman show {work.name} --json",
     ):
         assert text in done.out, text
+    assert "/root" not in done.out
     found = (await cli("show", work.name, "--json")).json
     assert (found["number"], found["status"]) == (work.number, "completed")
     assert [run["status"] for run in found["runs"]] == ["paused", "completed"]

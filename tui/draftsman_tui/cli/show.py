@@ -11,6 +11,7 @@ import click
 
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Job
+from draftsman.domain.wording import change, details, rest, written
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import left
@@ -83,7 +84,7 @@ async def show(app: App, job: JobRef) -> None:
         *_section("Questions", [one for q in questions for one in _question(q, answers)]),
         *_section("Told", brief(told)),
         *_section("Files", [file_text(one) for one in files]),
-        *_section("Result", _json_lines(found.result)),
+        *_section("Result", _result(found)),
     )
 
 
@@ -211,6 +212,16 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
 def file_text(one: Any) -> Text:
     """Return a file that a run left on one line."""
     return line(words(f"  {one.name}", "bold"), f"  {one.kind}  {size(one.size)}  run .{one.run}")
+
+
+def _result(job: Job) -> list[Text]:
+    """Return what a job made in words; its raw data is in the JSON document."""
+    result = job.result or {}
+    said = [*written(result), change(result), details(result)]
+    lines = [words(f"  {one}") for text in said for one in text.splitlines()]
+    if rest(result):
+        lines.append(words(f"  data: draftsman show {job.name} --json | jq .result", "dim"))
+    return lines
 
 
 def _json_lines(value: Any) -> list[Text]:

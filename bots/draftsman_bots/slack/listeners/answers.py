@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -11,12 +11,15 @@ from draftsman.domain.question import Question
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.slack.listeners.people import admit, somebody
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped, named
+from draftsman_bots.slack.place import user_of
+from draftsman_bots.slack.text import escaped, mentioned, named
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman_bots.slack.inbound import Who
     from draftsman_bots.slack.listeners.desk import Desk
+
+_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 
 
 def response(key: str, **fields: Any) -> Response:
@@ -55,16 +58,32 @@ def chosen(question: Question, choice: int | None) -> str | None:
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
-def worded(verdict: Verdict) -> Said:
-    """Return what became of a response, for whoever gave it."""
+def worded(verdict: Verdict, user: str) -> Said:
+    """Return what became of a response, for the person, by the id, who gave it."""
+    if verdict.recorded:
+        return Said(escaped(already_recorded(verdict)))
     if not verdict.accepted:
-        return Said(f"That did not count: {named(escaped(verdict.reason or 'it was refused'))}")
+        why = mentioned(named(escaped(verdict.reason or "it was refused")), user_of(user))
+        return Said(f"That did not count: {why}")
     if not verdict.resolved:
         return Said(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
     ended = verdict.resolution or {}
     what = ended.get("value") or ended.get("text") or ""
     shown = f": {escaped(str(what), 300)}" if what else ""
     return Said(f"{verdict.name} is {escaped(str(ended.get('outcome', 'answered')))}{shown}.")
+
+
+def already_recorded(verdict: Verdict) -> str:
+    """Return what is said to a person whose earlier response counts, as plain text."""
+    if not verdict.resolved:
+        return (
+            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
+            f" {verdict.quorum}."
+        )
+    ended = verdict.resolution or {}
+    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
+    what = ended.get("value") or ended.get("text") or ""
+    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
 
 
 def is_news(verdict: Verdict) -> bool:

@@ -177,6 +177,8 @@ async def test_what_cannot_be_kept_is_to_come_again(
 ) -> None:
     await bench.listen()
     card = bench.card()
+    await bench.hear()
+    trello.courier.sent.clear()
     trello.add_label(card, bench.label)
     trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=10)
     assert {ack.status for ack in await bench.hear()} == {503}

@@ -1,0 +1,105 @@
+"""Board scans in the background: one reading of a board for any number of its webhooks.
+
+Moving a list of 260 cards sends 260 webhooks at once. Reading each card would use up the token's
+rate limit; one request returns the labels of a thousand cards. A webhook that only asks for a scan
+needs no reply that waits for it: the poller finds whatever a failed scan misses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from draftsman.errors import DraftsmanError, Failure
+from draftsman_bots.trello import comparison, intake, reading
+from draftsman_bots.trello.pace import background
+
+if TYPE_CHECKING:
+    from draftsman.domain.actor import Actor
+    from draftsman.domain.board import BoardConfig
+    from draftsman_bots.trello.desk import Desk
+
+INTERVAL: Final = 2.0
+"""Seconds between the starts of two scans of one board."""
+SETTLE: Final = 0.25
+"""Seconds before a scan, in which further webhooks of the same change arrive."""
+_log = logging.getLogger(__name__)
+Requesters = dict[tuple[str, str], "Actor"]
+"""People by the card and the label that they put on it."""
+
+
+class BoardScans:
+    """Scans requested and under way, at most one for each board."""
+
+    def __init__(self) -> None:
+        self._requested: dict[str, Requesters] = {}
+        self._running: set[str] = set()
+        self._started: dict[str, float] = {}
+        self._handled = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @contextlib.contextmanager
+    def handling(self) -> Iterator[None]:
+        """Mark a webhook as being handled: scans wait for those under way.
+
+        A webhook says who put a label on, which a scan cannot find out.
+        """
+        self._handled += 1
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._handled -= 1
+            if not self._handled:
+                self._idle.set()
+
+    def request(
+        self, desk: Desk, board: BoardConfig, card: str = "", label: str = "",
+        by: Actor | None = None,
+    ) -> None:  # fmt: skip
+        """Scan a board soon; `by` is the person who put this label on this card."""
+        requesters = self._requested.setdefault(board.board_id, {})
+        if by is not None:
+            requesters[card, label] = by
+        if board.board_id not in self._running:
+            self._running.add(board.board_id)
+            desk.aside.begin(self._run(desk, board))
+
+    async def _run(self, desk: Desk, board: BoardConfig) -> None:
+        """Scan until no request is left; requests made during a scan share the next one."""
+        id = board.board_id
+        try:
+            while id in self._requested:
+                wait = self._started.get(id, 0.0) + INTERVAL - time.monotonic()
+                await asyncio.sleep(max(SETTLE, wait))
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(INTERVAL):
+                        await self._idle.wait()
+                self._started[id] = time.monotonic()
+                await _scan(desk, board, self._requested.pop(id))
+        except DraftsmanError as error:
+            self._requested.pop(id, None)
+            _log.warning("board %s: left to the next poll: %s", board.name, error)
+        finally:
+            self._running.discard(id)
+
+
+async def _scan(desk: Desk, board: BoardConfig, requesters: Requesters) -> None:
+    """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError."""
+    began = await desk.rt.boards.clock()
+    cards = await reading.cards(desk.trello, board.board_id)
+    new, _ = await comparison.compare(desk, board, cards, began)
+    for episode in new:
+        by = requesters.get((episode.card, episode.label))
+        try:
+            with background():
+                await intake.carry_on(desk, board, episode, by)
+        except Failure as error:
+            if error.retry_after is not None:
+                raise
+            _log.warning("card %s waits for the next poll: %s", episode.card, error)
