@@ -125,12 +125,15 @@ class Execution:
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
             failure = _failure(error)
-            _log.warning("%s failed: %s", self.job.name, kept(str(failure)))
             if self._context is not None and (text := _more_of(error, failure)):
                 self._context.log(redact(text))
             if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
                 await self._end(lambda: self._bench.settle.failure(self.job, failure))
             else:  # it broke because it was stopped, or its cancellation came to nothing
+                _log.warning(
+                    "%s: run %s raised an error while it was being stopped (%s): %s",
+                    *(self.job.name, self.job.run, self._why, kept(str(failure))),
+                )
                 await self._stopped()
 
     async def _execute(self) -> None:
