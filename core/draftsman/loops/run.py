@@ -143,7 +143,8 @@ class Execution:
         self._context = context = RunContext(self.job, self._bench, left, self._limits)
         timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
-            outcome = await self._handler(context)
+            with context.prints():
+                outcome = await self._handler(context)
         finally:
             timer.cancel()
         self._settling = True
