@@ -8,7 +8,7 @@ from typing import Final
 
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionKind
-from draftsman.domain.why import Why
+from draftsman.domain.why import Why, ended_by, expiry
 from draftsman.domain.wording import change
 from draftsman_tui.cli import times
 from draftsman_tui.cli.jobs import status_text
@@ -93,6 +93,8 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
     if job.status is Status.CANCELED:
         because = f": {job.cancel_reason}" if job.cancel_reason else ""
         return (Cell(one_line(f"canceled by {job.cancel_requested_by}{because}")),)
+    if job.status is Status.EXPIRED and (question := ended_by(seen.questions)) is not None:
+        return (Cell("expired  ", "bad"), Cell(one_line(expiry(question))))
     kind = f" ({job.error_class})" if job.error_class else ""
     return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'none told'}{kind}")))
 
