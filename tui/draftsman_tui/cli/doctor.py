@@ -235,9 +235,7 @@ CHECKS: Final = (
 )  # fmt: skip
 
 
-LOOKS: Final = (
-    environment.handlers, environment.sandbox, environment.agents, environment.dashboard,
-)  # fmt: skip
+LOOKS: Final = (environment.handlers, environment.programs, environment.dashboard)
 
 
 def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
