@@ -82,6 +82,17 @@ async def test_programs_that_are_missing_are_named(
     assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
 
 
+async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
+    found = (await _checks(cli))["environment"]
+    assert (found["status"], found["then"]) == ("warn", "did you mean DRAFTSMAN_WORKER__SLOTS?")
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
+    monkeypatch.setenv("DRAFTSMAN_DATABSE_URL", "postgresql://x/y")
+    (await cli("jobs")).refused(2, "DRAFTSMAN_DATABSE_URL", "mean DRAFTSMAN_DATABASE_URL?")
+
+
 @pytest.fixture
 def shared() -> Iterator[Path]:
     """Return a folder outside /tmp, which is private to each run."""

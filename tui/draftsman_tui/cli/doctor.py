@@ -235,7 +235,9 @@ CHECKS: Final = (
 )  # fmt: skip
 
 
-LOOKS: Final = (environment.handlers, environment.programs, environment.dashboard)
+LOOKS: Final = (
+    environment.variables, environment.handlers, environment.programs, environment.dashboard,
+)  # fmt: skip
 
 
 def _report_invariants(app: App, found: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:

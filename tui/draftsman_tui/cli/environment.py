@@ -39,6 +39,15 @@ def configuration(explicit: Path | None) -> Finding:
     return Finding("configuration", "ok", str(found) if found else "no file; the defaults hold")
 
 
+def variables(settings: Settings) -> Iterator[Finding]:
+    """Yield the `DRAFTSMAN_*` variables that nothing reads."""
+    from draftsman.settings import unread_variables
+
+    for unknown in unread_variables(settings):
+        text = f"{unknown.name} is set and nothing reads it"
+        yield Finding("environment", "warn", text, unknown.hint)
+
+
 def git() -> Finding:
     """Look for a git that is new enough."""
     found = shutil.which("git")
