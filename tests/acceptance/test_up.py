@@ -57,7 +57,7 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
 ) -> None:
     place.configure(STEPS)
     number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
-    up = place.start("up", "--headless")
+    up = place.start("up", "--headless", env={"DRAFTSMAN_SLOTS": "4"})
     agent = await agent_with(tmp_path, "1.pid")
     first = await child_of(up)
     psutil.Process(first).kill()
@@ -66,6 +66,7 @@ async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
     second = await child_of(up, first)
     assert lines(up.said, "the worker ended with -9")
     assert lines(up.said, "again in 0.5 s")
+    assert len(lines(up.said, "DRAFTSMAN_SLOTS is set and nothing reads it")) == 1
     up.signal(signal.SIGTERM)
     await up.says("SIGTERM: stopping")
     (clone / "finish").touch()

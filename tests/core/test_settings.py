@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from draftsman import settings
 from draftsman.errors import ConfigError
-from draftsman.settings import Settings, load
+from draftsman.settings import Settings, load, unread_variables
 
 Write = Callable[[str], Path]
 
@@ -232,6 +232,58 @@ class TestWhatARefusalSays:
 
     def test_a_configuration_error_ends_a_command_with_2(self) -> None:
         assert ConfigError.exit_code == 2
+
+
+class TestUnknownVariables:
+    @pytest.mark.parametrize(
+        ("name", "near"),
+        [
+            ("DRAFTSMAN_DATABSE_URL", "DRAFTSMAN_DATABASE_URL"),
+            ("draftsman_datadir", "DRAFTSMAN_DATA_DIR"),
+            ("DRAFTSMAN_CONFIG_FILE", "DRAFTSMAN_CONFIG"),
+            ("DRAFTSMAN_WORKR__SLOTS", "DRAFTSMAN_WORKER__SLOTS"),
+            ("DRAFTSMAN_DATABASE_URL__X", "DRAFTSMAN_DATABASE_URL"),
+        ],
+    )
+    def test_one_that_would_change_what_is_worked_on_is_refused(
+        self, name: str, near: str, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv(name, "x")
+        with pytest.raises(ConfigError) as raised:
+            load()
+        assert str(raised.value) == f"{name}: there is no such setting; did you mean {near}?"
+
+    def test_a_setting_of_a_table_that_is_not_there_is_refused(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("DRAFTSMAN_NOTHING__LIKE_IT", "x")
+        with pytest.raises(ConfigError, match=r"DRAFTSMAN_NOTHING__LIKE_IT.*see config/"):
+            load()
+
+    def test_others_are_reported_with_the_nearest_name(
+        self, write: Write, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = write(
+            'agents.a = { command = ["x"], pass_env = ["DRAFTSMAN_OF_AGENT"] }\n'
+            'webhooks.w = { url = "https://example.org", secret = { env = "DRAFTSMAN_HOOK" } }'
+        )
+        for name in (
+            *("DRAFTSMAN_SLOTS", "DRAFTSMAN_LISTENURL", "DRAFTSMAN_ELSE", "DRAFTSMAN_DATABSE_URL"),
+            *("DRAFTSMAN_OF_AGENT", "DRAFTSMAN_HOOK", "draftsman_log__level", "_DRAFTSMAN_X"),
+            *("DRAFTSMAN_PORT", "DRAFTSMAN_PORT_5432_TCP_ADDR", "DRAFTSMAN_DB_SERVICE_HOST"),
+            *("DRAFTSMAN_SERVICE_PORT_HTTP", "DRAFTSMAN_AGENTS__B__COMMAND"),
+        ):
+            value = {"draftsman_log__level": "debug", "DRAFTSMAN_AGENTS__B__COMMAND": '["x"]'}
+            monkeypatch.setenv(name, value.get(name, "5"))
+        monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://x/y")  # so no typing error of it
+        monkeypatch.setenv("DRAFTSMAN_EMPTY", "")
+        found = {one.name: one.near for one in unread_variables(load(path))}
+        assert found == {
+            "DRAFTSMAN_SLOTS": "DRAFTSMAN_WORKER__SLOTS",
+            "DRAFTSMAN_LISTENURL": "DRAFTSMAN_LISTEN_URL",
+            "DRAFTSMAN_DATABSE_URL": "DRAFTSMAN_DATABASE_URL",
+            "DRAFTSMAN_ELSE": None,
+        }
 
 
 def test_nothing_shows_the_password_of_the_database(write: Write) -> None:

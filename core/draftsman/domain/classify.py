@@ -40,6 +40,7 @@ _ERRNO_PERMANENT: Final = frozenset(
 _CODES: Final = {
     ("handler", "timeout"): E.PERMANENT,
     ("handler", "unknown_type"): E.PERMANENT,
+    ("handler", "programming_error"): E.PERMANENT,
     ("handler", "no_secret"): E.TRANSIENT_APP,  # another worker, or this one after its restart
     ("handler", "call_timeout"): E.TRANSIENT_APP,
     ("handler", "step_timeout"): E.TRANSIENT_APP,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retry import layer
 from draftsman.domain.text import first_line
 
@@ -60,12 +61,21 @@ class Why:
 
 
 def explain(facts: Facts, question: Question | None) -> Why:
-    """Return the one reason that keeps the job where it is."""
+    """Return the one reason that keeps the job where it is.
+
+    `question` is the open question of the job, or the one whose time made the job expire.
+    """
     reason, text, then = _reason(facts, question)
     return Why(facts.status, reason, text, then, facts.due_in)
 
 
 def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
+    if facts.status is Status.EXPIRED and question is not None:
+        then = (
+            f"draftsman retry D-{facts.number} goes on from its last checkpoint and asks again;"
+            " for more time set expires_in, of the question or of [questions]"
+        )
+        return "expired", expiry(question), then
     if facts.status in TERMINAL:
         if facts.status is Status.COMPLETED:
             return (
@@ -84,6 +94,26 @@ def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
     if facts.status in (Status.SCHEDULED, Status.RETRYING):
         return _due(facts)
     return _held(facts)
+
+
+def ended_by(asked: Sequence[Question]) -> Question | None:
+    """Return which of a job's questions, in the order asked, made the job expire."""
+    expired = (one for one in reversed(asked) if one.status is QuestionStatus.EXPIRED)
+    return next((one for one in expired if one.on_expire in GATE_ENDS), None)
+
+
+def expiry(question: Question) -> str:
+    """Return when a question expired, after how long, by which rule, and its text."""
+    assert question.expires_at is not None  # noqa: S101 - what never expires did not
+    gate = question.kind is QuestionKind.APPROVAL
+    given = _span((question.expires_at - question.asked_at).total_seconds())
+    rule = f"on_expire = {str(question.on_expire)!r}"
+    if question.escalated_at is not None:
+        rule += f"; it was escalated to {question.escalate_to}"
+    return (
+        f"{question.name} expired at {question.expires_at:%Y-%m-%d %H:%M %Z}:"
+        f" no {'decision' if gate else 'answer'} within {given} ({rule}): {question.text}"
+    )
 
 
 def _asked(question: Question) -> tuple[str, str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -130,15 +129,26 @@ def pr_url(result: Mapping[str, Any]) -> str | None:
     return None
 
 
+def checks(result: Mapping[str, Any]) -> str:
+    """Return how many validators passed: `validation 2 of 3 passed`; or ""."""
+    ran = result.get("validation")
+    if not isinstance(ran, list) or not ran:
+        return ""
+    passed = sum(isinstance(one, Mapping) and one.get("passed") is True for one in ran)
+    return f"validation {passed} of {len(ran)} passed"
+
+
 def details(result: Mapping[str, Any]) -> str:
     """Return what else can be counted: `validation 2 of 3 passed, lines 7`; or ""."""
-    ran = result.get("validation")
-    said = []
-    if isinstance(ran, list) and ran:
-        passed = sum(isinstance(one, Mapping) and one.get("passed") is True for one in ran)
-        said.append(f"validation {passed} of {len(ran)} passed")
     numbers, _ = _parted(result)
-    return ", ".join([*said, *(f"{name} {_short(number)}" for name, number in numbers.items())])
+    counts = [f"{name} {_short(number)}" for name, number in numbers.items()]
+    return ", ".join(text for text in (checks(result), *counts) if text)
+
+
+def fields(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields that `written`, `change` and `checks` do not put in words."""
+    worded = _worded(result)
+    return {key: value for key, value in result.items() if key not in worded}
 
 
 def rest(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -26,6 +27,7 @@ from draftsman.domain.run import Claimed
 from draftsman.errors import UsageError
 from draftsman.handlers.asking import answer_of, build
 from draftsman.handlers.log import RunLog
+from draftsman.handlers.prints import Prints
 from draftsman.handlers.progress import RunProgress, Services
 from draftsman.outbound.limit import limit
 from draftsman.schemas.checker import Checker
@@ -55,6 +57,7 @@ class RunContext(RunProgress):
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
         self._log: RunLog | None = None
+        self._prints: Prints | None = None
         self._on_beat: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -289,6 +292,13 @@ class RunContext(RunProgress):
         """Add to the run's log; `draftsman logs -f` shows it within about a second."""
         self._lines().write(text)
 
+    @contextlib.contextmanager
+    def prints(self) -> Iterator[None]:
+        """Add what the handler prints until the block ends to the run's log."""
+        self._prints = Prints(self.log)
+        with self._prints.captured():
+            yield
+
     @property
     def wrote(self) -> bool:
         """Whether there is a log to close."""
@@ -296,6 +306,8 @@ class RunContext(RunProgress):
 
     async def close(self) -> None:
         """Store what is left of the log, while the run still may."""
+        if self._prints is not None:
+            self._prints.flush()
         if self._log is not None:
             await self._log.close()
 

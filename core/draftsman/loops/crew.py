@@ -12,6 +12,7 @@ from uuid import UUID
 from draftsman import host
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.leftovers import remove_leftovers
+from draftsman.handlers.prints import routed
 from draftsman.handlers.registry import Handler
 from draftsman.loops.dispatcher import Dispatcher
 from draftsman.loops.ear import Ear
@@ -79,7 +80,8 @@ class Crew:
         for task in tasks:
             task.add_done_callback(self._part_ended)
         try:
-            await self.worker.run()
+            with routed():
+                await self.worker.run()
         finally:
             for part in others:
                 if part is not self.ear:

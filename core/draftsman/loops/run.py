@@ -15,6 +15,7 @@ from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
 from draftsman.domain.run import Claimed
 from draftsman.domain.text import REQUEST_LIMIT, bounded
 from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
+from draftsman.handlers import mistakes
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.patience import patiently
 from draftsman.handlers.registry import Handler
@@ -124,13 +125,16 @@ class Execution:
         except BaseException as error:  # a handler's sys.exit() must not end the worker
             if isinstance(error, BaseExceptionGroup) and error.split(Parked)[1] is None:
                 return
-            failure = _failure(error)
-            _log.warning("%s failed: %s", self.job.name, kept(str(failure)))
+            failure = _failure(error, getattr(self._handler, "__module__", ""))
             if self._context is not None and (text := _more_of(error, failure)):
                 self._context.log(redact(text))
             if self._why in (None, "canceled"):  # canceled it will be, and keeps the error
                 await self._end(lambda: self._bench.settle.failure(self.job, failure))
             else:  # it broke because it was stopped, or its cancellation came to nothing
+                _log.warning(
+                    "%s: run %s raised an error while it was being stopped (%s): %s",
+                    *(self.job.name, self.job.run, self._why, kept(str(failure))),
+                )
                 await self._stopped()
 
     async def _execute(self) -> None:
@@ -140,7 +144,8 @@ class Execution:
         self._context = context = RunContext(self.job, self._bench, left, self._limits)
         timer = asyncio.get_running_loop().call_later(left, self.cancel, "timeout")
         try:
-            outcome = await self._handler(context)
+            with context.prints():
+                outcome = await self._handler(context)
         finally:
             timer.cancel()
         self._settling = True
@@ -201,10 +206,14 @@ class Execution:
         return await patiently(self.job.name, call, self._bench.settings.worker, stopping)
 
 
-def _failure(error: BaseException) -> Failure:
-    """Translate what a handler raised, also when that cannot even be printed."""
+def _failure(error: BaseException, module: str) -> Failure:
+    """Translate what a handler of a module raised, also when that cannot even be printed."""
     try:
-        return as_failure(error)
+        failure = as_failure(error)
+        if failure is error or (place := mistakes.place(error, module)) is None:
+            return failure
+        where = f" ({place})" if place else ""
+        return Failure(f"{failure}{where}", code="programming_error")
     except Exception as broken:
         return Failure(f"{type(error).__name__}, whose text cannot be had: {type(broken).__name__}")
 

@@ -13,7 +13,7 @@ from draftsman.domain.event import Event
 from draftsman.domain.ids import JobRef
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.run import Run
-from draftsman.domain.why import Why, explain
+from draftsman.domain.why import Why, ended_by, explain
 from draftsman.errors import NotFound, UsageError
 from draftsman.store import inspect as store
 from draftsman.store import questions, workers
@@ -248,10 +248,13 @@ class Inspect:
         """Return what a job waits for, from the claim's own view; raises NotFound."""
         async with self._db.connection() as conn, conn.transaction():
             facts = await store.why(conn, number, self._lease)
-            asked = await questions.open_of(conn, [number])
+            if facts is not None and facts.status is Status.EXPIRED:
+                question = ended_by(await questions.of_job(conn, number))
+            else:
+                question = next(iter(await questions.open_of(conn, [number])), None)
         if facts is None:
             raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
-        return explain(facts, asked[0] if asked else None)
+        return explain(facts, question)
 
     async def chain(self, number: int) -> list[Link]:
         """Return the chain of retries that a job is in, the request first; itself alone, too."""

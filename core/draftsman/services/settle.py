@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import math
-from datetime import datetime
+from datetime import UTC, datetime
 
 from draftsman.domain.classify import ErrorClass, classify
 from draftsman.domain.job import Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Cancel, Done, Outcome, Snooze
-from draftsman.domain.retry import after_failure
+from draftsman.domain.retry import after_failure, layer
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.domain.text import REQUEST_LIMIT, bounded, clean
 from draftsman.errors import Failure
@@ -23,6 +24,7 @@ ERROR_LIMIT = 4000
 """Characters of an error that job and run keep; a longer one is whole in the run's log."""
 READ = 10 * ERROR_LIMIT
 """Characters of an error that are looked through for secrets: more than can be kept."""
+_log = logging.getLogger(__name__)
 
 
 class Settle:
@@ -70,7 +72,9 @@ class Settle:
             exit_code=failure.program_exit,
             detail=_origin(failure),
         )
-        return await self._write(work, ending)
+        settled = await self._settle(work, ending)
+        _report(work, ending, settled)
+        return settled.status if settled else None
 
     async def hand_back(self, work: Claimed, reason: str) -> Status | None:
         """Return a running job at its checkpoint, spending nothing."""
@@ -83,7 +87,33 @@ class Settle:
         return await self._write(work, ending)
 
     async def _write(self, work: Claimed, ending: store.Ending) -> Status | None:
+        settled = await self._settle(work, ending)
+        return settled.status if settled else None
+
+    async def _settle(self, work: Claimed, ending: store.Ending) -> store.Settled | None:
         return await self._db.arrow(lambda conn: store.settle(conn, work.lease, ending))
+
+
+def _report(work: Claimed, ending: store.Ending, settled: store.Settled | None) -> None:
+    """Log a failed run with what follows it: another run, or the end of the job."""
+    what = f"{work.name}: run {work.run} failed"
+    spent = layer(
+        ending.error_class,
+        attempts=work.attempts + ending.attempt,
+        max_attempts=work.max_attempts,
+        retry_count=work.retry_count + ending.retry,
+        max_retries=work.max_retries,
+    )
+    if settled is None:
+        _log.warning("%s, after it had lost its job: %s", what, ending.error)
+    elif settled.next_retry_at is not None:
+        at = settled.next_retry_at.astimezone(UTC)
+        _log.warning("%s (%s); retrying at %s: %s", what, spent, f"{at:%FT%TZ}", ending.error)
+    elif settled.status is Status.CANCELED:
+        _log.info("%s, and the job was canceled: %s", what, ending.error)
+    else:
+        why = f" ({spent}; dead letter)" if settled.status is Status.DEAD_LETTER else ""
+        _log.error("%s failed%s: %s", work.name, why, ending.error)
 
 
 def kept(error: str) -> str:

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 from platformdirs import user_config_dir, user_data_dir
-from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -25,6 +26,7 @@ from pydantic_settings import (
 )
 
 from draftsman.errors import ConfigError
+from draftsman.settings import variables
 from draftsman.settings.chat import SlackSettings, TrelloSettings
 from draftsman.settings.dashboard import DashboardSettings
 from draftsman.settings.explain import explain, unparsable
@@ -95,6 +97,7 @@ __all__ = [
     "WorkerSettings",
     "config_path",
     "load",
+    "unread_variables",
 ]
 
 SYSTEM_CONFIG = Path("/etc/draftsman/draftsman.toml")
@@ -197,11 +200,33 @@ def load(config: Path | None = None) -> Settings:
     path = config_path(config)
     data = _read(path) if path else {}
     try:
-        return Settings(**data)
+        found = Settings(**data)
     except ValidationError as error:
         raise ConfigError(explain(error, path, Settings)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
+    variables.refuse(unread_variables(found), os.environ)
+    return found
+
+
+def unread_variables(settings: Settings) -> list[variables.UnknownVariable]:
+    """Return the `DRAFTSMAN_*` variables of this process that nothing reads."""
+    named = {name for agent in settings.agents.values() for name in agent.pass_env}
+    named |= set(_secret_variables(settings))
+    return variables.unread(os.environ, Settings, frozenset(named))
+
+
+def _secret_variables(value: object) -> Iterator[str]:
+    """Yield the names of the variables that hold secrets, however deep they are named."""
+    if isinstance(value, SecretSettings):
+        if value.env is not None:
+            yield value.env
+    elif isinstance(value, BaseModel):
+        for _, inner in value:
+            yield from _secret_variables(inner)
+    elif isinstance(value, dict):
+        for inner in value.values():
+            yield from _secret_variables(inner)
 
 
 def _is_encoded(url: str) -> bool:

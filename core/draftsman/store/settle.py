@@ -13,7 +13,7 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.job import Status
 from draftsman.domain.run import Lease, RunStatus
-from draftsman.store.db import Connection, execute, rows, scalar
+from draftsman.store.db import Connection, execute, rows
 from draftsman.store.queries import load
 
 _Q = load("settle")
@@ -39,8 +39,16 @@ class Ending:
     """Write nothing unless somebody wanted the job canceled."""
 
 
-async def settle(conn: Connection, lease: Lease, ending: Ending) -> Status | None:
-    """Write the end; return the job's status now, or None when the run had lost its job."""
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Where the end of a run left its job."""
+
+    status: Status
+    next_retry_at: datetime | None
+
+
+async def settle(conn: Connection, lease: Lease, ending: Ending) -> Settled | None:
+    """Write the end; return where the job is now, or None when the run had lost its job."""
     params = {
         "job": lease.job,
         "token": lease.token,
@@ -58,8 +66,8 @@ async def settle(conn: Connection, lease: Lease, ending: Ending) -> Status | Non
         "only_canceled": ending.only_canceled,
         "detail": json.dumps(ending.detail) if ending.detail else "",
     }
-    status = await scalar(conn, _Q["settle"], params)
-    return None if status is None else Status(status)
+    found = await rows(conn, _Q["settle"], params)
+    return Settled(Status(found[0][0]), found[0][1]) if found else None
 
 
 @dataclass(frozen=True, slots=True)

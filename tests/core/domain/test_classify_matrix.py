@@ -38,7 +38,7 @@ ROWS = {
         " invalid_api_key model_not_found content_filter content_policy_violation"
         " string_above_max_length unsupported_parameter unsupported_value"
         " billing_hard_limit_reached account_deactivated",
-        "handler": "timeout unknown_type",
+        "handler": "timeout unknown_type programming_error",
         "agent": "command_not_found",
         "tool": "command_not_found",
         "git": "address_refused redirected url not_a_repository no_such_ref no_commits"

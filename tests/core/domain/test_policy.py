@@ -74,10 +74,11 @@ def test_without_people_nobody_may_do_anything_but_the_owner_of_the_data(verb: V
 
 def test_an_actor_becomes_the_person_of_the_channel_and_of_no_other() -> None:
     people = configured(Settings.model_validate({"people": PEOPLE, "groups": GROUPS}))
-    for channel, id in ((Source.CLI, "carol"), (Source.TUI, "carol"), (Source.SLACK, "U-CAROL")):
+    same = [(Source.CLI, "carol"), (Source.TUI, "carol"), (Source.API, "carol")]
+    for channel, id in (*same, (Source.SLACK, "U-CAROL")):
         actor = people.resolve(Actor(channel, id, "C"))
         assert (actor.person, {*actor.roles}, actor.voter) == ("carol", {"approver"}, "carol")
-    for channel, id in ((Source.SLACK, "carol"), (Source.API, "carol"), (Source.MCP, "U-CAROL")):
+    for channel, id in ((Source.SLACK, "carol"), (Source.API, "U-CAROL"), (Source.MCP, "carol")):
         stranger = people.resolve(Actor(channel, id, "C"))
         assert (stranger.person, stranger.roles) == (None, frozenset())
         assert stranger.voter == f"{channel}:{id}"

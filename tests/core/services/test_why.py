@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.outcome import Done
+from draftsman.domain.question import OnExpire
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
 from draftsman.store.sweeps import Term
@@ -23,7 +25,8 @@ REASONS = {
     Status.WAITING_FOR_APPROVAL: "question",
     Status.RESUMED: "no_worker",
     Status.RETRYING: "backoff",
-} | dict.fromkeys(TERMINAL, "ended")
+} | dict.fromkeys(TERMINAL - {Status.EXPIRED}, "ended")
+REASONS[Status.EXPIRED] = "expired"
 
 
 @pytest.mark.parametrize("status", Status)
@@ -196,3 +199,23 @@ async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime
     await rt.settle.outcome(work, Done({}))
     why = await rt.inspect.why(number)
     assert (why.status, why.text) == (Status.COMPLETED, "it is over")
+
+
+async def test_an_expired_job_names_the_question_that_ended_it(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"on_expire": OnExpire.CONTINUE}))
+    await clock.forward(86_401)
+    await rt.sweeps.expire(Term())
+    work = await make.running(work.number)
+    gate: dict[str, Any] = {"key": "g", "expires_in": 600, "escalate_to": "carol"}
+    gate |= {"on_expire": OnExpire.ESCALATE}
+    await rt.questions.ask(work.lease, GATE.model_copy(update=gate))
+    for _ in range(2):
+        await clock.forward(601)
+        await rt.sweeps.expire(Term())
+    why = await rt.inspect.why(work.number)
+    assert (why.status, why.reason) == (Status.EXPIRED, "expired")
+    assert why.text.startswith(f"{work.name}/2 expired at ")
+    assert "no decision within 20 min (on_expire = 'escalate'; it was escalated to" in why.text
+    assert f"draftsman retry {work.name}" in why.then

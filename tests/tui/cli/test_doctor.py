@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,87 @@ async def test_programs_that_are_missing_are_named(
     assert "no module 'no.such.module'" in found["agent module"]["text"]
     assert found["agent leaky"]["status"] == "fail"
     assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
+
+
+async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
+    found = (await _checks(cli))["environment"]
+    assert (found["status"], found["then"]) == ("warn", "did you mean DRAFTSMAN_WORKER__SLOTS?")
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
+    monkeypatch.setenv("DRAFTSMAN_DATABSE_URL", "postgresql://x/y")
+    (await cli("jobs")).refused(2, "DRAFTSMAN_DATABSE_URL", "mean DRAFTSMAN_DATABASE_URL?")
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """Return a folder outside /tmp, which is private to each run."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+async def test_an_agent_that_a_run_could_not_start_is_no_ok(
+    cli: Cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of these are found here, and not by a run."""
+    script = _program(shared / "home" / "agent", "#!/usr/bin/env sh\n")
+    own = _program(shared / "own" / "interpreter", "#!/bin/sh\n")
+    ghost = _program(shared / "home" / "ghost", f"#!{shared}/no/such/interpreter\n")
+    _program(shared / "home" / "named", "#!/usr/bin/env interpreter\n")
+    hidden = _program(shared / "home" / "hidden", f"#!{own}\n")
+    private = _program(tmp_path / "private", "#!/bin/sh\n")
+    plain = _program(shared / "plain", "#!/bin/sh\n", mode=0o644)
+    commands = {
+        "fine": [str(script)],
+        "gone": [str(shared / "gone")],
+        "folder": [str(shared)],
+        "plain": [str(plain)],
+        "script": ["{python}", "-u", "/no/such/agent.py"],
+        "ghost": [str(ghost)],
+        "private": [str(private)],
+        "named": ["named"],
+        "hidden": [str(hidden)],
+        "here": ["./agent"],
+        "clone": ["{python}", "agent.py"],
+    }
+    lines = [f"agents.{name}.command = {json.dumps(words)}" for name, words in commands.items()]
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n" + "\n".join(lines))
+    monkeypatch.setenv("PATH", f"{own.parent}:{script.parent}", prepend=":")
+    monkeypatch.chdir(script.parent)
+    found = await _checks(cli)
+    said = {name: found[f"agent {name}"] for name in commands}
+    hides = found["sandbox"]["text"].startswith(("bwrap", "landlock"))
+    assert {name: one["status"] for name, one in said.items()} == {
+        **dict.fromkeys(commands, "fail"),
+        **({} if hides else dict.fromkeys(("named", "hidden"), "ok")),
+        **({} if found["sandbox"]["text"].startswith("bwrap") else {"private": "ok"}),
+        "fine": "ok",
+        "here": "warn",
+        "clone": "warn",
+    }
+    for name, text in (
+        ("gone", f"no program '{shared}/gone'"),
+        ("folder", f"{shared} is a folder, not a program"),
+        ("plain", f"{plain} is not executable; run: chmod +x {plain}"),
+        ("script", "there is no file /no/such/agent.py, which "),
+        ("ghost", f"{shared}/no/such/interpreter, which the first line of {ghost} names,"),
+        *([("hidden", f"{own}, which the first line of {hidden} names,")] if hides else ()),
+        *([("named", "interpreter, which the first line of")] if hides else ()),
+        ("here", "is found only from the folder in which `draftsman worker` is started"),
+        ("clone", "'agent.py' is a relative path: it is looked for in the repository"),
+    ):
+        assert text in said[name]["text"], name
+
+
+def _program(path: Path, text: str, mode: int = 0o755) -> Path:
+    """Write a program; return its path."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
 
 
 @pytest.mark.parametrize(("version", "status"), [("2.31.9", "fail"), ("2.32.0", "ok")])

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from draftsman import host
+from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.factories import QUESTION, Factory
 from tests.tui.cli.conftest import As
@@ -42,6 +43,11 @@ async def test_workers_are_listed_with_their_health(
     assert [line.split()[:5] for line in shown if line.startswith("far:1")] == [
         ["far:1", "alive", "0/7", "fast,", "slow"]
     ]
+
+
+async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> None:
+    said = (await cli("sweep", "--help")).out
+    assert [name for name in rt.sweeps.names if f" {name} (" not in " ".join(said.split())] == []
 
 
 async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:

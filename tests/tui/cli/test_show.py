@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from draftsman.domain.answer import Response
 from draftsman.domain.outcome import Done
+from draftsman.domain.question import Ask
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from tests.factories import Factory
+from draftsman.store.sweeps import Term
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
 from tests.support.people import People
 from tests.tui.cli.running import Cli, Terminal
 
@@ -32,7 +36,7 @@ async def test_a_job_with_a_history_is_shown_whole(
         "noop · mode fix",
         "Root (cli)",
         "  the tests",
-        '"n": 1',
+        "\n  n  1\n",
         f"{work.name}/1 answered  Which one?",
         "→ red, by ben",
         "refused from carol: Carol may not answer",
@@ -42,6 +46,7 @@ async def test_a_job_with_a_history_is_shown_whole(
     ):
         assert text in done.out, text
     assert "/root" not in done.out
+    assert "{" not in done.out
     found = (await cli("show", work.name, "--json")).json
     assert (found["number"], found["status"]) == (work.number, "completed")
     assert [run["status"] for run in found["runs"]] == ["paused", "completed"]
@@ -125,3 +130,79 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
     assert "request_joined" in (await cli("events", "D-1")).out
+
+
+async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_used(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    choices: Any = ({"value": "a", "label": "All of it", "description": "slow"}, "b")
+    item = Ask(key="k", text="How much?", choices=choices, freeform=True, context="the mill")
+    work = await make.running()
+    models = ["m-1"]
+    await rt.checkpoints.usage(work.lease, {"input_tokens": 1200, "models": models})
+    await rt.questions.ask(work.lease, item)
+    await make.answer(work.number, "b")
+    work = await make.running(work.number)
+    used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
+    await rt.checkpoints.usage(work.lease, used)
+    await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
+    shown = (await cli("show", work.number)).out
+    questions = shown.split("Questions\n")[1].splitlines()
+    assert questions[0].startswith(f"  {work.name}/1 answered")
+    assert questions[2] == f"  {work.name}/2 open  How much?"
+    assert questions[3].startswith("    for ")
+    assert "expires in " in questions[3]
+    assert [one.split() for one in questions[4:8]] == [
+        ["|", "the", "mill"],
+        ["1", "All", "of", "it", "slow"],
+        ["2", "b"],
+        ["or", "free", "text"],
+    ]
+    runs = [one.strip() for one in shown.split("Runs\n")[1].split("\n\n")[0].splitlines()]
+    assert runs[1] == "input tokens 1,200 · models m-1"
+    assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert runs[4] == f"all  {total}"
+
+
+async def test_a_long_result_is_cut_and_says_where_the_rest_is(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.settle.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
+    shown = (await cli("show", work.number)).out
+    assert shown.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
+    assert "\x1b" not in shown
+
+
+async def test_an_earlier_error_of_a_job_that_goes_on_is_not_red(
+    make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.retrying()
+    red, dim = "\x1b[31m", "\x1b[2m"
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    assert f"{red}busy (TRANSIENT_APP)" in shown.screen
+    await clock.forward(3600)
+    await rt.sweeps.promote(Term())
+    await make.running(number)
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in shown.screen
+    assert red not in shown.screen
+
+
+async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
+    await clock.forward(7300)
+    await rt.sweeps.expire(Term())
+    question = await rt.questions.get(work.number, 1)
+    assert question.expires_at is not None
+    for command in ("why", "show"):
+        shown = " ".join((await cli(command, work.name)).out.split())
+        when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
+        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in shown
+        assert "on_expire = 'expire'" in shown
+        assert f"draftsman retry {work.name} goes on from its last checkpoint" in shown

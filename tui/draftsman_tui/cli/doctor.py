@@ -263,7 +263,7 @@ CHECKS: Final = (
 
 
 LOOKS: Final = (
-    environment.handlers, environment.sandbox, environment.agents, environment.dashboard,
+    environment.variables, environment.handlers, environment.programs, environment.dashboard,
 )  # fmt: skip
 
 

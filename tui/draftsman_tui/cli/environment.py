@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from draftsman.errors import ConfigError, DraftsmanError
 
 if TYPE_CHECKING:
-    from draftsman.settings import AgentSettings, Settings
+    from draftsman.handlers.sandbox.modes import Sandbox
+    from draftsman.settings import Settings
 
 OLDEST_GIT: Final = (2, 32)
 """The first git that honours GIT_CONFIG_GLOBAL, which keeps a user's hooks out of our runs."""
@@ -36,6 +37,15 @@ def configuration(explicit: Path | None) -> Finding:
 
     found = settings.config_path(explicit)
     return Finding("configuration", "ok", str(found) if found else "no file; the defaults hold")
+
+
+def variables(settings: Settings) -> Iterator[Finding]:
+    """Yield the `DRAFTSMAN_*` variables that nothing reads."""
+    from draftsman.settings import unread_variables
+
+    for unknown in unread_variables(settings):
+        text = f"{unknown.name} is set and nothing reads it"
+        yield Finding("environment", "warn", text, unknown.hint)
 
 
 def git() -> Finding:
@@ -73,35 +83,38 @@ def handlers(settings: Settings) -> Iterator[Finding]:
             yield Finding(f"handler {name}", "ok", path)
 
 
-def sandbox(settings: Settings) -> Iterator[Finding]:
-    """Prove which mode of the sandbox holds here, by trying to escape from it."""
+def programs(settings: Settings) -> Iterator[Finding]:
+    """Prove which mode of the sandbox holds here, and look from inside it for each agent."""
     from draftsman.errors import Failure
-    from draftsman.handlers.sandbox import modes
+    from draftsman.handlers.sandbox import modes, startable
 
+    found = None
     try:
         found = modes.choose(settings.sandbox)
     except Failure as error:
         yield Finding("sandbox", "fail", f"no run starts: {error}", "see docs/sandbox.md")
-        return
+    else:
+        yield _sandbox(settings, found)
+    for name, agent in sorted(settings.agents.items()):
+        if (problem := startable.problem(agent, found)) is not None:
+            yield Finding(f"agent {name}", "fail", *problem)
+        elif (risk := startable.relative(agent)) is not None:
+            yield Finding(f"agent {name}", "warn", risk, "give its whole path")
+        else:
+            yield Finding(f"agent {name}", "ok", " ".join(agent.command))
+
+
+def _sandbox(settings: Settings, found: Sandbox) -> Finding:
+    """Return what the mode that holds means."""
+    from draftsman.handlers.sandbox import modes
+
     if found.mode == "off":
         then = 'set [sandbox] mode = "auto"'
-        yield Finding("sandbox", "warn", "off: programs read and reach what this user does", then)
-    elif found.mode == "landlock" and settings.sandbox.mode == "auto":
+        return Finding("sandbox", "warn", "off: programs read and reach what this user does", then)
+    if found.mode == "landlock" and settings.sandbox.mode == "auto":
         text = f"landlock: other processes and unix sockets stay visible ({found.weaker[0]})"
-        yield Finding("sandbox", "warn", text, modes.ALLOW_NAMESPACES)
-    else:
-        yield Finding("sandbox", "ok", f"{found.mode}: every attempt to escape failed")
-
-
-def agents(settings: Settings) -> Iterator[Finding]:
-    """Look for the program of every agent, as a worker would."""
-    for name, agent in sorted(settings.agents.items()):
-        missing = _missing(agent)
-        if missing is None:
-            yield Finding(f"agent {name}", "ok", " ".join(agent.command))
-        else:
-            then = f"install it, or change agents.{name} in the configuration"
-            yield Finding(f"agent {name}", "fail", missing, then)
+        return Finding("sandbox", "warn", text, modes.ALLOW_NAMESPACES)
+    return Finding("sandbox", "ok", f"{found.mode}: every attempt to escape failed")
 
 
 def dashboard(settings: Settings) -> Iterator[Finding]:
@@ -117,25 +130,3 @@ def dashboard(settings: Settings) -> Iterator[Finding]:
         yield Finding("dashboard", "fail", str(error))
     for problem in Kept().problems():
         yield Finding("dashboard", "warn", problem)
-
-
-def _missing(agent: AgentSettings) -> str | None:
-    """Return what keeps the agent from starting."""
-    from draftsman.errors import Failure
-    from draftsman.handlers import environment
-
-    try:
-        variables = environment.agent_environment(agent, Path.home())
-        environment.find_program(environment.expand(agent.command)[0], variables)
-    except Failure as error:
-        return str(error)
-    if agent.command[:2] == ("{python}", "-m") and len(agent.command) > 2:
-        return None if _is_module(agent.command[2]) else f"no module {agent.command[2]!r}"
-    return None
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
-        return False

@@ -50,10 +50,10 @@ async def workers(app: App) -> None:
 async def sweep(app: App, name: str, dry_run: bool) -> None:
     """Run one sweep of the leader now.
 
-    NAME is expire (questions whose time is over), promote (what is due), rescue (what dead
-    workers held), reap (dead workers), notify (dead letters that nobody was notified of),
-    partitions (the trail's coming months) or prune (archive and drop one old month of the trail,
-    and old logs, as [retention] says).
+    NAME is expire (questions whose time is over), remind (of a question at half and at 90 % of its
+    time), promote (jobs that are due), rescue (what dead workers held), reap (dead workers), notify
+    (dead letters that nobody was notified of), partitions (the coming months of the events) or
+    prune (archive and drop one old month of the events, and old logs, as [retention] says).
     """
     if dry_run and name != "prune":
         raise UsageError(f"--dry-run is for prune; {name!r} has none")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -26,6 +27,7 @@ EXTRA: Final = {
     "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
 }
 """What `pip install 'draftsman[NAME]'` brings for a chat."""
+_log = logging.getLogger(__name__)
 
 
 @command(
@@ -47,6 +49,8 @@ async def worker(
     the rest back at their last checkpoint. A second one exits at once.
     """
     set_up_log(app)
+    if parent is None:
+        warn_of_variables(app)
     from draftsman.process import run_worker
 
     code = await run_worker(
@@ -67,6 +71,8 @@ async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
     after what it has begun.
     """
     set_up_log(app)
+    if parent is None:
+        warn_of_variables(app)
     settings: Settings = app.settings
     wanted = [name for name, meant in (("slack", slack), ("trello", trello)) if meant]
     chats = _chats(settings)
@@ -116,6 +122,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
         from draftsman_tui.cli.supervise import Supervisor
 
         set_up_log(app)
+        warn_of_variables(app)
         code = await Supervisor(_children(app)).run(attached=attached)
     else:
         from draftsman_tui.cli.foreground import Foreground
@@ -175,3 +182,11 @@ def set_up_log(app: App) -> None:
     settings: Settings = app.settings
     level = {"level": "debug"} if app.verbose else {}
     log.setup(settings.log.model_copy(update=level))
+
+
+def warn_of_variables(app: App) -> None:
+    """Log the `DRAFTSMAN_*` variables that nothing reads; what `up` starts leaves that to it."""
+    from draftsman.settings import unread_variables
+
+    for unknown in unread_variables(app.settings):
+        _log.warning("%s is set and nothing reads it; %s", unknown.name, unknown.hint)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from draftsman.domain import wording
 from draftsman.domain.classify import ErrorClass
-from draftsman.domain.job import TERMINAL, Job
-from draftsman.domain.wording import change, details, rest, written
+from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.question import QuestionStatus
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.archives import left
@@ -19,7 +19,8 @@ from draftsman_tui.cli.artifacts import size
 from draftsman_tui.cli.deliveries import brief
 from draftsman_tui.cli.jobs import DENIED, status_text
 from draftsman_tui.cli.output import as_data, hang, line, one_line, words
-from draftsman_tui.cli.questions import escalated
+from draftsman_tui.cli.questions import choices, details, escalated, until, who
+from draftsman_tui.cli.readable import amounts, fields, total
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -38,8 +39,9 @@ LINKS: Final = 6
 
 TOLD = 200
 """Deliveries of a job that are counted."""
-
-
+OPEN: Final = QuestionStatus.OPEN
+FAILING: Final = frozenset({Status.RETRYING, Status.FAILED, Status.DEAD_LETTER})
+"""Statuses that the last error has brought about; in others it is one of the past."""
 APPLIED: Final = "sandbox_applied"
 """Kind of the event that says how a run was confined."""
 JOINED: Final = "request_joined"
@@ -64,6 +66,7 @@ async def show(app: App, job: JobRef) -> None:
         archived = await rt.archives.of_job(number)
         told = await rt.outbox.all(number, limit=TOLD)
         events = [*await rt.inspect.trail(number), *await rt.inspect.trail_end(number)]
+        asked = {q.ordinal: await who(rt, q) for q in questions if q.status is OPEN}
     sandbox = next((one.payload for one in reversed(events) if one.kind == APPLIED), None)
     joined = {one.id: one for one in events if one.kind == JOINED}.values()
     if app.json:
@@ -80,8 +83,8 @@ async def show(app: App, job: JobRef) -> None:
         *([_pair("sandbox", _sandbox(sandbox))] if sandbox else []),
         *_section("Request", _request(found)),
         *_section("Joined by", [one for event in joined for one in _joined(event)]),
-        *_section("Runs", [run_text(run) for run in runs]),
-        *_section("Questions", [one for q in questions for one in _question(q, answers)]),
+        *_section("Runs", list(_runs(found, runs))),
+        *_section("Questions", [one for q in questions for one in _question(q, answers, asked)]),
         *_section("Told", brief(told)),
         *_section("Files", [file_text(one) for one in files]),
         *_section("Result", _result(found)),
@@ -124,10 +127,16 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     if job.error_class == ErrorClass.DENIED:
         yield _pair("decision", str(job.last_error), DENIED)
     elif job.last_error:
-        yield _pair("error", f"{job.last_error} ({job.error_class or 'unclassified'})", "red")
+        error = f"{job.last_error} ({job.error_class or 'unclassified'})"
+        if job.status in FAILING:
+            yield _pair("error", error, "red")
+        else:
+            yield _pair("earlier", f"previous attempt: {error}", "dim")
     if job.finished_at:
         yield _pair("ended", times.ago(job.finished_at))
-    if job.status not in TERMINAL:
+    if job.status is Status.EXPIRED:
+        yield _pair("expired", f"{why.text}; {why.then}", "red")
+    elif job.status not in TERMINAL:
         yield _pair("waits", f"{why.text}; {why.then}")
 
 
@@ -161,7 +170,7 @@ def _request(job: Job) -> list[Text]:
     text = (job.ticket_text or "").strip("\n")
     lines = [words(f"  {one}") for one in text.splitlines()]
     rest = {name: value for name, value in job.payload.items() if name != "repo"}
-    return lines + _json_lines(rest) + _json_lines(job.overrides and {"overrides": job.overrides})
+    return lines + _fields(job, rest | ({"overrides": job.overrides} if job.overrides else {}))
 
 
 def _joined(event: Event) -> Iterator[Text]:
@@ -173,22 +182,59 @@ def _joined(event: Event) -> Iterator[Text]:
     yield from (words(f"    {one}") for one in said.strip("\n").splitlines())
 
 
-def run_text(run: Run, now: datetime | None = None, *, error: bool = True) -> Text:
-    """Return a run on one line: how it ended, how long it took, when it began, its error."""
+def _result(job: Job) -> list[Text]:
+    """Return what a job made in words, then its other fields.
+
+    An agent's own data names files of its worker: it is in the JSON document alone.
+    """
+    result = job.result or {}
+    texts = [*wording.written(result), wording.change(result), wording.checks(result)]
+    lines = [words(f"  {one}") for text in texts for one in text.splitlines()]
+    others = wording.fields(result)
+    data = others.pop("data", None)
+    if data:
+        lines.append(words(f"  data: draftsman show {job.name} --json | jq .result.data", "dim"))
+    return lines + _fields(job, others)
+
+
+def _fields(job: Job, values: dict[str, Any]) -> list[Text]:
+    return [words(f"  {one}") for one in fields(values, f"draftsman show {job.name} --json")]
+
+
+def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
+    """Yield each run with what it used, and the sum of several."""
+    style = "red" if job.status in FAILING else "dim"
+    for run in runs:
+        yield run_text(run, style=style)
+        if run.usage:
+            yield words(f"       {amounts(run.usage)}", "dim")
+    if sum(bool(run.usage) for run in runs) > 1:
+        yield words(f"  all  {amounts(total(run.usage for run in runs))}", "dim")
+
+
+def run_text(
+    run: Run, now: datetime | None = None, *, error: bool = True, style: str = "red"
+) -> Text:
+    """Return a run on one line: how it ended, how long it took, when it began, its error.
+
+    `style` is that of the error.
+    """
     now = now or datetime.now(UTC)
     took = times.span(((run.finished_at or now) - run.started_at).total_seconds())
-    style = {"completed": "green", "failed": "red", "running": "cyan"}.get(run.status, "")
+    ended = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
     wrong = f"  {one_line(run.error)}" if run.error and error else ""
     code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
     return line(
         f"  .{run.ordinal:<3} ",
-        words(f"{run.status:<11}", style),
+        words(f"{run.status:<11}", ended),
         f" {took:>7}  started {times.ago(run.started_at, now)}{code}",
-        words(wrong, "red"),
+        words(wrong, style),
     )
 
 
-def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
+def _question(
+    question: Question, answers: Sequence[Answer], asked: Mapping[int, str]
+) -> Iterator[Text]:
     how = question.resolution or {}
     ended = how.get("outcome", "open")
     said = how.get("value") or how.get("text")
@@ -198,7 +244,12 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
         words(ended, "yellow" if ended == "open" else "green"),
         f"  {one_line(question.text)}",
     )
-    if question.escalated_at:
+    if question.ordinal in asked:
+        yield words(f"    for {asked[question.ordinal]} · {until(question)}", "yellow")
+        yield from (line("  ", one) for one in (*details(question), *choices(question)))
+        if question.freeform_allowed:
+            yield words(f"    {'or ' if question.choices else ''}free text", "dim")
+    elif question.escalated_at:
         yield words(f"    {escalated(question)}", "yellow")
     if said or by:
         why = f": {how['reason']}" if how.get("reason") else ""
@@ -212,23 +263,6 @@ def _question(question: Question, answers: Sequence[Answer]) -> Iterator[Text]:
 def file_text(one: Any) -> Text:
     """Return a file that a run left on one line."""
     return line(words(f"  {one.name}", "bold"), f"  {one.kind}  {size(one.size)}  run .{one.run}")
-
-
-def _result(job: Job) -> list[Text]:
-    """Return what a job made in words; its raw data is in the JSON document."""
-    result = job.result or {}
-    said = [*written(result), change(result), details(result)]
-    lines = [words(f"  {one}") for text in said for one in text.splitlines()]
-    if rest(result):
-        lines.append(words(f"  data: draftsman show {job.name} --json | jq .result", "dim"))
-    return lines
-
-
-def _json_lines(value: Any) -> list[Text]:
-    if not value:
-        return []
-    text = json.dumps(as_data(value), indent=2, ensure_ascii=False)
-    return [words(f"  {one}") for one in text.splitlines()]
 
 
 def _pair(name: str, value: str, style: str = "") -> Table:

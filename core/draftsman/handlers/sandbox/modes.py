@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import os
@@ -11,14 +12,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import Failure
 from draftsman.handlers.sandbox import bwrap, landlock
 from draftsman.handlers.sandbox.entry import ENVIRONMENT
 from draftsman.settings import SandboxSettings
+
+if TYPE_CHECKING:
+    from draftsman.handlers.sandbox.box import Box
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
 """Starts a module of draftsman without its packages: in milliseconds."""
@@ -125,16 +130,10 @@ def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | N
     """Try to get out of a mode; return what worked, or why it could not start; None: it holds."""
     if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
         return f"this kernel has Landlock ABI {abi}, of {landlock.OLDEST_ABI} needed"
-    _clear_stale()
-    with tempfile.TemporaryDirectory(prefix=f"{PROBE_PREFIX}{os.getpid()}-") as name:
-        folder = Path(name)
+    with probe_folder() as folder:
         outside, home = folder / "outside", folder / "home"
         outside.write_text("outside")
         outside.chmod(0o666)
-        home.mkdir()
-        if os.geteuid() == 0:
-            folder.chmod(0o711)
-            home.chmod(0o777)
         with socket.socket() as tcp, socket.socket(socket.AF_UNIX) as abstract:
             tcp.bind(("127.0.0.1", 0))
             abstract.bind(f"\0draftsman-probe-{folder.name}")
@@ -145,6 +144,20 @@ def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | N
     if isinstance(said, str):
         return said
     return next((name for name, worked in said.items() if worked), None)
+
+
+@contextlib.contextmanager
+def probe_folder() -> Iterator[Path]:
+    """Yield a new folder with a `home` in it that the programs of a run may write to."""
+    _clear_stale()
+    with tempfile.TemporaryDirectory(prefix=f"{PROBE_PREFIX}{os.getpid()}-") as name:
+        folder = Path(name)
+        home = folder / "home"
+        home.mkdir()
+        if os.geteuid() == 0:
+            folder.chmod(0o711)
+            home.chmod(0o777)
+        yield folder
 
 
 def _clear_stale() -> None:
@@ -158,22 +171,13 @@ def _clear_stale() -> None:
 def _attempt(
     settings: SandboxSettings, mode: str, program: str | None, home: Path, target: list[Any]
 ) -> dict[str, bool] | str:
-    from draftsman.handlers.sandbox.box import Box
-
-    uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
-    box = Box(Sandbox(mode, settings, program), None, home, uid)
-    plan = box.plan([sys.executable], home, network=False)
-    start = START.format(root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.sandbox.entry")
-    command = [sys.executable, "-I", "-S", "-c", f"{start}main(sys.argv[1:])", json.dumps(plan)]
+    box = probe_box(Sandbox(mode, settings, program), home)
+    probe = [sys.executable, "-I", "-S", "-c", PROBE]
     try:
-        done = subprocess.run(
-            [*command, sys.executable, "-I", "-S", "-c", PROBE],
-            env={ENVIRONMENT: json.dumps({"DRAFTSMAN_PROBE": json.dumps(target)})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=PROBE_TIMEOUT,
-            check=False,
+        done = run_probe(
+            box.plan([sys.executable], home, network=False),
+            probe,
+            {"DRAFTSMAN_PROBE": json.dumps(target)},
         )
     except subprocess.TimeoutExpired:
         return SLOW
@@ -185,3 +189,29 @@ def _attempt(
         lines = done.stderr.strip().splitlines()
         return lines[-1][:200] if lines else f"it ended with code {done.returncode}"
     return {str(name): bool(worked) for name, worked in found.items()}
+
+
+def probe_box(sandbox: Sandbox, home: Path) -> Box:
+    """Return a box without a repository, as root for the user id behind those of runs."""
+    from draftsman.handlers.sandbox.box import Box
+
+    settings = sandbox.settings
+    uid = settings.first_uid + settings.uids if os.geteuid() == 0 else None
+    return Box(sandbox, None, home, uid)
+
+
+def run_probe(
+    plan: Mapping[str, Any], command: Sequence[str], environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    """Run a short command as planned and return what it printed; raises OSError, TimeoutExpired."""
+    start = START.format(root=str(bwrap.PACKAGE_ROOT), module="draftsman.handlers.sandbox.entry")
+    first = [sys.executable, "-I", "-S", "-c", f"{start}main(sys.argv[1:])", json.dumps(plan)]
+    return subprocess.run(
+        [*first, *command],
+        env={ENVIRONMENT: json.dumps(dict(environment))},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PROBE_TIMEOUT,
+        check=False,
+    )

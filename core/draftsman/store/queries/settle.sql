@@ -51,7 +51,7 @@ WITH context AS MATERIALIZED (
      WHERE j.number = m.number
     RETURNING j.number, j.status, j.queue, j.next_retry_at
 )
-SELECT e.status,
+SELECT e.status, e.next_retry_at,
        CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS told
   FROM ended e
 

@@ -9,7 +9,7 @@ from typing import Final
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionKind
-from draftsman.domain.why import Why
+from draftsman.domain.why import Why, ended_by, expiry
 from draftsman.domain.wording import change
 from draftsman_tui.cli import times
 from draftsman_tui.cli.jobs import status_text
@@ -97,6 +97,8 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
         return (Cell(one_line(f"canceled by {job.cancel_requested_by}{because}")),)
     if _denied(job):
         return (Cell("decision  ", DENIED), Cell(one_line(str(job.last_error))))
+    if job.status is Status.EXPIRED and (question := ended_by(seen.questions)) is not None:
+        return (Cell("expired  ", "bad"), Cell(one_line(expiry(question))))
     kind = f" ({job.error_class})" if job.error_class else ""
     return (Cell("error  ", "bad"), Cell(one_line(f"{job.last_error or 'none told'}{kind}")))
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
-from typing import Any, Final
+from typing import Any
 
 from draftsman.domain.run import Run
 from draftsman_tui.cli import times
 from draftsman_tui.cli.output import one_line
+from draftsman_tui.cli.readable import amounts, total
 from draftsman_tui.cli.show import run_text
 from draftsman_tui.dashboard.cells import ROLES
 from draftsman_tui.dashboard.job.rows import Item, Row, note, row_of, said, wrapped
@@ -16,13 +17,6 @@ from draftsman_tui.dashboard.job.seen import JobSeen
 from draftsman_tui.dashboard.resource import Cell
 
 _HANG = 7
-_ORDER: Final = {
-    "input_tokens": "input tokens",
-    "output_tokens": "output tokens",
-    "cost_usd": "cost",
-    "models": "models",
-}
-"""What agents and model calls tell of, in the order shown, and in words."""
 
 
 def runs(seen: JobSeen, width: int, now: datetime) -> list[Item]:
@@ -37,9 +31,9 @@ def usage(seen: JobSeen, width: int, now: datetime) -> list[Item]:
     if not seen.runs:
         return [note(f"{seen.job.name} has not run yet", width)]
     items = [Item(name(run), tuple(wrapped(_used(run, now), width, _HANG))) for run in seen.runs]
-    total = _line("all", _took(seen.runs, now), _sum(run.usage for run in seen.runs))
+    whole = _line("all", _took(seen.runs, now), total(run.usage for run in seen.runs))
     asked = f"   from the request to {'its end' if seen.over else 'now'}: {_whole(seen, now)}"
-    return [*items, Item("", ((), *wrapped(total, width, _HANG), said(asked, "dim")))]
+    return [*items, Item("", ((), *wrapped(whole, width, _HANG), said(asked, "dim")))]
 
 
 def name(run: Run) -> str:
@@ -64,35 +58,12 @@ def _used(run: Run, now: datetime) -> Row:
 
 
 def _line(head: str, took: float, used: dict[str, Any], status: str = "") -> Row:
-    known = [key for key in _ORDER if key in used]
-    keys = [*known, *sorted(used.keys() - set(known))]
-    amounts = " · ".join(f"{_ORDER.get(key, key)} {_amount(key, used[key])}" for key in keys)
     return (
         Cell(f"  {head:<4} ", "head"),
         Cell(f"{status:<12}", ROLES.get(status, "")),
         Cell(f"{times.span(took):>7}  "),
-        Cell(one_line(amounts) if used else "used nothing that was told", "" if used else "dim"),
+        Cell(amounts(used) if used else "used nothing that was told", "" if used else "dim"),
     )
-
-
-def _amount(key: str, value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if key == "cost_usd" and isinstance(value, int | float):
-        return f"${value:,.4f}"
-    return f"{value:,}" if isinstance(value, int | float) else str(value)
-
-
-def _sum(used: Iterable[dict[str, Any] | None]) -> dict[str, Any]:
-    """Return what can be added up, and all that was named."""
-    total: dict[str, Any] = {}
-    for one in used:
-        for key, value in (one or {}).items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                total[key] = total.get(key, 0) + value
-            elif isinstance(value, list):
-                total[key] = sorted({*total.get(key, ()), *map(str, value)})
-    return total
 
 
 def _took(all_runs: Iterable[Run], now: datetime) -> float:
