@@ -49,6 +49,7 @@ class Verdict:
     `resolved` tells whether the question is closed by now, and `resolution` how: a vote may open
     nothing yet. `duplicate` marks a source event that had been handed in before; whether it was
     accepted, and why not, is then what it was, and `resolved` what became of the question since.
+    `recorded` marks a refused response whose voter has a response that counts already.
     """
 
     job: int
@@ -61,6 +62,7 @@ class Verdict:
     job_status: str | None = None
     votes: int = 0
     quorum: int = 1
+    recorded: bool = False
 
     @property
     def name(self) -> str:

@@ -234,7 +234,8 @@ class Questions:
         locked = await self._locked(conn, job, ordinal)
         question = locked.question
         if before := await store.earlier(conn, job, ordinal, response.source_event_id):
-            return _verdict(locked, before.accepted, before.reason, duplicate=True)
+            verdict = _verdict(locked, before.accepted, before.reason, duplicate=True)
+            return await self._recorded(conn, verdict, before.voter)
         reading.fits(question, response)
         payload, resolution = _meaning(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
@@ -253,7 +254,7 @@ class Questions:
             payload["late"] = True
         await self._keep(conn, question, actor, voter, event, payload, refused)
         if refused is not None:
-            return _verdict(locked, False, refused)
+            return await self._recorded(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
             await tokens.spend(conn, question, response.token, actor)
         if resolution is None:
@@ -273,6 +274,13 @@ class Questions:
             resolution=resolution.as_json(),
             job_status=status,
         )
+
+    async def _recorded(self, conn: Connection, verdict: Verdict, voter: str) -> Verdict:
+        """Return a refusal with whether a response of this voter counts already."""
+        votes = await store.votes(conn, verdict.job, verdict.question)
+        counted = (verdict.resolution or {}).get("by", ()) if verdict.resolved else votes
+        recorded = not verdict.accepted and voter in counted
+        return replace(verdict, recorded=recorded, votes=len(votes))
 
     async def _keep(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman_bots.slack.inbound import Who
     from draftsman_bots.slack.listeners.desk import Desk
+
+_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 
 
 def response(key: str, **fields: Any) -> Response:
@@ -57,6 +59,8 @@ def chosen(question: Question, choice: int | None) -> str | None:
 
 def worded(verdict: Verdict) -> Said:
     """Return what became of a response, for whoever gave it."""
+    if verdict.recorded:
+        return Said(escaped(already_recorded(verdict)))
     if not verdict.accepted:
         return Said(f"That did not count: {named(escaped(verdict.reason or 'it was refused'))}")
     if not verdict.resolved:
@@ -65,6 +69,19 @@ def worded(verdict: Verdict) -> Said:
     what = ended.get("value") or ended.get("text") or ""
     shown = f": {escaped(str(what), 300)}" if what else ""
     return Said(f"{verdict.name} is {escaped(str(ended.get('outcome', 'answered')))}{shown}.")
+
+
+def already_recorded(verdict: Verdict) -> str:
+    """Return what is said to a person whose earlier response counts, as plain text."""
+    if not verdict.resolved:
+        return (
+            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
+            f" {verdict.quorum}."
+        )
+    ended = verdict.resolution or {}
+    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
+    what = ended.get("value") or ended.get("text") or ""
+    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
 
 
 def is_news(verdict: Verdict) -> bool:

@@ -93,6 +93,8 @@ async def _hand_in(desk: Desk, view: Submission, block: str, **given: Any) -> di
         return {block: "this question is no longer active"}
     response = answers.response(view.key, **given)
     verdict = await answers.hand_in_of(desk, view.who, named.job, named.question, response)
+    if verdict.recorded:
+        return {block: answers.already_recorded(verdict)}
     if not verdict.accepted:
         return {block: unmentioned(verdict.reason or "it did not count")}
     return {}

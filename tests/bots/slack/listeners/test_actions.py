@@ -47,7 +47,8 @@ async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: Bench) 
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     assert await bench.whispered(CAROL) == [f"{question.name}: your approval counts, 1 of 2."]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
-    assert "one vote a person" in (await bench.whispered(CAROL))[1]
+    already = f"{question.name}: your approval is already recorded, 1 of 2."
+    assert (await bench.whispered(CAROL))[1] == already
     assert await bench.is_open(question)
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
@@ -105,6 +106,26 @@ async def test_case_38_a_double_click_is_one_answer(bench: Bench) -> None:
     _, given = await bench.rt.questions.of_job(question.job)
     assert [one.accepted for one in given] == [True, False]
     assert await bench.answer(question) == ("blue", ("ben",))
+    already = f"{question.name}: your answer is already recorded: blue."
+    assert await bench.whispered(BEN) == [already]
+
+
+async def test_a_second_click_after_a_decision_says_what_is_recorded(bench: Bench) -> None:
+    gate, _, ts = await bench.shown(GATE)
+    again = await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
+    await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
+    await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
+    await bench.desk.aside.idle()
+    (view,) = bench.slack.views(CAROL)
+    await bench.slack.submit(CAROL, view["id"])
+    already = f"{gate.name}: your approval is already recorded."
+    assert await bench.whispered(CAROL) == [already]
+    assert list(bench.slack.views(CAROL)[0]["errors"].values()) == [already]
+    await bench.slack.again(again)
+    assert await bench.whispered(CAROL) == [already], "the first click, delivered once more"
+    await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
+    assert "was approved by carol before" in (await bench.whispered(DAVE))[0]
+    assert await bench.answer(gate) == ("approved", ("carol",))
 
 
 async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) -> None:
