@@ -13,7 +13,7 @@ from typing import Final
 from draftsman.domain.attachment import LENGTH, is_long
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.wording import brief, change, details, ending, plain, settled
+from draftsman.domain.wording import brief, change, details, ending, notice, plain, settled
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import fitting
 from draftsman_bots.slack.blocks import (
@@ -176,7 +176,7 @@ def _result(message: Message) -> Iterator[Block]:
 
 def _notice(message: Message) -> Iterator[Block]:
     text = str((message.payload or {}).get("text", ""))
-    yield from paragraphs(f"{message.subject.name}: {clamped(text, LENGTH)}", 5)
+    yield from paragraphs(notice(message.subject, clamped(text, LENGTH)), 5)
     if is_long(text) and "to" not in (message.payload or {}):
         yield context(WHOLE)
 

@@ -30,6 +30,16 @@ def named(text: str) -> str:
     return _ELSEWHERE.sub(_elsewhere, _VOTER.sub(r"<@\1>", text))
 
 
+def mentioned(text: str, user: str) -> str:
+    """Return mrkdwn for one reader, whose id in it becomes a mention: events carry no names."""
+    return re.sub(rf"(?<![\w<@:]){re.escape(user)}(?:@[A-Z0-9]+)?\b", f"<@{user}>", text)
+
+
+def addressed(text: str, user: str) -> str:
+    """Return plain text for one reader, whose id at its beginning becomes "you"."""
+    return re.sub(rf"^{re.escape(user)}(?:@[A-Z0-9]+)?\b", "you", text)
+
+
 def unmentioned(text: str) -> str:
     """Return the same for a window, which shows no mentions."""
     return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("somebody in Slack", text))

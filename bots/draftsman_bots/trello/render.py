@@ -14,7 +14,7 @@ from draftsman.domain.attachment import LENGTH, is_long
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.template import fill
-from draftsman.domain.wording import change, details, ending, plain, settled
+from draftsman.domain.wording import change, details, ending, notice, plain, settled
 from draftsman_bots.text import clamped
 from draftsman_bots.trello.asking import Names, asked
 from draftsman_bots.trello.text import bold, code, escaped, link, quoted
@@ -127,7 +127,7 @@ def _notice(message: Message, names: Names) -> Iterator[str]:
     text = str(payload.get("text", ""))
     to = names.get(str(payload.get("to", "")))
     address = f"@{to} " if to else ""
-    said = escaped(f"{message.subject.name}: {clamped(text, LENGTH)}", 2 * LENGTH)
+    said = escaped(notice(message.subject, clamped(text, LENGTH)), 2 * LENGTH)
     yield address + _named(said, names)
     if is_long(text) and "to" not in payload:
         yield WHOLE

@@ -50,11 +50,17 @@ def _lines(message: Message) -> Iterator[str]:
         case DeliveryKind.FILE:
             yield f"{subject.name}: file {payload.get('name')}"
         case DeliveryKind.NOTICE:
-            yield f"{subject.name}: {payload.get('text')}"
+            yield notice(subject, str(payload.get("text", "")))
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER | DeliveryKind.SETTLE:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)
+
+
+def notice(subject: Subject, text: str) -> str:
+    """Return a notice that begins with its job's name, once: the text may begin with it."""
+    named = text.startswith(subject.name) and not text[len(subject.name) :][:1].isdigit()
+    return text if named else f"{subject.name}: {text}"
 
 
 def brief(message: Message) -> str:

@@ -339,3 +339,17 @@ def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them
     said = shown(rendered(DeliveryKind.SETTLE, question=closed))
     assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("D-7 is still queued", "D-7 is still queued"),
+        ("D-7/1 was edited", "D-7/1 was edited"),
+        ("D-71 is another job", "D-7: D-71 is another job"),
+        ("all is well", "D-7: all is well"),
+    ],
+)
+def test_a_notice_names_its_job_once(text: str, read: str) -> None:
+    said = rendered(DeliveryKind.NOTICE, payload={"text": text})
+    assert (shown(said), said["text"]) == (read, read)

@@ -54,7 +54,7 @@ async def press(desk: Desk, body: dict[str, Any]) -> None:
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        said = refusal(error)
+        said = refusal(error, found.who.id)
     if said is not None:
         whisper(desk, place, said)
 
@@ -117,7 +117,7 @@ async def _hand_in(desk: Desk, press: Press, named: AnswerValue, given: Response
     verdict = await answers.hand_in_of(desk, press.who, named.job, named.question, given)
     if not press.channel:
         home.publish(desk, press.who)
-    return answers.worded(verdict) if answers.is_news(verdict) else None
+    return answers.worded(verdict, press.who.id) if answers.is_news(verdict) else None
 
 
 def _open(desk: Desk, press: Press, place: Place, kind: str) -> None:

@@ -11,7 +11,8 @@ from draftsman.domain.question import Question
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.slack.listeners.people import admit, somebody
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped, named
+from draftsman_bots.slack.place import user_of
+from draftsman_bots.slack.text import escaped, mentioned, named
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -57,12 +58,13 @@ def chosen(question: Question, choice: int | None) -> str | None:
     return values[choice - 1] if choice is not None and choice <= len(values) else None
 
 
-def worded(verdict: Verdict) -> Said:
-    """Return what became of a response, for whoever gave it."""
+def worded(verdict: Verdict, user: str) -> Said:
+    """Return what became of a response, for the person, by the id, who gave it."""
     if verdict.recorded:
         return Said(escaped(already_recorded(verdict)))
     if not verdict.accepted:
-        return Said(f"That did not count: {named(escaped(verdict.reason or 'it was refused'))}")
+        why = mentioned(named(escaped(verdict.reason or "it was refused")), user_of(user))
+        return Said(f"That did not count: {why}")
     if not verdict.resolved:
         return Said(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
     ended = verdict.resolution or {}

@@ -54,7 +54,7 @@ async def answer(desk: Desk, body: dict[str, Any]) -> Said | None:
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        return refusal(error)
+        return refusal(error, found.who.id)
 
 
 async def _invite(desk: Desk, command: inbound.Command) -> None:

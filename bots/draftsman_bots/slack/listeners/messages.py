@@ -47,7 +47,7 @@ async def hear(desk: Desk, body: dict[str, Any], bot: str) -> None:
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        said = refusal(error)
+        said = refusal(error, found.who.id)
     _tell(desk, found, said)
 
 
@@ -64,7 +64,7 @@ async def missed(desk: Desk, body: dict[str, Any], bot: str, *, tells: bool) -> 
     except DraftsmanError as error:
         if comes_again(error):
             raise
-        said = refusal(error)
+        said = refusal(error, found.who.id)
     if tells and said is not replies.NOT_ABOUT_US:
         _tell(desk, found, said)
 

@@ -55,7 +55,7 @@ async def reply(desk: Desk, message: Message) -> Said | None:
     if given is None:
         given = answers.response(message.key, text=message.text)
     verdict = await answers.hand_in(desk, actor, fitting[0].job, fitting[0].ordinal, given)
-    return answers.worded(verdict) if answers.is_news(verdict) else None
+    return answers.worded(verdict, message.who.id) if answers.is_news(verdict) else None
 
 
 async def touched(desk: Desk, message: Message) -> bool:
@@ -146,7 +146,7 @@ async def _late(desk: Desk, message: Message, asked: list[Question]) -> Said | N
         return None
     given = given or answers.response(message.key, text=message.text)
     verdict = await answers.hand_in(desk, actor, last.job, last.ordinal, given)
-    return answers.worded(verdict)
+    return answers.worded(verdict, message.who.id)
 
 
 def _decision(message: Message) -> Response | None:

@@ -37,7 +37,7 @@ def run(desk: Desk, body: dict[str, Any]) -> None:
     try:
         check_at_home(desk, found.who)
     except NotPermitted as error:
-        whisper(desk, where, refusal(error))
+        whisper(desk, where, refusal(error, found.who.id))
         return
     target = place(found.channel, found.thread or found.ts, found.who.id)
     view = forms.new_job(sorted(desk.rt.settings.agents), target, found.text)

@@ -12,7 +12,7 @@ from draftsman_bots.slack.listeners import answers, requests
 from draftsman_bots.slack.listeners.people import admit_known
 from draftsman_bots.slack.listeners.requests import Asked
 from draftsman_bots.slack.listeners.whisper import comes_again, refusal_in_a_window
-from draftsman_bots.slack.text import unmentioned
+from draftsman_bots.slack.text import addressed, unmentioned
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -56,7 +56,7 @@ async def submit(desk: Desk, body: dict[str, Any]) -> dict[str, str]:
         if comes_again(error):
             raise
         at = forms.REPO if isinstance(error, requests.WrongRepo) else _shown_at(found)
-        return {at: refusal_in_a_window(error)}
+        return {at: refusal_in_a_window(error, found.who.id)}
     return {}
 
 
@@ -96,7 +96,7 @@ async def _hand_in(desk: Desk, view: Submission, block: str, **given: Any) -> di
     if verdict.recorded:
         return {block: answers.already_recorded(verdict)}
     if not verdict.accepted:
-        return {block: unmentioned(verdict.reason or "it did not count")}
+        return {block: addressed(unmentioned(verdict.reason or "it did not count"), view.who.id)}
     return {}
 
 

@@ -14,7 +14,7 @@ from draftsman.errors import DatabaseUnreachable, DraftsmanError, LostRace
 from draftsman_bots.slack import inbound
 from draftsman_bots.slack.identity import NETWORK, error_code
 from draftsman_bots.slack.listeners.people import NotHere
-from draftsman_bots.slack.text import escaped, in_chat
+from draftsman_bots.slack.text import addressed, escaped, in_chat, mentioned
 
 if TYPE_CHECKING:
     from draftsman_bots.slack.blocks import Block
@@ -48,19 +48,19 @@ def comes_again(error: DraftsmanError) -> bool:
     return isinstance(error, DatabaseUnreachable | LostRace)
 
 
-def refusal(error: DraftsmanError) -> Said:
-    """Return what somebody reads of an error."""
+def refusal(error: DraftsmanError, user: str) -> Said:
+    """Return what a person, by the id, reads of an error."""
     if isinstance(error, NotHere):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Said(f"Requests do not count in this channel; where they do: {where}")
-    return Said(escaped(in_chat(str(error))))
+    return Said(mentioned(escaped(in_chat(str(error))), user))
 
 
-def refusal_in_a_window(error: DraftsmanError) -> str:
+def refusal_in_a_window(error: DraftsmanError, user: str) -> str:
     """Return the same for a window, which shows no mentions: and so no channel."""
     if isinstance(error, NotHere):
         return "Requests do not count in the channel where this was begun; write in another."
-    return in_chat(str(error))
+    return addressed(in_chat(str(error)), user)
 
 
 def whisper(desk: Desk, place: Place, said: Said) -> None:

@@ -13,7 +13,7 @@ from draftsman_bots.slack.blocks import Block, actions, button, section
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.listeners import answers
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped, in_chat
+from draftsman_bots.slack.text import escaped, in_chat, named
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -56,7 +56,7 @@ async def _show(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     job = await _job(desk, wish)
     runs = await desk.rt.inspect.runs(job.number)
     asked = await desk.rt.questions.open(job.number)
-    by = escaped(job.invoker_display_name or job.invoker_id, 100)
+    by = named(escaped(job.invoker_display_name or job.invoker_id, 100))
     lines = [
         f"*D-{job.number}* {escaped(job.ticket_title or job.type, 120)}",
         f"{_state(job)} · asked by {by} · {len(runs)} run{'' if len(runs) == 1 else 's'}",
@@ -95,7 +95,7 @@ async def _answer(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
     if not wish.rest:
         raise UsageError(f"say what the answer is: answer D-{job}/{ordinal} TEXT")
     given = answers.response(key, text=wish.rest)
-    return answers.worded(await answers.hand_in(desk, actor, job, ordinal, given))
+    return answers.worded(await answers.hand_in(desk, actor, job, ordinal, given), actor.id)
 
 
 async def _approve(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
@@ -109,7 +109,7 @@ async def _deny(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
 async def _decide(desk: Desk, actor: Actor, wish: Wish, key: str, *, approved: bool) -> Said:
     job, ordinal = await _question(desk, wish)
     given = answers.response(key, decision=approved, reason=wish.rest or None)
-    return answers.worded(await answers.hand_in(desk, actor, job, ordinal, given))
+    return answers.worded(await answers.hand_in(desk, actor, job, ordinal, given), actor.id)
 
 
 async def _job(desk: Desk, wish: Wish) -> Job:

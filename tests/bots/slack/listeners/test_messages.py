@@ -94,6 +94,7 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(bench: Benc
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
     (said,) = await bench.whispered(MALLORY)
+    assert said.startswith(f"That did not count: <@{MALLORY}> may not answer"), "no bare id"
     assert "who may: ben" in said
     assert await bench.is_open(question)
 

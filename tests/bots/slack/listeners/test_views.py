@@ -129,3 +129,17 @@ async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: Bench) 
     await bench.slack.submit(MALLORY, view["id"], {forms.TEXT: "it"})
     assert "who may: anna" in (await _opened(bench, MALLORY))["errors"][forms.TEXT]
     assert await bench.jobs() == []
+
+
+async def test_a_person_whom_slack_did_not_name_reads_no_id(bench: Bench) -> None:
+    gate, _, ts = await bench.shown(GATE)
+    nameless = {"user": {"id": MALLORY, "team_id": bench.slack.team}}
+    await bench.slack.press(MALLORY, bench.general, ts, ids.APPROVE, extra=nameless)
+    (said,) = await bench.whispered(MALLORY)
+    assert said.startswith(f"That did not count: <@{MALLORY}> may not approve")
+    await bench.slack.press(MALLORY, bench.general, ts, ids.DENY, extra=nameless)
+    view = await _opened(bench, MALLORY)
+    await bench.slack.submit(MALLORY, view["id"], extra=nameless)
+    (error,) = (await _opened(bench, MALLORY))["errors"].values()
+    assert error.startswith("you may not approve")
+    assert await bench.is_open(gate)
