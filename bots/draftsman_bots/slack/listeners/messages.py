@@ -12,7 +12,7 @@ from draftsman.errors import DraftsmanError
 from draftsman_bots.slack import grammar, inbound
 from draftsman_bots.slack.grammar import Request, Unclear, Wish
 from draftsman_bots.slack.inbound import Change, Message
-from draftsman_bots.slack.listeners import replies
+from draftsman_bots.slack.listeners import replies, requests
 from draftsman_bots.slack.listeners.requests import Asked, place
 from draftsman_bots.slack.listeners.take import take
 from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
@@ -91,8 +91,11 @@ async def _route(desk: Desk, message: Message) -> Said | None:
     beside = message.private and isinstance(read, Unclear)
     if beside and (said := await replies.hint(desk, message)) is not None:
         return said
-    if message.change is Change.EDITED and not isinstance(read, Request):
-        return None
+    if message.change is Change.EDITED:
+        if (job := await requests.made_of(desk, message)) is not None:
+            return await requests.edited(desk, message, read, job)
+        if not isinstance(read, Request):
+            return None
     if isinstance(read, Request) and message.thread and await replies.waits(desk, message):
         return Said(
             "A job waits in this thread for an answer. To answer it, reply here without naming me;"

@@ -12,6 +12,8 @@ from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 
 OWN_WORDS = Ask(key="why", text="Why?", freeform=True)
+MINIMAL = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "tokens_revoked"}
+"""The events of the minimal manifest."""
 BOT = {"bot_id": "B0OTHER"}
 """An app that writes in somebody's name."""
 
@@ -70,9 +72,27 @@ async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: Bench)
     said = f"<@{bench.slack.bot_user}> fix it"
     await bench.slack.edit(bench.general, ack.ts, said)
     assert await bench.jobs() == ["it"]
-    await bench.slack.edit(bench.general, ack.ts, said + " and more")
     assert await bench.jobs() == ["it"]
     assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
+
+
+@pytest.mark.parametrize("events", [MINIMAL, MINIMAL | {"message.channels"}])
+async def test_an_edited_request_says_that_nothing_changed(bench: Bench, events: set[str]) -> None:
+    bench.slack.subscribed = events
+    ack = await bench.slack.mention(ANNA, bench.general, "fix it --ref=main")
+    await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix it  --ref=main"))
+    assert await bench.whispered(ANNA) == [], "it asks for the same"
+    for text in ("fix it and more", "fix it --ref=next", "oh, never mind"):
+        await bench.slack.edit(bench.general, ack.ts, _named(bench, text), copies=2)
+    assert await bench.jobs() == ["it"]
+    said = await bench.whispered(ANNA)
+    nothing = "D-1 was made from this message as it was: the edit changes nothing."
+    assert [one.startswith(nothing) for one in said] == [True] * 3
+    assert "`/draftsman cancel D-1`" in said[0]
+    await bench.slack.command(ANNA, bench.general, "cancel D-1")
+    await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix that"))
+    assert (await bench.whispered(ANNA))[-1].endswith("write a new message.")
+    assert await bench.jobs() == ["it"]
 
 
 async def test_a_reply_in_the_thread_answers(bench: Bench) -> None:
