@@ -66,7 +66,8 @@ _SECRETS = tuple(
         r"(\bbearer\s{1,3})[\w.~+/=-]{8,4096}",
         r"(\b(?:xox[a-z](?:\.xox[a-z])?-|xapp-|gh[pousr]_|github_pat_|glpat-))[\w-]{8,512}",
         r"(\bsk-)[\w-]{16,512}",
-        r"(\bAT(?:TA|ATT))[\w=-]{16,512}",
+        # in capitals alone: `attachment_payload_limit_exceeded` is an error code of Slack
+        r"(\b(?-i:AT(?:TA|ATT)))[\w=-]{16,512}",
         r"(\bhooks\.slack\.com/)[\w/-]{1,512}",
         r"(/tokens/)[^/\s?'\"]{8,512}",
     )

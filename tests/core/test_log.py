@@ -228,6 +228,7 @@ def test_no_secret_is_written(text: str) -> None:
         "unexpected token: ]",
         "wrote basic tests for the risk-based task-force",
         "mail anna@example.org: done",
+        "attachment_payload_limit_exceeded (chat.postMessage)",
     ],
 )
 def test_what_is_no_secret_stays(text: str) -> None:

@@ -42,6 +42,8 @@ NOBODY: Final = (
     " named asked for the job. An operator can give somebody under `[people]` the role `approver`"
     " and start draftsman again, or cancel the job."
 )
+NAME: Final = "@draftsman"
+"""How people mention the bot, by the name that the manifests give it."""
 OWN_WORDS: Final = "Answer in your own words…"
 _IN_FULL: Final = "see it in a terminal with draftsman show"
 
@@ -58,18 +60,32 @@ class Detail(IntEnum):
 
 
 def fitting(
-    question: Question, title: str, asked: Sequence[Person], before: Sequence[Block] = ()
+    question: Question,
+    title: str,
+    asked: Sequence[Person],
+    before: Sequence[Block] = (),
+    *,
+    replies: bool = False,
 ) -> list[Block]:
-    """Return the question with its controls in as much detail as one message takes."""
+    """Return the question with its controls in as much detail as one message takes.
+
+    `replies`: an answer in words is read without a mention of the bot.
+    """
     for detail in Detail:
-        blocks = [*before, *said(question, title, asked, detail), *controls(question, detail)]
+        text = said(question, title, asked, detail, replies=replies)
+        blocks = [*before, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
     return fitted(blocks)
 
 
 def said(
-    question: Question, title: str, asked: Sequence[Person], detail: Detail = Detail.ALL
+    question: Question,
+    title: str,
+    asked: Sequence[Person],
+    detail: Detail = Detail.ALL,
+    *,
+    replies: bool = False,
 ) -> Iterator[Block]:
     """Yield the question, its context, and who may answer until when."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
@@ -89,7 +105,7 @@ def said(
         yield section(f"For {_people(asked)}")
     elif question.kind is QuestionKind.APPROVAL:
         yield section(NOBODY)
-    yield context(*_small(question))
+    yield context(*_small(question, replies))
 
 
 def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]:
@@ -161,15 +177,17 @@ def _people(asked: Sequence[Person]) -> str:
     return ", ".join(_mention(person) for person in asked[:MENTIONS]) + more
 
 
-def _small(question: Question) -> Iterator[str]:
+def _small(question: Question, replies: bool) -> Iterator[str]:
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"{question.quorum} approvals are needed"
     if question.escalated_at is not None and question.escalate_to:
         yield f"nobody answered in time: it went to {escaped(question.escalate_to, 100)} as well"
     if question.expires_at is not None:
         yield f"expires {moment(question.expires_at)}"
-    how = "approve or deny" if question.kind is QuestionKind.APPROVAL else "answer"
-    yield f"{how} here, in this thread, or in a terminal: {question.name}"
+    gate = question.kind is QuestionKind.APPROVAL
+    how, words = ("approve or deny", "approve") if gate else ("answer", "ANSWER")
+    reply = "by a reply" if replies else f"with `{NAME} {words}`"
+    yield f"{how} here, {reply} in this thread, or in a terminal: {question.name}"
 
 
 def _mention(person: Person) -> str:

@@ -14,6 +14,7 @@ from draftsman.domain.delivery import Unknown
 from draftsman.errors import Failure
 from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.failures import ACCOUNT, translate
+from draftsman_bots.slack.identity import Identity
 
 Data = Mapping[str, Any]
 PAGE: Final = 200
@@ -33,8 +34,15 @@ def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
 class Caller:
     """One account of the Web API."""
 
-    def __init__(self, web: AsyncWebClient, timeout: float, account: Account | None = None) -> None:
+    def __init__(
+        self,
+        web: AsyncWebClient,
+        timeout: float,
+        account: Account | None = None,
+        identity: Identity | None = None,
+    ) -> None:
         self.web = web
+        self.identity = identity or Identity()
         self._account = account
         self._timeout = timeout
         self.trouble: str | None = None
@@ -92,6 +100,7 @@ class Caller:
             found: Data | Failure | Unknown = answer.data
             if not isinstance(found, dict):
                 raise TypeError("no object")
+            self.identity.look(answer.headers)
         except Exception as error:
             found = translate(error, method, writes=writes)
         self._notice(method, found)

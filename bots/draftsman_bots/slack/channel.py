@@ -30,6 +30,7 @@ from draftsman.errors import Failure
 from draftsman_bots.slack.account import Account
 from draftsman_bots.slack.calls import Caller, Data, client
 from draftsman_bots.slack.failures import ACCOUNT, CONTENT, THREAD
+from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.place import (
     Ref,
     addressed,
@@ -61,9 +62,14 @@ class SlackChannel:
     name = ChannelName.SLACK
 
     def __init__(
-        self, web: AsyncWebClient, *, timeout: float, account: Account | None = None
+        self,
+        web: AsyncWebClient,
+        *,
+        timeout: float,
+        account: Account | None = None,
+        identity: Identity | None = None,
     ) -> None:
-        self._caller = Caller(web, timeout, account)
+        self._caller = Caller(web, timeout, account, identity)
         self._web = web
         self._timeout = timeout
 
@@ -91,7 +97,7 @@ class SlackChannel:
         message = addressed(message)
         if (person := _private(message)) is not None:
             return await self._whisper(message, person)
-        ended = await self._post(message, render(message))
+        ended = await self._post(message, self._render(message))
         if isinstance(ended, Failure) and ended.code in CONTENT:
             ended = await self._plainly(message, ended)
         if isinstance(ended, Receipt):
@@ -118,10 +124,10 @@ class SlackChannel:
         ref = Ref.parse(message.edits)
         if ref is None:
             return Failure(f"no_such_ref ({message.edits})", origin="slack", code=COPY_GONE)
-        ended = await self._update(ref, render(message))
+        ended = await self._update(ref, self._render(message))
         if isinstance(ended, Failure) and ended.code in CONTENT:
             _log.warning("D-%s: said again as plain text: %s", message.subject.number, ended)
-            ended = await self._update(ref, Rendered(short(message), []))
+            ended = await self._update(ref, self._plain(message))
         return ended
 
     async def upload(self, message: Message, file: File) -> Ended:
@@ -141,6 +147,16 @@ class SlackChannel:
         if (failure := await self._caller.put(url, data)) is not None:
             return failure
         return await self._share(message, made, name)
+
+    def _render(self, message: Message) -> Rendered:
+        return render(message, replies=self._reads_replies(message))
+
+    def _plain(self, message: Message) -> Rendered:
+        return Rendered(short(message, replies=self._reads_replies(message)), [])
+
+    def _reads_replies(self, message: Message) -> bool:
+        """Return whether a reply that does not mention the bot arrives from there."""
+        return is_direct(message.target) or self._caller.identity.reads_replies
 
     async def close(self) -> None:
         """Hold nothing open."""
@@ -195,7 +211,7 @@ class SlackChannel:
         """Say it once more as short plain text, with the whole as a file."""
         _log.warning("D-%s: said again as plain text: %s", message.subject.number, refusal)
         carried: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
-        ended = await self._post(message, Rendered(short(message), []), carried)
+        ended = await self._post(message, self._plain(message), carried)
         whole = plain(message)
         if isinstance(ended, Receipt) and is_long(whole):
             file = File(f"{message.subject.name}.txt", whole.encode("utf-8", "replace"))
@@ -214,7 +230,7 @@ class SlackChannel:
 
     async def _whisper(self, message: Message, person: str) -> Ended:
         """Say it to one person: among the others, or by themselves where they are not."""
-        said = render(message)
+        said = self._render(message)
         args: dict[str, Any] = {"text": said.text, "blocks": said.blocks}
         if not is_direct(message.target):
             call = self._web.chat_postEphemeral(

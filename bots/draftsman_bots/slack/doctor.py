@@ -69,8 +69,7 @@ def _team(slack: SlackSettings, said: Any) -> Check:
 
 def _scopes(headers: Mapping[str, Any]) -> list[Check]:
     """Compare what the token may do with what the manifests ask for."""
-    listed = str(_header(headers, "x-oauth-scopes") or "")
-    there = {scope.strip() for scope in listed.split(",")} - {""}
+    there = scopes.granted(headers) or frozenset()
     found = []
     if missing := [scope for scope in scopes.MINIMAL if scope not in there]:
         found.append(Check("fail", f"scopes are missing: {', '.join(missing)}", _manifest(MINIMAL)))

@@ -11,6 +11,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError
 
 from draftsman.loops.loop import Stop
+from draftsman_bots.slack import scopes
 from draftsman_bots.slack.health import Health
 
 if TYPE_CHECKING:
@@ -31,6 +32,17 @@ class Identity:
     enterprise: str | None = None
     bot_user: str | None = None
     bot_id: str | None = None
+    scopes: frozenset[str] | None = None
+    """What the token may do."""
+
+    @property
+    def reads_replies(self) -> bool:
+        """Whether replies in threads arrive that do not mention the bot: the full manifest."""
+        return (self.scopes or frozenset()) >= scopes.REPLIES
+
+    def look(self, headers: Mapping[str, Any]) -> None:
+        """Take the scopes from an answer of the Web API: the app may be installed anew."""
+        self.scopes = scopes.granted(headers) or self.scopes
 
     def learn(self, found: Mapping[str, Any]) -> None:
         """Take what auth.test said."""
@@ -45,7 +57,9 @@ async def find_out(
     health.pending(PROBLEM, "Slack has not said yet whose the bot token is")
     for attempt in range(10**9):
         try:
-            identity.learn((await client.auth_test()).data)  # type: ignore[arg-type]
+            answer = await client.auth_test()
+            identity.learn(answer.data)  # type: ignore[arg-type]
+            identity.look(answer.headers)
         except SlackApiError as error:
             health.problem(PROBLEM, f"Slack refuses the bot token: {error_code(error)}")
         except NETWORK as error:

@@ -183,7 +183,9 @@ def message(body: object, bot: str) -> Message | None:
     if kind == "message_deleted":
         old = {"ts": event.get("deleted_ts")} | mapping(event.get("previous_message"))
         return _message(data, event, old, Change.DELETED, bot)
-    return _message(data, event, event, Change.POSTED, bot)
+    # an edited mention comes as a mention once more (bolt-js issue 960)
+    again = text(event, "type") == "app_mention" and mapping(event.get("edited"))
+    return _message(data, event, event, Change.EDITED if again else Change.POSTED, bot)
 
 
 def press(body: object) -> Press | None:

@@ -15,7 +15,7 @@ from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.wording import brief, change, details, ending, notice, pr_url, settled
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.asking import fitting
+from draftsman_bots.slack.asking import NAME, fitting
 from draftsman_bots.slack.blocks import (
     Block,
     actions,
@@ -63,14 +63,18 @@ class Rendered:
     blocks: list[Block]
 
 
-def render(message: Message) -> Rendered:
-    """Return what people see of a message."""
-    return Rendered(short(message), fitted(_blocks(message)))
+def render(message: Message, *, replies: bool = False) -> Rendered:
+    """Return what people see of a message.
+
+    `replies`: an answer in words is read without a mention of the bot.
+    """
+    return Rendered(short(message, replies=replies), fitted(_blocks(message, replies)))
 
 
-def short(message: Message) -> str:
+def short(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text that is never too long for Slack."""
-    said = escaped(brief(message), TEXT)
+    how = "reply in this thread" if replies else f"mention {NAME} in this thread"
+    said = escaped(brief(message, how), TEXT)
     if message.kind is DeliveryKind.SETTLE:
         return _of_people(said)
     subject = message.subject
@@ -81,12 +85,12 @@ def short(message: Message) -> str:
     return said
 
 
-def _blocks(message: Message) -> Iterator[Block]:
+def _blocks(message: Message, replies: bool) -> Iterator[Block]:
     match message.kind:
         case DeliveryKind.STATUS:
             yield from _card(message.subject)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
-            yield from _question(message)
+            yield from _question(message, replies)
         case DeliveryKind.SETTLE if message.question is not None:
             yield from _closed(message)
         case DeliveryKind.RESULT:
@@ -141,14 +145,15 @@ def _buttons(subject: Subject) -> Block | None:
     return button("Cancel job", ids.CANCEL, value, "danger", confirm)
 
 
-def _question(message: Message) -> Iterator[Block]:
+def _question(message: Message, replies: bool) -> Iterator[Block]:
     question = message.question
     assert question is not None  # noqa: S101
     payload, reminder = message.payload or {}, []
     if message.kind is DeliveryKind.REMINDER:
         text = payload.get("text") or f"{question.name} still waits for an answer"
         reminder = paragraphs(str(text), 1)
-    yield from fitting(question, message.subject.title, message.asked, reminder)
+    title = message.subject.title
+    yield from fitting(question, title, message.asked, reminder, replies=replies)
 
 
 def _closed(message: Message) -> Iterator[Block]:

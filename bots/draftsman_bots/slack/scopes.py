@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 MINIMAL: Final = (
     "commands",
@@ -18,6 +18,9 @@ MINIMAL: Final = (
 """Commands, buttons, modals, mentions and direct messages: it reads no channel."""
 FULL: Final = (*MINIMAL, "channels:history", "groups:history", "mpim:history", "mpim:read")
 """Also replies in threads without a mention, and looking for what may have been posted."""
+
+REPLIES: Final = frozenset({"channels:history", "groups:history", "mpim:history"})
+"""With these Slack delivers replies that do not mention the bot; a direct message needs none."""
 
 METHODS: Final[Mapping[str, str | None]] = {
     "apps.connections.open": None,
@@ -48,3 +51,9 @@ EVENTS: Final[Mapping[str, str | None]] = {
     "tokens_revoked": None,
 }
 """Every event that is listened for, and the scope that it takes."""
+
+
+def granted(headers: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the scopes of the token, which each answer of the Web API lists; None: not said."""
+    listed = next((text for name, text in headers.items() if name.lower() == "x-oauth-scopes"), "")
+    return frozenset(scope.strip() for scope in str(listed).split(",")) - {""} or None

@@ -47,10 +47,12 @@ class Service:
         self._bot.tell = partial(tell, desk)
         self._account = Account(self.health)
         self._bot.signals.lost = self._account.lose
-        speaking = channel.SlackChannel(self._client, timeout=timeout, account=self._account)
+        speaking = channel.SlackChannel(
+            self._client, timeout=timeout, account=self._account, identity=self._identity
+        )
         self._mailroom = rt.mailroom([speaking])
         self._deliver = rt.deliver
-        caller = Caller(self._client, timeout, self._account)
+        caller = Caller(self._client, timeout, self._account, self._identity)
         self._catchup = CatchUp(rt, caller, self._identity, self.health, self._missed)
         self._bot.signals.limited = self._catchup.limited
         self.health_port: int | None = None

@@ -67,10 +67,11 @@ def notice(subject: Subject, text: str) -> str:
     return text if named else f"{subject.name}: {text}"
 
 
-def brief(message: Message) -> str:
+def brief(message: Message, reply: str = "reply in this thread") -> str:
     """Return the message as the notification of a chat says it, whose buttons stand below.
 
-    Of a result it has what people wrote, and no data; of many choices the first.
+    Of a result it has what people wrote, and no data; of many choices the first. `reply` is how
+    an answer in words is given.
     """
     subject, question, payload = message.subject, message.question, message.payload or {}
     if message.kind is DeliveryKind.RESULT:
@@ -83,13 +84,13 @@ def brief(message: Message) -> str:
     asks = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
     if not asks or question is None:
         return plain(message)
-    lines = list(_asked(question))
+    lines = list(_asked(question, reply))
     if message.kind is DeliveryKind.REMINDER:
         lines.insert(0, str(payload.get("text") or f"{question.name} still waits for an answer"))
     return "\n".join(lines)
 
 
-def _asked(question: Question) -> Iterator[str]:
+def _asked(question: Question, reply: str) -> Iterator[str]:
     gate = question.kind is QuestionKind.APPROVAL
     yield f"{question.name} {'asks for approval' if gate else 'asks'}: {question.text}"
     yield from (f"{n}. {one['label']}" for n, one in enumerate(question.choices[:_CHOICES], 1))
@@ -98,7 +99,7 @@ def _asked(question: Question) -> Iterator[str]:
     if question.expires_at is not None:
         yield f"expires at {moment(question.expires_at)}"
     how = "approve, or deny and why" if gate else "your answer"
-    yield f"reply in this thread: {how}"
+    yield f"{reply}: {how}"
 
 
 def moment(when: datetime) -> str:

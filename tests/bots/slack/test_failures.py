@@ -20,12 +20,18 @@ from draftsman.domain.delivery import (
 )
 from draftsman.domain.retry import RetryPolicy
 from draftsman.errors import Failure
+from draftsman.log import redact
 from draftsman_bots.slack.channel import SlackChannel
 from draftsman_bots.slack.failures import ACCOUNT, CONTENT, COPY, DOUBTFUL, TARGET
 from tests.bots.slack.desk import message, shown, speaking
 from tests.support.slack import FakeSlack, Fault, error
 
 POST = "chat.postMessage"
+UNLISTED = (
+    *("attachment_payload_limit_exceeded", "too_many_attachments", "token_rotation_required"),
+    *("as_user_not_supported", "duplicate_channel_not_found", "slack_connect_file_link_sharing"),
+)
+"""Codes of the reference of chat.postMessage that no table of ours lists."""
 LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
 
 
@@ -238,3 +244,8 @@ async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
         ended = await channel.send(message(DeliveryKind.RESULT, room))
         assert slack.bot_token not in str(ended)
     assert slack.bot_token not in caplog.text
+
+
+@pytest.mark.parametrize("code", sorted({*ACCOUNT, *CONTENT, *COPY, *DOUBTFUL, *TARGET, *UNLISTED}))
+def test_no_code_of_slack_is_taken_for_a_secret(code: str) -> None:
+    assert redact(f"{code} ({POST})") == f"{code} ({POST})"

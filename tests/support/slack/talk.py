@@ -85,7 +85,11 @@ class Talk:
             yield "app_mention"
 
     async def edit(self, channel: str, ts: str, text: str, **how: Unpack[How]) -> Ack:
-        """Change a message of a person."""
+        """Change a message of a person.
+
+        One that mentions the bot fires `app_mention` once more, with `edited` (bolt-js issue 960,
+        slack-go pull request 1256).
+        """
         message = self.world.channels[channel].messages[ts]
         marks = {"user": message.get("user"), "ts": self.world.ts()}
         return await self._change(channel, ts, {"text": text, "edited": marks}, how)
@@ -101,26 +105,32 @@ class Talk:
         message = place.messages[ts]
         if "edited" in message:
             return await self._change(channel, ts, {}, how)
-        return await self._tell(place, payloads.spoken(place, message, "message"), how)
+        return await self._tell_message(place, payloads.spoken(place, message, "message"), how)
 
     async def _change(self, channel: str, ts: str, new: Json, how: How) -> Ack:
         place = self.world.channels[channel]
         before = copy.deepcopy(place.messages[ts])
         place.messages[ts].update(new)
         inner = payloads.changed(self.world, place, before, place.messages[ts])
-        return await self._tell(place, inner, how)
+        wanted = [inner] if "message" in self._events(place, "") else []
+        if "edited" in new and "app_mention" in self._events(place, new["text"]):
+            wanted.append(payloads.spoken(place, place.messages[ts], "app_mention"))
+        return await self._tell(place, wanted, how)
 
     async def delete(self, channel: str, ts: str, **how: Unpack[How]) -> Ack:
         """Delete a message, whoever wrote it."""
         place = self.world.channels[channel]
         before = place.messages[ts]
         remove(place, ts)
-        return await self._tell(place, payloads.deleted(self.world, place, before), how)
+        return await self._tell_message(place, payloads.deleted(self.world, place, before), how)
 
-    async def _tell(self, place: Channel, inner: Json, how: How) -> Ack:
-        outer = payloads.event(self.world, inner, place.shared)
-        wanted = [outer] if "message" in self._events(place, "") else []
-        return await self.courier.deliver("events_api", *wanted, how=how)
+    async def _tell_message(self, place: Channel, inner: Json, how: How) -> Ack:
+        wanted = [inner] if "message" in self._events(place, "") else []
+        return await self._tell(place, wanted, how)
+
+    async def _tell(self, place: Channel, wanted: list[Json], how: How) -> Ack:
+        events = [payloads.event(self.world, inner, place.shared) for inner in wanted]
+        return await self.courier.deliver("events_api", *events, how=how)
 
     async def open_home(self, user: str, **how: Unpack[How]) -> Ack:
         """Open the bot's home tab."""

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack import grammar, inbound
+from draftsman_bots.slack.blocks import section
 from draftsman_bots.slack.grammar import Request, Unclear, Wish
 from draftsman_bots.slack.inbound import Change, Message
-from draftsman_bots.slack.listeners import replies
+from draftsman_bots.slack.listeners import replies, requests
 from draftsman_bots.slack.listeners.requests import Asked, place
 from draftsman_bots.slack.listeners.take import take
 from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
+from draftsman_bots.slack.text import escaped
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
@@ -57,9 +59,12 @@ async def missed(desk: Desk, body: dict[str, Any], bot: str, *, tells: bool) -> 
     `tells`: its writer is told why it does not count. Raises what may fare better later.
     """
     found = inbound.message(body, bot)
-    if found is None or not found.thread or _is_for_the_bot(found, grammar.parse(found.text)):
+    if found is None or not found.thread:
         return
+    read = grammar.parse(found.text)
     try:
+        if _is_command(found, read) and not await replies.questions_for(desk, found, read):
+            return
         said = await replies.reply(desk, found)
     except DraftsmanError as error:
         if comes_again(error):
@@ -82,10 +87,13 @@ async def _route(desk: Desk, message: Message) -> Said | None:
         return None
     addressed = message.mentioned or message.private
     read = grammar.parse(message.text)
-    if message.thread and not _is_for_the_bot(message, read):
-        routed = await replies.reply(desk, message)
-        if routed is not replies.NOT_ABOUT_US:
-            return routed
+    made = message.change is Change.EDITED and addressed and await requests.made_of(desk, message)
+    if made:
+        return await requests.edited(desk, message, read, made)
+    if message.thread:
+        said = await _in_thread(desk, message, read)
+        if said is not replies.NOT_ABOUT_US:
+            return said
     if not addressed:
         return await replies.hint(desk, message)
     beside = message.private and isinstance(read, Unclear)
@@ -93,19 +101,42 @@ async def _route(desk: Desk, message: Message) -> Said | None:
         return said
     if message.change is Change.EDITED and not isinstance(read, Request):
         return None
-    if isinstance(read, Request) and message.thread and await replies.waits(desk, message):
-        return Said(
-            "A job waits in this thread for an answer. To answer it, reply here without naming me;"
-            " for a new job, write outside this thread."
-        )
     asked = Asked(message.key, place(message.channel, message.thread or message.ts, message.who.id))
     said = await take(desk, message.who, message.channel, asked, message.text)
     # A job says itself, in the thread, that it is there.
     return said if said is None or said.news else None
 
 
-def _is_for_the_bot(message: Message, read: Request | Wish | Unclear) -> bool:
-    """Return whether a message in a thread is a command: it names the bot, and begins with a verb.
+async def _in_thread(desk: Desk, message: Message, read: Request | Wish | Unclear) -> Said | None:
+    """Take a message in a thread as an answer; return NOT_ABOUT_US where it is none."""
+    if not _is_command(message, read):
+        return await replies.reply(desk, message)
+    if names := await replies.questions_for(desk, message, read):
+        return _with_command(desk, message, await replies.reply(desk, message), names)
+    waiting = await replies.waiting(desk, message) if isinstance(read, Request) else []
+    if not waiting:
+        return replies.NOT_ABOUT_US
+    return Said(
+        f"A job waits in this thread for an answer to {', '.join(waiting)}: give it with the"
+        " buttons. For a new job, write outside this thread."
+    )
+
+
+def _with_command(desk: Desk, message: Message, said: Said | None, names: list[str]) -> Said:
+    """Return what is said of words that were an answer, and how the same command is given."""
+    typed = escaped(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
+    note = (
+        f"In this thread, what you write to me answers {' or '.join(names)}. For the command, type"
+        f" `{typed}` outside of threads."
+    )
+    if said is None:
+        return Said(note)
+    blocks = [*said.blocks, section(note)] if said.blocks else None
+    return Said(f"{said.text}\n{note}", blocks)
+
+
+def _is_command(message: Message, read: Request | Wish | Unclear) -> bool:
+    """Return whether a message in a thread reads as a command: a mention, and then a verb.
 
     `approve` and `deny` that name no question are about the thread's.
     """

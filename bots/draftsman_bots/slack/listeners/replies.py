@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from draftsman.domain.answer import read
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import LostRace, NotPermitted
+from draftsman.errors import LostRace, NotPermitted, UsageError
+from draftsman_bots.slack.asking import NAME
 from draftsman_bots.slack.blocks import actions, button, section
+from draftsman_bots.slack.grammar import Wish
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.inbound import Change
 from draftsman_bots.slack.listeners import answers
@@ -18,6 +22,7 @@ from draftsman_bots.slack.text import escaped
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman.domain.answer import Response
+    from draftsman_bots.slack.grammar import Request, Unclear
     from draftsman_bots.slack.inbound import Message
     from draftsman_bots.slack.listeners.desk import Desk
 
@@ -25,6 +30,8 @@ NOT_ABOUT_US: Final = Said("")
 """The thread is about no job."""
 LATELY: Final = 600.0
 """Seconds in which a message beside the thread may be meant for a question."""
+_ANSWERS: Final = frozenset({"answer", "approve", "deny"})
+_JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
 _APPROVE: Final = re.compile(r"\s*approve\s*", re.IGNORECASE)
 _DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
@@ -44,12 +51,17 @@ async def reply(desk: Desk, message: Message) -> Said | None:
         return await _late(desk, message, asked)
     actor = await admit(desk, message.who)
     given = _decision(message)
+    words = _taking(waiting, message)
+    if given is not None and words and not any(one.kind is QuestionKind.APPROVAL for one in asked):
+        given = None  # nothing here can be approved: the word is an answer
     kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
     fitting = [one for one in waiting if one.kind is kind]
     if not fitting:
-        return _misfit(desk, actor, waiting[0], decides=given is not None)
+        return _misfit(desk, actor, message, waiting[0], decides=given is not None)
     if not message.text.strip():
         return Said("A file alone is no answer: say it in words, or name a choice.")
+    if given is None and words:
+        fitting = words
     if len(fitting) > 1:
         return _which(desk, actor, message, fitting)
     if given is None:
@@ -58,18 +70,29 @@ async def reply(desk: Desk, message: Message) -> Said | None:
     return answers.worded(verdict, message.who.id) if answers.is_news(verdict) else None
 
 
+async def questions_for(
+    desk: Desk, message: Message, parsed: Request | Wish | Unclear
+) -> list[str]:
+    """Return the names of the questions that words after a mention answer, command or not.
+
+    Those are the open questions of the thread that take the words, or the one that this message
+    answered before: a mention comes twice. An answer or a decision that names its question is none.
+    """
+    named = isinstance(parsed, Wish) and parsed.verb in _ANSWERS and _JOB.match(parsed.ref)
+    if named or not message.text.strip():
+        return []
+    asked = await _asked(desk, message) or []
+    if taking := _taking([one for one in asked if one.status is QuestionStatus.OPEN], message):
+        return [one.name for one in taking]
+    return [one.name for one in asked if await _answers(desk, message, one)]
+
+
 async def touched(desk: Desk, message: Message) -> bool:
     """Note that an answer was edited or deleted after it counted; return whether it was one."""
     if not message.thread:
         return False
     for question in await _asked(desk, message) or ():
-        _, given = await desk.rt.questions.of_job(question.job)
-        found = [
-            one
-            for one in given
-            if one.question == question.ordinal and one.source_event_id == message.key
-        ]
-        if not found:
+        if not await _answers(desk, message, question):
             continue
         actor = await admit(desk, message.who)
         name = (question.job, question.ordinal, message.key, actor)
@@ -81,10 +104,10 @@ async def touched(desk: Desk, message: Message) -> bool:
     return False
 
 
-async def waits(desk: Desk, message: Message) -> bool:
-    """Return whether somebody is asked something in this thread."""
+async def waiting(desk: Desk, message: Message) -> list[str]:
+    """Return the names of the open questions of this thread."""
     asked = await _asked(desk, message) or ()
-    return any(one.status is QuestionStatus.OPEN for one in asked)
+    return [one.name for one in asked if one.status is QuestionStatus.OPEN]
 
 
 async def hint(desk: Desk, message: Message) -> Said | None:
@@ -118,6 +141,28 @@ async def _asked(desk: Desk, message: Message) -> list[Question] | None:
         asked, _ = await desk.rt.questions.of_job(topic.job)
         found += [one for one in asked if topic.question in (None, one.ordinal)]
     return found
+
+
+async def _answers(desk: Desk, message: Message, question: Question) -> bool:
+    """Return whether this message was handed in to the question."""
+    _, given = await desk.rt.questions.of_job(question.job)
+    found = [one.source_event_id for one in given if one.question == question.ordinal]
+    return message.key in found
+
+
+def _taking(asked: Sequence[Question], message: Message) -> list[Question]:
+    """Return the questions that these words can answer: a choice, or free text where allowed."""
+    return [
+        one for one in asked if one.kind is QuestionKind.INPUT and _is_answer(one, message.text)
+    ]
+
+
+def _is_answer(question: Question, text: str) -> bool:
+    try:
+        read(question, answers.response("words", text=text))
+    except UsageError:
+        return False
+    return True
 
 
 async def _check_posted(desk: Desk, message: Message) -> None:
@@ -160,15 +205,18 @@ def _decision(message: Message) -> Response | None:
     return None
 
 
-def _misfit(desk: Desk, actor: Actor, question: Question, *, decides: bool) -> Said | None:
+def _misfit(
+    desk: Desk, actor: Actor, message: Message, question: Question, *, decides: bool
+) -> Said | None:
     """Say once what kind of answer is wanted."""
     if not desk.aside.first(("misfit", question.name, actor.id)):
         return None
     if decides:
         return Said(f"{question.name} is a question: say or choose an answer.")
+    call = "" if desk.identity.reads_replies or message.private else f"{NAME} "
     return Said(
-        f"Words do not decide {question.name}: write `approve`, or `deny` and why, or use its"
-        " buttons."
+        f"Words do not decide {question.name}: write `{call}approve`, or `{call}deny` and why, or"
+        " use its buttons."
     )
 
 

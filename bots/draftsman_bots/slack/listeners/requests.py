@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.address import is_address
+from draftsman.domain.job import TERMINAL
 from draftsman.domain.repo import Place
 from draftsman.domain.target import parse
 from draftsman.errors import DraftsmanError, IdempotencyConflict, NotFound, UsageError
 from draftsman.services.intake import Alike, Submitted, invocation
+from draftsman_bots.slack.grammar import Request
+from draftsman_bots.slack.listeners.people import admit_known
+from draftsman_bots.slack.listeners.whisper import Said
 from draftsman_bots.text import clamped
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
-    from draftsman_bots.slack.grammar import Request
+    from draftsman.domain.job import Job
+    from draftsman_bots.slack.grammar import Unclear, Wish
+    from draftsman_bots.slack.inbound import Message
     from draftsman_bots.slack.listeners.desk import Desk
 
 TITLE: Final = 120
@@ -73,6 +80,32 @@ async def submit(desk: Desk, actor: Actor, asked: Asked, request: Request) -> Su
         return await desk.rt.intake.submit(made, actor)
     except IdempotencyConflict:
         return None
+
+
+async def made_of(desk: Desk, message: Message) -> Job | None:
+    """Return the job that a message asked for when it was written."""
+    for topic in await desk.rt.threads.slack(message.channel, message.thread or message.ts):
+        job = await desk.rt.inspect.job(topic.job)
+        if job.idempotency_key == message.key:
+            return job
+    return None
+
+
+async def edited(
+    desk: Desk, message: Message, read: Request | Wish | Unclear, job: Job
+) -> Said | None:
+    """Return what the writer of a request that was edited reads: it changes nothing."""
+    if isinstance(read, Request) and (read.text, read.mode) == (job.ticket_text, str(job.mode)):
+        actor = await admit_known(desk, message.who, message.channel)
+        asked = Asked(message.key, place(message.channel, message.thread or message.ts, ""))
+        with contextlib.suppress(UsageError):  # its options cannot be those of the job
+            if await submit(desk, actor, asked, read) is not None:
+                return None
+    said = f"D-{job.number} was made from this message as it was: the edit changes nothing."
+    if job.status in TERMINAL:
+        return Said(f"{said} To have it done differently, write a new message.")
+    stop = f"`{desk.settings.command} cancel D-{job.number}`"
+    return Said(f"{said} To have it done differently, cancel it ({stop}) and write a new message.")
 
 
 async def alike(desk: Desk, made: Submitted, asked: Asked) -> Alike | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, assert_never
 
 from draftsman_bots.slack import grammar
+from draftsman_bots.slack.asking import NAME
 from draftsman_bots.slack.grammar import Request, Unclear, Wish
 from draftsman_bots.slack.listeners import requests, wishes
 from draftsman_bots.slack.listeners.people import admit, admit_known
@@ -25,13 +26,15 @@ What is in quotes is text: `{0} fix "--repo is read twice"`; `--` ends the optio
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
 `{0} link` joins you to a person that draftsman knows; `{0} help` says this
-In the thread of a job: reply to answer; write `approve`, or `deny REASON`, for an approval.\
+In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
+While a question is open there that takes words, a mention is its answer: use `{0}` for commands\
 """
 
 
 def usage(desk: Desk) -> Said:
     """Return what can be written."""
-    return Said(USAGE.format(desk.settings.command))
+    how, call = ("reply", "") if desk.identity.reads_replies else ("mention me", f"{NAME} ")
+    return Said(USAGE.format(desk.settings.command, how, call))
 
 
 async def take(desk: Desk, who: Who, channel: str, asked: Asked, text: str) -> Said | None:

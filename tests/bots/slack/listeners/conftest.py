@@ -30,6 +30,8 @@ ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
     "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
 )  # fmt: skip
 """Asks; answers; approve, both; operates, with no Slack id in the configuration; nobody."""
+MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "tokens_revoked"}
+"""The events of the minimal manifest."""
 
 
 class InProcess(Courier):
