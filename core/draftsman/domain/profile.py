@@ -91,6 +91,22 @@ class RepoProfile(ProfileSettings):
         return found | ({"budget": self.budget} if self.budget else {})
 
 
+def effective(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
+    """Return the profile whose commands an agent gets.
+
+    A saved profile without validation commands keeps those of the configuration, and with no fix
+    commands either also its fix commands: to be known must not turn validation off.
+    """
+    if saved is None:
+        return configured
+    if saved.validation_commands:
+        return saved
+    return ProfileSettings(
+        validation_commands=configured.validation_commands,
+        fix_commands=saved.fix_commands or configured.fix_commands,
+    )
+
+
 def profile(fields: Any) -> RepoProfile:
     """Build a profile from what somebody wrote; raises UsageError in one line."""
     try:

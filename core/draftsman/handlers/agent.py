@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from draftsman.domain.job import Mode
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.profile import effective
 from draftsman.domain.question import Ask
 from draftsman.domain.reserved import KEYS, Owner
 from draftsman.errors import Failure
@@ -212,7 +213,7 @@ async def _start(
         for key, step in (await ctx.steps()).items()
     }
     kept = found.saved.profile if found.saved else None
-    profile = Profile.of(kept or ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile))
+    profile = Profile.of(effective(kept, ctx.settings.profile_of(found.place.repo.full_name)))
     if kept is not None:
         profile = profile.model_copy(update={"path": kept.path, "skills": kept.default_skills})
     return Start(

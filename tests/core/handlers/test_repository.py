@@ -174,6 +174,30 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     assert files == ["a.txt"], "what validation leaves is not the agent's work"
 
 
+async def test_a_profile_without_validators_keeps_those_of_the_configuration(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fix = {"name": "own", "command": ["true"]}
+    repo = await known(rt, make, tmp_path / "pay", {"fix_commands": [fix]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    given = (job.result or {})["data"]["start"]["profile"]
+    assert [one["name"] for one in given["validation_commands"]] == ["lint", "format"]
+    assert [one["name"] for one in given["fix_commands"]] == ["own"]
+
+
+async def test_validators_that_are_not_installed_do_not_pass(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    style = {"name": "style", "command": ["no-such-program"], "required": False}
+    repo = await known(rt, make, tmp_path / "pay", {"validation_commands": [style]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    result = job.result or {}
+    assert (result["validated"], result["summary"]) == (
+        False,
+        "did it; no validators ran: install style on the workers",
+    )
+
+
 async def test_a_set_up_that_fails_stops_before_the_agent(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:

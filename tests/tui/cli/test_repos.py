@@ -104,6 +104,21 @@ async def test_a_folder_of_many_and_a_profile_from_a_file(
     assert (await cli("repos", "add", "pay", "--profile", file, "--replace")).code == 0
 
 
+async def test_a_tree_without_validators_keeps_those_of_the_configuration(
+    cli: Cli, tmp_path: Path
+) -> None:
+    plain = make_repository(tmp_path / "notes")
+    says = "no validators of its own; agents use [profile] of the configuration: lint, format"
+    added = await cli("repos", "add", plain)
+    assert (added.code, says in added.err) == (0, True)
+    assert says in (await cli("repos", "show", "notes")).out
+    assert says in (await cli("repos", "check", "notes")).err
+    with cli.config.open("a") as file:
+        file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
+    says = 'no validators, and none in [profiles."notes"] of the configuration; see docs/repos.md'
+    assert says in (await cli("repos", "check", "notes")).err
+
+
 async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
