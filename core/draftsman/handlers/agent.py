@@ -214,8 +214,9 @@ async def _start(
     }
     kept = found.saved.profile if found.saved else None
     profile = Profile.of(effective(kept, ctx.settings.profile_of(found.place.repo.full_name)))
-    if kept is not None:
-        profile = profile.model_copy(update={"path": kept.path, "skills": kept.default_skills})
+    skills = (*ctx.job.requested_skills, *(kept.default_skills if kept else ()))
+    about = {"path": kept.path if kept else "", "skills": tuple(dict.fromkeys(skills))}
+    profile = profile.model_copy(update=about)
     return Start(
         job=ctx.job.name,
         run=ctx.job.run,

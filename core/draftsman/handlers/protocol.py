@@ -98,7 +98,7 @@ class Profile(Model):
     validation_commands: tuple[CommandSettings, ...] = ()
     fix_commands: tuple[FixSettings, ...] = ()
     path: str = Field("", description="the folder of the workspace to run them in; empty: its top")
-    skills: tuple[str, ...] = Field((), description="what the agent should know")
+    skills: tuple[str, ...] = Field((), description="of the request, then the repository's own")
 
     @classmethod
     def of(cls, settings: ProfileSettings) -> Self:

@@ -17,11 +17,11 @@ from draftsman.domain.address import is_folder
 from draftsman.domain.address import parse as parse_repo
 from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.ids import new_id
-from draftsman.domain.invocation import Invocation, repo_name
+from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.repo import Repo
+from draftsman.domain.repo import Repo, filed_as
 from draftsman.domain.target import Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import Checker
@@ -34,6 +34,8 @@ CHATS = frozenset({Source.SLACK, Source.TRELLO})
 """Where people ask who may name no folder of the machines that work for them."""
 ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
+MOST_REPOS = 5000
+"""Known repositories that are looked at."""
 _TELLS = "send_notification"
 
 
@@ -78,6 +80,7 @@ class Intake:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
+        await self._file(invocations, rows)
         await self._check_schemas(invocations)
         if actor.channel in CHATS:
             await self._refuse_folders(invocations)
@@ -103,6 +106,17 @@ class Intake:
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    async def _file(self, invocations: Sequence[Invocation], rows: list[dict[str, Any]]) -> None:
+        """Give each row the name of its repository where that is known."""
+        sources = {item.repo for item in invocations if item.repo}
+        if not sources:
+            return
+        async with self._db.connection() as conn:
+            names = filed_as(await repos.all_repos(conn, MOST_REPOS), sources)
+        for item, one in zip(invocations, rows, strict=True):
+            if item.repo:
+                one["repo_owner"], one["repo_name"] = names[item.repo]
 
     async def _refuse_folders(self, invocations: Sequence[Invocation]) -> None:
         """Raise UsageError for a folder of this machine that nobody made known."""
@@ -197,8 +211,8 @@ def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
     if item.type in payload.MODELS and item.type not in configured.replaced:
         payload.parse(item.type, item.payload)
     job_id = new_id()
+    owner, name = filed_as((), [item.repo])[item.repo] if item.repo else (None, None)
     limits = configured.of(item.type, item.agent, item.payload, item.overrides)
-    owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
         "id": job_id,
         "type": item.type,

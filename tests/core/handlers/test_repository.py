@@ -138,6 +138,7 @@ PROFILE = {
     "agent": "test",
     "env": {"MODE": "ci"},
     "max_files_changed": 3,
+    "default_skills": ["python", "money"],
     "setup_commands": [{"name": "prepare", "command": ["test", "-f", "a.txt"]}],
     "validation_commands": [
         {"name": "two", "command": ["grep", "-q", "two", "a.txt"]},
@@ -152,9 +153,11 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     repo = await known(rt, make, tmp_path / "pay", PROFILE)
-    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url, agent=None)
+    skills = {"skills": ["sql", "python"]}
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url, agent=None, **skills)
     result = job.result or {}
     assert (job.status, result["data"]["env"]) == (S.COMPLETED, "ci")
+    assert result["data"]["start"]["profile"]["skills"] == ["sql", "python", "money"]
     assert result["data"]["start"]["limits"]["max_files_changed"] == 3
     checks = [(one["name"], one["passed"], one["exit_code"]) for one in result["validation"]]
     assert checks == [

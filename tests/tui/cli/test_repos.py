@@ -143,6 +143,11 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     made = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
     job = await rt.inspect.job(json.loads(made.out)["number"])
     assert job.payload["repo"]["source"] == str(repo)
+    assert f"acme/pay · {repo}" in (await cli("show", job.name)).out
+    for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
+        assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
+    named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
+    assert [one["repo_owner"] for one in named] == ["acme"] * 4, "one name, whichever is given"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no such directory here, nor a repository of that name")
     assert "known are: acme/pay" in refused.err
