@@ -11,6 +11,7 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
 from draftsman.domain.address import is_folder
@@ -198,12 +199,10 @@ def invocation(**fields: Any) -> Invocation:
     try:
         return Invocation(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "request"
-        message = first["msg"].removeprefix("Value error, ")
-        value = first["input"]
+        key, message = field_errors.first(error)
+        value = error.errors()[0]["input"]
         shown = f" {value[:60]!r}" if isinstance(value, str) and key != "repo" else ""
-        raise UsageError(f"{key}{shown}: {message}") from None
+        raise UsageError(f"{key or 'request'}{shown}: {message}") from None
 
 
 def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:

@@ -184,23 +184,6 @@ async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path
     )
 
 
-@pytest.mark.parametrize(
-    ("validators", "says"),
-    [
-        ((), "no validators ran: give the repository validation_commands"),
-        (RUFF.validation_commands, "no validators ran: the profile is for another kind of files"),
-    ],
-    ids=["none", "for other files"],
-)
-async def test_what_did_not_run_does_not_pass(
-    validators: tuple[CommandSettings, ...], says: str, repository: Path
-) -> None:
-    profile = SED.model_copy(update={"validation_commands": validators})
-    _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
-    [result] = heard.of(Result)
-    assert result.summary.startswith(f"safe fixes applied to 1 file; {says}")
-
-
 async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
     write = "import pathlib; pathlib.Path('notes.txt').write_text('ONE\\nTWO\\n')"
     make = "import pathlib; pathlib.Path('index.txt').write_text('1')"

@@ -86,7 +86,7 @@ def test_a_branch_makes_it_another_request() -> None:
         ({"priority": 1001}, "priority"),
         ({"mode": "break"}, "'investigate' or 'fix'"),
         ({"source_type": "carrier_pigeon"}, "source_type"),
-        ({"run_at": "2999-01-01T00:00:00"}, "timezone"),
+        ({"run_at": "2999-01-01T00:00:00"}, "time zone"),
         ({"run_at": "soon"}, "run_at"),
         ({"delay": 0}, "delay"),
         ({"delay": float("inf")}, "delay"),
