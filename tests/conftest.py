@@ -150,6 +150,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
             "database_url": database_url,
             "data_dir": tmp_path / "data",
             "database": {"pool_size": 20},
+            "types": {"noop": {}},
             "people": PEOPLE,
             "groups": GROUPS,
         }

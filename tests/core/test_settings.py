@@ -156,9 +156,9 @@ class TestWhatARefusalSays:
             ("[questions]\ntimezone = 'Mars/X'", ["questions.timezone is 'Mars/X'", "Europe/B"]),
             ("[questions]\nescalate_to = 'x'", ["questions.escalate_to names 'x'"]),
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
-            ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "greater than or equal to 1"]),
-            ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "valid integer"]),
-            ("worker = 3", ["worker is 3", "dictionary"]),
+            ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "must be at least 1"]),
+            ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "a whole number"]),
+            ("worker = 3", ["worker is 3", "must be a table"]),
             ("[log]\nlevel = 'loud'", ["log.level is 'loud'", "'debug', 'info', 'warning'"]),
             ("[people.anna]\nroles = ['boss']", ["people.anna.roles.0 is 'boss'", "'approver'"]),
             ("[agents.mine]", ["agents.mine.command", "required"]),
@@ -181,9 +181,17 @@ class TestWhatARefusalSays:
     @pytest.mark.parametrize(
         ("variable", "value", "said"),
         [
-            ("DRAFTSMAN_WORKER__SLOTS", "many", ["worker.slots is 'many'", "valid integer"]),
-            ("draftsman_worker__slots", "many", ["worker.slots is 'many'", "valid integer"]),
-            ("DRAFTSMAN_WORKER", '{"slots": 0}', ["worker.slots is 0", "greater than"]),
+            (
+                "DRAFTSMAN_WORKER__SLOTS",
+                "many",
+                ["worker.slots is 'many'", "a whole number"],
+            ),
+            (
+                "draftsman_worker__slots",
+                "many",
+                ["worker.slots is 'many'", "a whole number"],
+            ),
+            ("DRAFTSMAN_WORKER", '{"slots": 0}', ["worker.slots is 0", "must be at least 1"]),
             ("DRAFTSMAN_WORKER__SLOTZ", "4", ["unknown key 'worker.slotz'", "slots"]),
             ("DRAFTSMAN_WORKER__QUEUES", "a,b", ["JSON", '["default"]']),
             ("DRAFTSMAN_LOG", "debug", ["JSON"]),

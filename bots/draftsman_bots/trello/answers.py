@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain import answer as reading
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response, Verdict
@@ -147,9 +148,8 @@ def _response(action: Action, word: Word, question: Question) -> Response:
     try:
         return Response.model_validate({"source_event_id": key} | fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or ANSWER
-        raise UsageError(f"{question.name}: the {name} cannot be taken: {first['msg']}") from None
+        name, problem = field_errors.first(error)
+        raise UsageError(f"{question.name}: the {name or ANSWER} {problem}") from None
 
 
 async def _is_meant(desk: Desk, actor: Actor, word: Word, asked: list[Question]) -> bool:

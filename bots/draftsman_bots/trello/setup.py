@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain.board import BoardConfig, LabelRule
 from draftsman.domain.delivery import TARGET_GONE
 from draftsman.domain.job import Mode, Status
@@ -217,7 +218,5 @@ def _names(things: list[dict[str, Any]]) -> dict[str, str]:
 
 
 def _first(error: ValidationError) -> str:
-    found = error.errors()[0]
-    where = ".".join(str(part) for part in found["loc"])
-    text = found["msg"].removeprefix("Value error, ")
+    where, text = field_errors.first(error)
     return f"{where}: {text}" if where and where not in text else text

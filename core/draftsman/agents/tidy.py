@@ -28,6 +28,10 @@ NOTHING: Final = "nothing"
 FIXED: Final = re.compile(r"\((\d+) fixed")
 NO_FILES: Final = re.compile(r"No \w+ files found")
 CONTEXT_LINES: Final = 20
+NONE_RAN: Final = (
+    "no validators ran: give the repository validation_commands, see docs/repos.md of draftsman"
+)
+NO_FILES_RAN: Final = "no validators ran: the profile is for another kind of files"
 
 Outcome = dict[str, Any]
 
@@ -200,7 +204,11 @@ def _sum_up(applied: Outcome, after: list[Outcome]) -> str:
 
 def _state(outcomes: list[Outcome]) -> str:
     failing = [f"{one['name']}: {one['summary']}" for one in outcomes if not one["passed"]]
-    return "; ".join(failing) if failing else "all validators pass"
+    if failing:
+        return "; ".join(failing)
+    if all(NO_FILES.search(one["output"]) for one in outcomes):  # also where there are none
+        return NO_FILES_RAN if outcomes else NONE_RAN
+    return "all validators pass"
 
 
 def _context(before: list[Outcome]) -> str:

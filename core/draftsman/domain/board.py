@@ -13,10 +13,11 @@ from draftsman.domain.job import Mode, Status
 from draftsman.domain.template import check
 from draftsman.domain.text import clean_fields
 from draftsman.domain.transition import Move, moves
+from draftsman.field_errors import like
 
-OBJECT: Final = r"\A[0-9a-f]{24}\z"
+OBJECT: Final = r"[0-9a-f]{24}"
 """How Trello's ids look."""
-ObjectId = Annotated[str, Field(pattern=OBJECT)]
+ObjectId = Annotated[str, like(OBJECT, "give an id of Trello: 24 hexadecimal digits")]
 
 
 class LabelRule(BaseModel):

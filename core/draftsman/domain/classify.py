@@ -7,6 +7,9 @@ import socket
 from enum import StrEnum
 from typing import Final
 
+from pydantic import ValidationError
+
+from draftsman import field_errors
 from draftsman.errors import Failure, UsageError
 
 
@@ -140,6 +143,8 @@ def as_failure(error: BaseException) -> Failure:
     if isinstance(error, Failure):
         return error
     text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if isinstance(error, ValidationError):
+        return Failure(f"ValidationError: {field_errors.line(error)}")
     if isinstance(error, TimeoutError):
         return Failure(text, origin="handler", code="call_timeout")
     if isinstance(error, OSError) and error.errno is not None:

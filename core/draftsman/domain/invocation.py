@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -10,8 +10,11 @@ from draftsman.domain.address import check_secret
 from draftsman.domain.job import Mode, OnLost
 from draftsman.domain.limits import check_overrides
 from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
+from draftsman.field_errors import like
 
 LAST_YEAR = 2200
+TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
+QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 
 
 class Resolution(BaseModel):
@@ -30,16 +33,16 @@ class Invocation(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: str = Field("run_agent", pattern=r"\A[A-Za-z][A-Za-z0-9_.:-]{0,99}\z")
+    type: Annotated[str, like(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}", TYPES)] = "run_agent"
     key: str | None = Field(None, min_length=1, max_length=500)
     """The idempotency key, scoped to the type; None makes a new job each time."""
     subject_key: str | None = Field(None, min_length=1, max_length=500)
     """What the work is about: a live job with the same subject is joined, not doubled."""
-    queue: str = Field("default", pattern=r"\A[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}\z")
+    queue: Annotated[str, like(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
     priority: int = Field(0, ge=-1000, le=1000)
     """Higher runs first."""
     mode: Mode = Mode.FIX
-    source_type: str = Field("plain_text_intake", pattern="^(trello_ticket|plain_text_intake)$")
+    source_type: Literal["trello_ticket", "plain_text_intake"] = "plain_text_intake"
     external_event_id: str | None = Field(None, max_length=500)
     agent: str | None = Field(None, max_length=100)
     repo: str | None = Field(None, min_length=1, max_length=4000)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from draftsman import field_errors
 from draftsman.domain.job import OnLost
 from draftsman.domain.retry import RetryPolicy
 from draftsman.domain.run import Claimed
@@ -50,9 +51,8 @@ def check_overrides(overrides: Mapping[str, Any]) -> None:
     try:
         Overrides.model_validate(dict(overrides))
     except ValidationError as error:
-        first = error.errors()[0]
-        message = f"{first['loc'][0]} {first['input']!r}: {first['msg']}"
-        raise ValueError(message) from None
+        key, problem = field_errors.first(error)
+        raise ValueError(f"{key} {error.errors()[0]['input']!r}: {problem}") from None
 
 
 @dataclass(frozen=True, slots=True)

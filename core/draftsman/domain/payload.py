@@ -17,10 +17,13 @@ from pydantic import (
     model_validator,
 )
 
+from draftsman import field_errors
 from draftsman.domain import target
 from draftsman.errors import UsageError
+from draftsman.field_errors import like
 from draftsman.log import redact
 
+_EVENT: Final = "allowed: letters, digits and _ . - without spaces, such as invoice.paid"
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 Schema = Annotated[dict[str, Any] | bool, AfterValidator(lambda schema: bounded_schema(schema))]
 """A JSON Schema within bounds; `draftsman.schemas` checks whether it is one."""
@@ -102,7 +105,7 @@ class WebhookDispatch(Payload):
 
     webhook: Name
     """Its name in `[webhooks]`."""
-    type: Annotated[str, Field(pattern=r"\A[A-Za-z0-9_.-]{1,200}\z")]
+    type: Annotated[str, like(r"[A-Za-z0-9_.-]{1,200}", _EVENT)]
     """What happened, such as `invoice.paid`."""
     data: dict[str, Any] = {}
 
@@ -255,11 +258,10 @@ _TOKEN: Final = frozenset("abcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~")
 
 
 def _line(type: str, error: ValidationError) -> str:
+    key, message = field_errors.first(error)
     first = error.errors()[0]
-    key = ".".join(str(part) for part in first["loc"])
     value = first["input"]
     shown = f" {value[:60]!r}" if isinstance(value, str) and "headers" not in key else ""
-    message = first["msg"].removeprefix("Value error, ")
     if first["type"] == "extra_forbidden":
         names = (info.alias or name for name, info in MODELS[type].model_fields.items())
         message = f"unknown key; allowed: {', '.join(names)}"

@@ -7,11 +7,14 @@ from typing import Annotated, Any, Final
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from draftsman import field_errors
 from draftsman.domain.text import REQUEST_LIMIT, clean, clean_fields, within
 from draftsman.errors import UsageError
+from draftsman.field_errors import like
 from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
 
 MOST_COMMANDS: Final = 50
+_KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
 _SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
 
 
@@ -42,7 +45,7 @@ class RepoProfile(ProfileSettings):
 
     path: Folder = ""
     """The folder that the commands run in; '' is the top."""
-    profile_type: str = Field("unknown", pattern=r"\A[a-z][a-z0-9_+-]{0,39}\z")
+    profile_type: Annotated[str, like(r"[a-z][a-z0-9_+-]{0,39}", _KIND)] = "unknown"
     setup_commands: tuple[SetupSettings, ...] = Field((), max_length=MOST_COMMANDS)
     """Run in each fresh clone before the agent; one that fails fails the run."""
     validation_commands: tuple[CommandSettings, ...] = Field((), max_length=MOST_COMMANDS)
@@ -91,14 +94,28 @@ class RepoProfile(ProfileSettings):
         return found | ({"budget": self.budget} if self.budget else {})
 
 
+def effective(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
+    """Return the profile whose commands an agent gets.
+
+    A saved profile without validation commands keeps those of the configuration, and with no fix
+    commands either also its fix commands: to be known must not turn validation off.
+    """
+    if saved is None:
+        return configured
+    if saved.validation_commands:
+        return saved
+    return ProfileSettings(
+        validation_commands=configured.validation_commands,
+        fix_commands=saved.fix_commands or configured.fix_commands,
+    )
+
+
 def profile(fields: Any) -> RepoProfile:
     """Build a profile from what somebody wrote; raises UsageError in one line."""
     try:
         return RepoProfile.model_validate(within(clean(fields), REQUEST_LIMIT, "a profile"))
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "profile"
-        message = first["msg"].removeprefix("Value error, ")
-        if first["type"] == "extra_forbidden":
+        key, message = field_errors.first(error)
+        if error.errors()[0]["type"] == "extra_forbidden":
             message = f"unknown key; allowed: {', '.join(RepoProfile.model_fields)}"
-        raise UsageError(f"profile: {key}: {message}") from None
+        raise UsageError(f"profile: {key or 'profile'}: {message}") from None

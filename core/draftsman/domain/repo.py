@@ -8,7 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.address import Address, is_address, mentions, parse
-from draftsman.errors import NotFound
+from draftsman.domain.invocation import repo_name
+from draftsman.errors import NotFound, UsageError
 
 Label = tuple[str, str]
 """Id and name of a label on a card."""
@@ -143,6 +144,26 @@ class Catalog:
             if repo.remote_url == address.url or (address.host and repo.key == address.key):
                 return repo
         return None
+
+
+def filed_as(known: Iterable[Repo], sources: Iterable[str]) -> dict[str, tuple[str | None, str]]:
+    """Return (owner, name) under which the jobs of each source are filed.
+
+    A repository that is known has one name, whichever of its addresses a request gives.
+    """
+    known = list(known)
+    urls = {repo.remote_url: repo for repo in known}
+    keys = {repo.key: repo for repo in known if repo.host}
+    names: dict[str, tuple[str | None, str]] = {}
+    for source in sources:
+        try:
+            address = parse(source)
+        except UsageError:  # a place that git understands and we do not
+            names[source] = repo_name(source)
+            continue
+        repo = urls.get(address.url) or keys.get(address.key) or Repo.at(address)
+        names[source] = (repo.owner or None, repo.name)
+    return names
 
 
 def resolve(

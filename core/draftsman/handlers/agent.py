@@ -18,6 +18,7 @@ from typing import Any, Final
 
 from draftsman.domain.job import Mode
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.profile import effective
 from draftsman.domain.question import Ask
 from draftsman.domain.reserved import KEYS, Owner
 from draftsman.domain.wording import pr_url
@@ -223,9 +224,10 @@ async def _start(
         for key, step in (await ctx.steps()).items()
     }
     kept = found.saved.profile if found.saved else None
-    profile = Profile.of(kept or ctx.settings.profiles.get(_repo_name(ctx), ctx.settings.profile))
-    if kept is not None:
-        profile = profile.model_copy(update={"path": kept.path, "skills": kept.default_skills})
+    profile = Profile.of(effective(kept, ctx.settings.profile_of(found.place.repo.full_name)))
+    skills = (*ctx.job.requested_skills, *(kept.default_skills if kept else ()))
+    about = {"path": kept.path if kept else "", "skills": tuple(dict.fromkeys(skills))}
+    profile = profile.model_copy(update=about)
     return Start(
         job=ctx.job.name,
         run=ctx.job.run,

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain.question import Answered, Ask, NoAnswer, Question, QuestionStatus
 from draftsman.errors import UsageError
 
@@ -15,9 +16,7 @@ def build(**fields: Any) -> Ask:
     try:
         return Ask(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        message = first["msg"].removeprefix("Value error, ")
+        where, message = field_errors.first(error)
         raise UsageError(f"question {fields.get('key')!r}: {where} {message}".strip()) from None
 
 

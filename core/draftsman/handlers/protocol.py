@@ -26,6 +26,7 @@ from pydantic import (
 )
 from pydantic_core import from_json
 
+from draftsman import field_errors
 from draftsman.domain import question
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind
 from draftsman.handlers.environment import expand
@@ -98,7 +99,7 @@ class Profile(Model):
     validation_commands: tuple[CommandSettings, ...] = ()
     fix_commands: tuple[FixSettings, ...] = ()
     path: str = Field("", description="the folder of the workspace to run them in; empty: its top")
-    skills: tuple[str, ...] = Field((), description="what the agent should know")
+    skills: tuple[str, ...] = Field((), description="of the request, then the repository's own")
 
     @classmethod
     def of(cls, settings: ProfileSettings) -> Self:
@@ -386,9 +387,8 @@ def _reason(error: ValidationError) -> str:
     if first["type"].startswith("union_tag"):
         given = f"unknown type {tag[:60]!r}" if (tag := first["ctx"].get("tag")) else "no type"
         return f"{given}; known are: {', '.join(TYPES)}"
-    where = ".".join(str(part) for part in first["loc"])
-    text = " ".join(f"{where}: {first['msg'].removeprefix('Value error, ')}".split())
-    return text.removeprefix(": ")[:MAX_REASON]
+    text = ": ".join(filter(None, field_errors.first(error)))
+    return " ".join(text.split())[:MAX_REASON]
 
 
 def _id_of(line: bytes) -> str | None:

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
-from draftsman.domain.invocation import Resolution, repo_name
+from draftsman.domain.invocation import Resolution
 from draftsman.domain.question import Answered, Choice
-from draftsman.domain.repo import CONFIDENCE, Label, Place, Repo, Resolved, Unsure
+from draftsman.domain.repo import CONFIDENCE, Label, Place, Repo, Resolved, Unsure, filed_as
 from draftsman.domain.reserved import Owner
 from draftsman.errors import Failure, NotFound, UsageError
 from draftsman.handlers.asking import build
@@ -159,7 +159,7 @@ async def _known(ctx: RunContext, pinned: dict[str, Any], ref: str | None) -> Fo
 
 
 def _unknown(source: str) -> Repo:
-    owner, name = repo_name(source)
+    owner, name = filed_as((), [source])[source]
     return Repo(None, "", owner or "", name, source)
 
 

@@ -49,10 +49,13 @@ def told(result: dict[str, Any], ran: Sequence[Ran]) -> dict[str, Any]:
     if not ran:
         return result
     failing = [f"{one.name}: {one.summary}" for one in ran if one.required and not one.passed]
+    missing = [one.name for one in ran if one.missing]
     tail = f"; validation fails: {'; '.join(failing)}" if failing else ""
+    if not failing and len(missing) == len(ran):
+        tail = f"; no validators ran: install {', '.join(missing)} on the workers"
     return result | {
         "summary": f"{result['summary']}{tail}".removeprefix("; "),
-        "validated": not failing,
+        "validated": not tail,
         "validation": [one.as_json() for one in ran],
     }
 

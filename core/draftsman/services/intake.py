@@ -11,17 +11,18 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain import payload
 from draftsman.domain.actor import Actor
 from draftsman.domain.address import is_folder
 from draftsman.domain.address import parse as parse_repo
 from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.ids import new_id
-from draftsman.domain.invocation import Invocation, repo_name
+from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
 from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.repo import Repo
+from draftsman.domain.repo import Repo, filed_as
 from draftsman.domain.target import NONE, Target, Targets, parse
 from draftsman.errors import IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import Checker
@@ -37,6 +38,8 @@ ROUNDS = 5
 """How often a batch looks again for rows that a concurrent twin was just committing."""
 KEPT: Final = 3000
 """Characters of the text of a request that joined a live job."""
+MOST_REPOS = 5000
+"""Known repositories that are looked at."""
 _TELLS = "send_notification"
 
 
@@ -88,6 +91,7 @@ class Intake:
         actor = self._policy.resolve(actor)
         self._policy.check(actor, Verb.SUBMIT)
         rows = [row(item, actor, self._limits) for item in invocations]
+        await self._file(invocations, rows)
         await self._check_schemas(invocations)
         if actor.channel in CHATS:
             await self._refuse_folders(invocations)
@@ -114,12 +118,26 @@ class Intake:
             if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
                 raise IdempotencyConflict(_conflict(rows[place], item))
         joined = [(it.number, _request(rows[at])) for at, it in taken.items() if it.how == "joined"]
-        if joined:
+        if joined and connection is not None:
+            with translated():
+                await store.join(adapt(connection), joined, actor.name)
+        elif joined:
             await again(partial(self._join, joined, actor.name))
         return [
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
         ]
+
+    async def _file(self, invocations: Sequence[Invocation], rows: list[dict[str, Any]]) -> None:
+        """Give each row the name of its repository where that is known."""
+        sources = {item.repo for item in invocations if item.repo}
+        if not sources:
+            return
+        async with self._db.connection() as conn:
+            names = filed_as(await repos.all_repos(conn, MOST_REPOS), sources)
+        for item, one in zip(invocations, rows, strict=True):
+            if item.repo:
+                one["repo_owner"], one["repo_name"] = names[item.repo]
 
     async def _refuse_folders(self, invocations: Sequence[Invocation]) -> None:
         """Raise UsageError for a folder of this machine that nobody made known."""
@@ -213,12 +231,10 @@ def invocation(**fields: Any) -> Invocation:
     try:
         return Invocation(**fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(str(part) for part in first["loc"]) or "request"
-        message = first["msg"].removeprefix("Value error, ")
-        value = first["input"]
+        key, message = field_errors.first(error)
+        value = error.errors()[0]["input"]
         shown = f" {value[:60]!r}" if isinstance(value, str) and key != "repo" else ""
-        raise UsageError(f"{key}{shown}: {message}") from None
+        raise UsageError(f"{key or 'request'}{shown}: {message}") from None
 
 
 def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
@@ -226,8 +242,8 @@ def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:
     if item.type in payload.MODELS and item.type not in configured.replaced:
         payload.parse(item.type, item.payload)
     job_id = new_id()
+    owner, name = filed_as((), [item.repo])[item.repo] if item.repo else (None, None)
     limits = configured.of(item.type, item.agent, item.payload, item.overrides)
-    owner, name = repo_name(item.repo) if item.repo else (None, None)
     return {
         "id": job_id,
         "type": item.type,

@@ -149,6 +149,10 @@ class Settings(BaseSettings):
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
 
+    def profile_of(self, repo: str) -> ProfileSettings:
+        """Return the configured profile of a repository, by its name: `owner/name`."""
+        return self.profiles.get(repo, self.profile)
+
     @field_validator("database_url", "listen_url")
     @classmethod
     def _is_a_url(cls, value: SecretStr | None) -> SecretStr | None:

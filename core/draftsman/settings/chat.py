@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
+from draftsman.field_errors import like
 from draftsman.settings.outbound import SecretSettings, web_address
-from draftsman.settings.tables import Section, like
+from draftsman.settings.tables import Section
 
 HTTP_LISTEN: Final = "127.0.0.1:3000"
 """Where mode `http` serves when `listen` is unset: the port that Slack's own examples use."""

@@ -12,6 +12,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_settings import SettingsError
 
+from draftsman.field_errors import problem
+
 SECRET: Final = ("url", "secret", "token", "key")
 """How the names of keys end whose wrong value may be a secret."""
 
@@ -27,7 +29,8 @@ def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -
     if first["type"] == "extra_forbidden":
         allowed = ", ".join(_allowed(first["loc"], model))
         return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
-    return f"{origin}: {key}{_shown(first)}: {first['msg'].removeprefix('Value error, ')}"
+    said = problem(first).replace("an object of keys and values", "a table")
+    return f"{origin}: {key}{_shown(first)}: {said}"
 
 
 def _shown(error: ErrorDetails) -> str:

@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from draftsman.settings.tables import LimitSettings, Section, UserPath, like
+from draftsman.field_errors import like
+from draftsman.settings.tables import LimitSettings, Section, UserPath
 
 HOST = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?\Z")
 """`host`, `host:port`, `[address]:port`."""
@@ -67,7 +68,9 @@ class CredentialSettings(Section):
 
     origin: str
     """Scheme, host and port that it is for; it is sent nowhere else."""
-    header: str = Field("Authorization", pattern=r"\A[A-Za-z0-9-]{1,100}\z")
+    header: Annotated[str, like(r"[A-Za-z0-9-]{1,100}", "allowed: letters, digits and -")] = (
+        "Authorization"
+    )
     prefix: str = ""
     """Text before the secret, such as `Bearer `."""
     secret: SecretSettings

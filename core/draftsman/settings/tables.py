@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from draftsman.field_errors import like
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -37,26 +38,15 @@ def _is_a_zone(value: str) -> str:
     return value
 
 
-def like(pattern: str, allowed: str) -> AfterValidator:
-    """Return the check that the whole of a text looks so; its error says what is allowed."""
-    form = re.compile(pattern)
-
-    def check(value: str) -> str:
-        if form.fullmatch(value) is None:
-            raise ValueError(allowed)
-        return value
-
-    return AfterValidator(check)
-
-
 def _leaves_time(value: str) -> str:
     if value[:5] == value[6:]:
         raise ValueError("quiet hours that never end; give two different times, or none")
     return value
 
 
+_CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _Hours = Annotated[
-    str, Field(pattern=r"\A(none|([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d)\z")
+    str, like(rf"none|{_CLOCK}-{_CLOCK}", "give two times of a day, such as 22:00-07:00, or none")
 ]
 Hours = Annotated[_Hours, AfterValidator(_leaves_time)]
 """Of every day, like `22:00-07:00`; `none`: none."""

@@ -395,5 +395,5 @@ async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(reposit
     host.again = True
     ended = [message async for message in host.run({"apply": "safe fixes"})]
     assert isinstance(ended[-1], Result)
-    assert ended[-1].summary == "safe fixes applied to 1 file; all validators pass"
+    assert ended[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
     assert (host.workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"

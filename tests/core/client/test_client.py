@@ -151,6 +151,24 @@ async def test_a_job_exists_if_the_callers_transaction_commits(
         assert (again.how, again.number) == ("deduplicated", made.number)
 
 
+async def test_a_request_that_joins_a_job_leaves_its_event_in_the_callers_transaction(
+    client: Client, database_url: str
+) -> None:
+    live = await client.submit(type="noop", subject_key="card:1")
+    async with await psycopg.AsyncConnection.connect(database_url) as conn:
+        joined = await client.submit(type="noop", subject_key="card:1", connection=conn)
+        assert (joined.how, joined.number) == ("joined", live.number)
+        await conn.rollback()
+        await client.submit(type="noop", subject_key="card:1", connection=conn)
+        await conn.commit()
+    await client.cancel(live)
+    assert [event.kind async for event in client.events(live)] == [
+        "job_created",
+        "request_joined",
+        "job_canceled",
+    ]
+
+
 @pytest.mark.parametrize("blocking_connection", [False, True])
 async def test_a_connection_without_a_transaction_is_refused(
     client: Client, database_url: str, blocking_connection: bool

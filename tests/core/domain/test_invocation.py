@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.domain.address import parse
 from draftsman.domain.invocation import repo_name
+from draftsman.domain.repo import Repo, filed_as
 from draftsman.errors import UsageError
 from draftsman.services.intake import invocation
 
@@ -83,7 +86,7 @@ def test_a_branch_makes_it_another_request() -> None:
         ({"priority": 1001}, "priority"),
         ({"mode": "break"}, "'investigate' or 'fix'"),
         ({"source_type": "carrier_pigeon"}, "source_type"),
-        ({"run_at": "2999-01-01T00:00:00"}, "timezone"),
+        ({"run_at": "2999-01-01T00:00:00"}, "time zone"),
         ({"run_at": "soon"}, "run_at"),
         ({"delay": 0}, "delay"),
         ({"delay": float("inf")}, "delay"),
@@ -143,6 +146,18 @@ def test_any_place_of_a_repository_has_a_name(source: str) -> None:
     owner, name = repo_name(source)
     assert name
     assert owner is None or owner
+
+
+def test_a_known_repository_is_filed_under_one_name_whichever_address_is_given() -> None:
+    folder = replace(Repo.at(parse("https://host/acme/app")), remote_url="/srv/app")
+    sources = ["/srv/app", "https://host/acme/app.git", "git@HOST:Acme/App.git", "file:///srv/app/"]
+    assert set(filed_as([folder], sources).values()) == {("acme", "app")}
+    others = {
+        "/srv/other/app": (None, "app"),
+        "https://host/group/sub/app": ("group/sub", "app"),
+        "ext::sh -c x": (None, ":sh -c x"),
+    }
+    assert filed_as([folder], others) == others
 
 
 def test_the_headline_is_the_title_or_the_first_line() -> None:

@@ -114,7 +114,7 @@ def test_a_limit_that_cannot_be_meant_is_refused_in_one_line_and_ignored_in_an_o
     with pytest.raises(UsageError) as refused:
         invocation(overrides={name: value, "colour": "red"})
     text = str(refused.value)
-    assert f"overrides: {name} {value!r}: Input should be" in text
+    assert f"overrides: {name} {value!r}: must be" in text
     assert "\n" not in text
     assert Limits({}).of("t", None, {}, {name: value}) == RetryPolicy()
 

@@ -160,7 +160,8 @@ async def test_the_start_tells_all_there_is_to_know(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
     code = 'start["cwd"] = os.getcwd(); say("result", summary="", data=start)'
-    job = await done(rt, make, data, repo, code, title="Fix it", text="All of it")
+    words: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
+    job = await done(rt, make, data, repo, code, **words)
     told = (job.result or {})["data"]
     assert (told["v"], told["job"], told["run"], told["mode"]) == (1, job.name, 1, "fix")
     assert (told["repo"], told["branch"]) == (str(repo), f"draftsman/{job.name}")
@@ -169,6 +170,7 @@ async def test_the_start_tells_all_there_is_to_know(
     assert told["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
     assert (told["checkpoint"], told["steps"], told["answers"]) == (None, {}, {})
     assert told["request"] == {"title": "Fix it", "text": "All of it"}
+    assert told["profile"]["skills"] == ["sql", "python"]
     assert [command["name"] for command in told["profile"]["validation_commands"]]
 
 

@@ -181,7 +181,7 @@ async def test_another_action_asks_for_the_gate_again(
     ("question", "says"),
     [
         ({"text": "Which?"}, "a question needs choices, or freeform=True, or both"),
-        ({"text": "", "freeform": True}, "question 'pick': text String should have at least 1"),
+        ({"text": "", "freeform": True}, "question 'pick': text must not be empty"),
         (
             {"text": "W?", "choices": ["a", "A"]},
             "two choices have the same value; make them differ",
@@ -191,8 +191,8 @@ async def test_another_action_asks_for_the_gate_again(
             {"text": "W?", "choices": ["a"], "on_expire": "default", "default": "b"},
             "the default 'b' is not among the choices",
         ),
-        ({"text": "W?", "choices": ["a"], "on_expire": "maybe"}, "on_expire Input should be"),
-        ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in Input should be greater"),
+        ({"text": "W?", "choices": ["a"], "on_expire": "maybe"}, "on_expire must be"),
+        ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in must be "),
     ],
 )
 async def test_a_question_that_cannot_be_meant_is_refused_in_one_line(

@@ -159,7 +159,7 @@ async def test_a_credential_goes_to_its_origin_and_is_stored_nowhere(
 
 
 async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
-    with pytest.raises(UsageError, match="payload of http_request: url: Field required"):
+    with pytest.raises(UsageError, match="payload of http_request: url: is required"):
         await make.queued(type="http_request")
     wrong = {"url": "http://a/", "output": {"maxItems": "9"}}
     with pytest.raises(UsageError, match="http_request: output: it is no JSON Schema: '9' is not"):

@@ -93,30 +93,30 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
 @pytest.mark.parametrize(
     ("data", "why"),
     [
-        (b"", "Invalid JSON: EOF while parsing"),
-        (b"hello", "Invalid JSON: expected value"),
-        (b"\xff\xfe", "Invalid JSON"),
-        (b'{"type":"log","text":"\xff"}', "Invalid JSON: invalid unicode"),
-        (b'{"type":"log","text":"\\ud800"}', "Invalid JSON: unexpected end of hex escape"),
-        (b'{"type":"log","text":"a"}{}', "Invalid JSON: trailing characters"),
-        (b"[1]", "Input should be an object"),
+        (b"", "invalid JSON: EOF while parsing"),
+        (b"hello", "invalid JSON: expected value"),
+        (b"\xff\xfe", "invalid JSON"),
+        (b'{"type":"log","text":"\xff"}', "invalid JSON: invalid unicode"),
+        (b'{"type":"log","text":"\\ud800"}', "invalid JSON: unexpected end of hex escape"),
+        (b'{"type":"log","text":"a"}{}', "invalid JSON: trailing characters"),
+        (b"[1]", "must be an object"),
         (b"{}", "no type; known are: ask, approve, checkpoint,"),
         (b'{"type":"start"}', "unknown type 'start'; known are: ask,"),
         (b'{"type":"no\\nsuch"}', "unknown type 'no\\nsuch'"),
         (b'{"type":{}}', "unknown type '{}'"),
-        (b'{"type":"log"}', "log.text: Field required"),
-        (b'{"type":"log","text":1}', "log.text: Input should be a valid string"),
-        (b'{"type":"log","text":"x","level":"loud"}', "log.level: Input should be 'debug',"),
+        (b'{"type":"log"}', "log.text: is required"),
+        (b'{"type":"log","text":1}', "log.text: must be text"),
+        (b'{"type":"log","text":"x","level":"loud"}', "log.level: must be 'debug',"),
         (b'{"type":"checkpoint","data":[1e999]}', "checkpoint.data: a number is too large"),
         (b'{"type":"checkpoint","data":NaN}', "checkpoint.data: a number is too large"),
-        (b'{"type":"checkpoint","data":' + b"9" * 5000 + b"}", "Invalid JSON: number out of range"),
-        (b'{"type":"checkpoint","data":' + b"[" * 999, "Invalid JSON: recursion limit exceeded"),
-        (b'{"type":"event","kind":"No Spaces"}', "event.kind: String should match pattern"),
-        (b'{"type":"artifact","path":"a","name":"../b"}', "artifact.name: String should match"),
-        (b'{"type":"error","class":"VALID","message":"x"}', "error.class: Input should be"),
-        (b'{"type":"usage","input_tokens":-1}', "usage.input_tokens: Input should be greater"),
-        (b'{"type":"step","key":"k","state":"doing"}', "step.state: Input should be 'pending'"),
-        (b'{"type":"ask","key":"k","text":"t"}', "ask.id: Field required"),
+        (b'{"type":"checkpoint","data":' + b"9" * 5000 + b"}", "invalid JSON: number out of range"),
+        (b'{"type":"checkpoint","data":' + b"[" * 999, "invalid JSON: recursion limit exceeded"),
+        (b'{"type":"event","kind":"No Spaces"}', "event.kind: must match the pattern"),
+        (b'{"type":"artifact","path":"a","name":"../b"}', "artifact.name: must match the"),
+        (b'{"type":"error","class":"VALID","message":"x"}', "error.class: must be"),
+        (b'{"type":"usage","input_tokens":-1}', "usage.input_tokens: must be at least 0"),
+        (b'{"type":"step","key":"k","state":"doing"}', "step.state: must be 'pending'"),
+        (b'{"type":"ask","key":"k","text":"t"}', "ask.id: is required"),
         (b" " * 9 + b"x" * (MAX_LINE + 1), "a line of 1,048,577 bytes; at most 1,048,576 are read"),
     ],
 )
@@ -133,7 +133,7 @@ def test_the_longest_line_is_read() -> None:
 
 
 def test_a_refused_message_keeps_its_id_for_the_reply() -> None:
-    assert parse_line(b'{"type":"log","id":"7"}') == Malformed("log.text: Field required", "7")
+    assert parse_line(b'{"type":"log","id":"7"}') == Malformed("log.text: is required", "7")
     for odd in (7, None, "", "x" * 201, ["7"]):
         result = parse_line(line(type="log", id=odd))
         assert isinstance(result, Malformed)
@@ -181,12 +181,12 @@ def test_expiry_is_seconds_never_or_as_configured(
     ("fields", "why"),
     [
         ({"choices": ["a", "A"]}, "ask: two choices have the same value; make them differ"),
-        ({"choices": [""]}, "ask.choices.0.value: String should have at least 1 character"),
+        ({"choices": [""]}, "ask.choices.0.value: must not be empty"),
         ({"choices": ["a"], "default": "b"}, "ask: the default 'b' is not among the choices"),
         ({"freeform": False}, "ask: a question needs choices, or freeform=True, or both"),
         ({"choices": ["a"], "on_expire": "default"}, "ask: a default value goes with on_expire"),
-        ({"text": "x" * 3001}, "ask.text: String should have at most 3000 characters"),
-        ({"expires_in": -1}, "ask.expires_in: Input should be greater than or equal to 0"),
+        ({"text": "x" * 3001}, "ask.text: must have at most 3000 characters"),
+        ({"expires_in": -1}, "ask.expires_in: must be at least 0"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(fields: dict[str, Any], why: str) -> None:

@@ -138,6 +138,7 @@ PROFILE = {
     "agent": "test",
     "env": {"MODE": "ci"},
     "max_files_changed": 3,
+    "default_skills": ["python", "money"],
     "setup_commands": [{"name": "prepare", "command": ["test", "-f", "a.txt"]}],
     "validation_commands": [
         {"name": "two", "command": ["grep", "-q", "two", "a.txt"]},
@@ -152,9 +153,11 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     repo = await known(rt, make, tmp_path / "pay", PROFILE)
-    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url, agent=None)
+    skills = {"skills": ["sql", "python"]}
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url, agent=None, **skills)
     result = job.result or {}
     assert (job.status, result["data"]["env"]) == (S.COMPLETED, "ci")
+    assert result["data"]["start"]["profile"]["skills"] == ["sql", "python", "money"]
     assert result["data"]["start"]["limits"]["max_files_changed"] == 3
     checks = [(one["name"], one["passed"], one["exit_code"]) for one in result["validation"]]
     assert checks == [
@@ -172,6 +175,30 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     branch, folder = str(result["branch"]), Path(repo.remote_url)
     files = git("ls-tree", "--name-only", branch, cwd=folder).split()
     assert files == ["a.txt"], "what validation leaves is not the agent's work"
+
+
+async def test_a_profile_without_validators_keeps_those_of_the_configuration(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fix = {"name": "own", "command": ["true"]}
+    repo = await known(rt, make, tmp_path / "pay", {"fix_commands": [fix]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    given = (job.result or {})["data"]["start"]["profile"]
+    assert [one["name"] for one in given["validation_commands"]] == ["lint", "format"]
+    assert [one["name"] for one in given["fix_commands"]] == ["own"]
+
+
+async def test_validators_that_are_not_installed_do_not_pass(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    style = {"name": "style", "command": ["no-such-program"], "required": False}
+    repo = await known(rt, make, tmp_path / "pay", {"validation_commands": [style]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    result = job.result or {}
+    assert (result["validated"], result["summary"]) == (
+        False,
+        "did it; no validators ran: install style on the workers",
+    )
 
 
 async def test_a_set_up_that_fails_stops_before_the_agent(

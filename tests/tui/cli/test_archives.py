@@ -49,7 +49,7 @@ async def test_without_a_retention_nothing_is_pruned(
     assert (await cli("sweep", "prune")).out == "prune: changed 0 rows\n"
     assert "kept for ever" in (await cli("sweep", "prune", "--dry-run")).err
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "0")
-    (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "greater than or equal to 1")
+    (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
 
 
 async def test_whoever_looks_for_what_left_is_told_where_it_is(

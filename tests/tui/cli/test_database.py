@@ -25,7 +25,7 @@ def embedded(
 ) -> Cli:
     """Give the command line of the owner of an embedded database."""
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(home))
-    (tmp_path / "draftsman.toml").touch()
+    (tmp_path / "draftsman.toml").write_text("types.noop = {}\n")
     return Cli(tmp_path / "draftsman.toml", capsys)
 
 

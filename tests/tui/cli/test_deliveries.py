@@ -102,13 +102,19 @@ async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime)
 
 
 async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
-    done = await cli(
-        "submit", "--type", "noop", "--notify", "log", "--notify", "slack:C1", "--json"
-    )
+    words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
+    says = "--notify slack:C1: the configuration has no [slack]; see docs/slack.md; --unchecked"
+    (await cli("submit", *words)).refused(2, says)
+    assert (await cli("submit", *words, "--unchecked")).code == 0
+    _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
+    done = await cli("submit", *words, "--json")
     targets = await rt.outbox.targets(done.json["number"])
     assert [(one.channel, one.target) for one in targets] == [("log", "log"), ("slack", "C1")]
     for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
+    told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
+    words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
+    (await cli("submit", *words)).refused(2, "the configuration has no [trello]")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "there is no webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})

@@ -104,6 +104,21 @@ async def test_a_folder_of_many_and_a_profile_from_a_file(
     assert (await cli("repos", "add", "pay", "--profile", file, "--replace")).code == 0
 
 
+async def test_a_tree_without_validators_keeps_those_of_the_configuration(
+    cli: Cli, tmp_path: Path
+) -> None:
+    plain = make_repository(tmp_path / "notes")
+    says = "no validators of its own; agents use [profile] of the configuration: lint, format"
+    added = await cli("repos", "add", plain)
+    assert (added.code, says in added.err) == (0, True)
+    assert says in (await cli("repos", "show", "notes")).out
+    assert says in (await cli("repos", "check", "notes")).err
+    with cli.config.open("a") as file:
+        file.write('\n[profiles."notes"]\nvalidation_commands = []\n')
+    says = 'no validators, and none in [profiles."notes"] of the configuration; see docs/repos.md'
+    assert says in (await cli("repos", "check", "notes")).err
+
+
 async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     empty = await cli("repos", "list")
     assert (empty.out, "repos add PATH|URL" in empty.err) == ("", True)
@@ -128,6 +143,11 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     made = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
     job = await rt.inspect.job(json.loads(made.out)["number"])
     assert job.payload["repo"]["source"] == str(repo)
+    assert f"acme/pay · {repo}" in (await cli("show", job.name)).out
+    for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
+        assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
+    named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
+    assert [one["repo_owner"] for one in named] == ["acme"] * 4, "one name, whichever is given"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no such directory here, nor a repository of that name")
     assert "known are: acme/pay" in refused.err

@@ -20,7 +20,8 @@ from tests.tui.cli.running import Cli, Terminal
 async def test_a_job_with_a_history_is_shown_whole(
     cli: Cli, make: Factory, rt: Runtime, people: People
 ) -> None:
-    work = await make.asked(title="Pay", text="Tidy up\n  the tests", tags=("x",), payload={"n": 1})
+    words: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
+    work = await make.asked(**words, skills=("sql", "python"), payload={"n": 1})
     await rt.questions.answer(
         work.number, 1, Response(source_event_id="early", text="red"), people.carol
     )  # refused: an approver is no responder
@@ -35,6 +36,8 @@ async def test_a_job_with_a_history_is_shown_whole(
         f"{work.name}  Pay  completed",
         "noop · mode fix",
         "Root (cli)",
+        "tags      x\n",
+        "skills    sql, python\n",
         "  the tests",
         "\n  n  1\n",
         f"{work.name}/1 answered  Which one?",

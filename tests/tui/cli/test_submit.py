@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.address import parse
+from draftsman.domain.ids import new_id
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.profile import RepoProfile
@@ -16,6 +18,7 @@ from draftsman.domain.repo import Repo
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
+from draftsman.services.presence import Presence
 from draftsman.settings import Settings
 from draftsman_tui.cli.request import is_configured
 from tests.factories import QUESTION, Factory
@@ -155,12 +158,12 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         ([""], "say what is to be done"),
         (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
         (["x", "--mode", "break"], "'investigate' or 'fix'"),
-        (["x", "--on-lost", "explode"], "on_lost 'explode': Input should be 'retry', 'resume'"),
+        (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
         (["x", "--max-retries", "101"], "max_retries"),
         (["x", "--run-timeout", "soon"], "'soon' is not a duration"),
-        (["x", "--override", "max_retries=often"], "max_retries 'often': Input should be"),
-        (["x", "--override", "timeout=0"], "timeout 0: Input should be greater than 0"),
-        (["x", "--priority", "5000"], "less than or equal to 1000"),
+        (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
+        (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
+        (["x", "--priority", "5000"], "priority: must be at most 1000"),
         (["x", "--priority", "high"], "'high' is not a valid integer"),
         (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
         (["x", "--at", "9999-12-31T23:59:59-12:00"], "is not a time"),
@@ -172,7 +175,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         (["x", "--payload", "@no-such-file"], "no-such-file"),
         (["x", "--payload", '{"a": NaN}'], "finite"),
         (["x", "--override", "abc"], "key=value"),
-        (["x", "--max-attempts", "-1"], "greater than or equal to 0"),
+        (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
         (["x", "--queue", "a b"], "queue"),
         (["x", "--timeout", "5s"], "--timeout goes with --wait"),
         (["x", "--batch", "-"], "takes no TEXT"),
@@ -252,10 +255,10 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
 @pytest.mark.parametrize(
     ("type", "payload", "says"),
     [
-        ("http_request", {}, "payload of http_request: url: Field required"),
+        ("http_request", {}, "payload of http_request: url: is required"),
         ("http_request", {"url": "file:///etc/passwd"}, "starts with http:// or https://"),
         ("llm_generate", {"prompt": "a", "temprature": 1}, "unknown key; allowed: llm, prompt"),
-        ("execute_tool", {}, "payload of execute_tool: tool: Field required"),
+        ("execute_tool", {}, "payload of execute_tool: tool: is required"),
     ],
     ids=str,
 )
@@ -268,6 +271,43 @@ async def test_a_wrong_payload_is_told_in_one_line(
 async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
     words = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
     (await cli("submit", *words, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
+
+
+async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, rt: Runtime) -> None:
+    refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
+    says = "[handlers] does not have it, and no worker is running; did you mean http_request"
+    refused.refused(2, "there is no job type 'http_requst': ", says, "; known are: execute_tool, ")
+    assert refused.err.endswith("; --unchecked submits it all the same\n")
+    line = '{"type": "reprot", "key": "1"}\n'
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1: ", "did you mean report")
+    assert (await cli("jobs", "--json")).json == []
+    assert (await cli("submit", "--type", "http_requst", "--unchecked")).out == "D-1 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nhandlers."report:weekly" = "not.here:handle"\n')
+    assert (await cli("submit", "--type", "report:weekly")).out == "D-2 created\n"
+
+
+async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime) -> None:
+    about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
+    worker = Presence(rt.db, new_id(), types=["bill:month"], **about)
+    await worker.register()
+    assert (await cli("submit", "--type", "bill:month")).out == "D-1 created\n"
+    refused = await cli("submit", "--type", "bill:moth")
+    refused.refused(2, "neither [handlers] nor a live worker has it; did you mean bill:month; --un")
+    await worker.leave()
+    (await cli("submit", "--type", "bill:month")).refused(2, "no worker is running")
+
+
+async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
+    words = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
+    (await cli(*words)).refused(2, "no model can be asked: the configuration has no [llm.NAME]")
+    assert (await cli(*words, "--unchecked")).out == "D-1 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nllm.one = {provider = "openai", model = "m"}\n')
+    assert (await cli(*words)).out == "D-2 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nllm.two = {provider = "openai", model = "m"}\n')
+    (await cli(*words)).refused(2, "name one of the models in the payload, as llm: one, two")
 
 
 def test_what_the_only_configuration_does_not_have_is_refused() -> None:

@@ -64,8 +64,8 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
         "max_attempts": ("101", "allowed: a whole number from 0 to 100"),
         "queue": ("a b", "allowed: letters, digits and _"),
         "type": ("1 2", "a letter first"),
-        "tags": ("a " * 101, "it should have at most 100 items"),
-        "overrides": ("timeout='soon'", "timeout 'soon': it should be a valid number"),
+        "tags": ("a " * 101, "must have at most 100 entries"),
+        "overrides": ("timeout='soon'", "timeout 'soon': must be a number"),
         "payload": ("[1]", "not a JSON object"),
         "title": ("x" * 501, "at most 500"),
     }

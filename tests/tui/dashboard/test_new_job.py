@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from draftsman.domain.actor import Actor
 from draftsman.domain.address import parse
 from draftsman.domain.job import Mode, Status
@@ -9,6 +11,8 @@ from draftsman.domain.profile import RepoProfile
 from draftsman.domain.repo import Repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
+from draftsman_tui.dashboard.asking import checked
+from draftsman_tui.dashboard.form import Errors
 from draftsman_tui.dashboard.screens.new_job import NewJob
 from tests.factories import Factory
 from tests.support.server import Server
@@ -115,6 +119,20 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
         await seen.see("what you sent before is D-1 already; enter makes another job")
         await seen.press("enter")
         await seen.hear("D-2 created")
+
+
+async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -> None:
+    near = "[handlers] does not have it, and no worker is running; did you mean http_request; known"
+    slack = "the configuration has no [slack]; see docs/slack.md"
+    for typed, field, says in (
+        ({"type": "http_requst"}, "type", near),
+        ({"type": "noop", "notify": "log slack:C1"}, "notify", slack),
+        ({"type": "llm_generate", "payload": '{"prompt": "a"}'}, "type", "has no [llm.NAME]"),
+    ):
+        with pytest.raises(Errors) as caught:
+            await checked(typed, rt)
+        assert caught.value.beside.keys() == {field}
+        assert says in caught.value.beside[field]
 
 
 async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) -> None:

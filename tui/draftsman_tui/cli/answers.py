@@ -209,6 +209,8 @@ def response(
     """Return what is handed in, once for an `event`; raises UsageError where it is too long."""
     from pydantic import ValidationError
 
+    from draftsman import field_errors
+
     try:
         return Response(
             source_event_id=event or f"{channel}:{uuid4()}",
@@ -218,8 +220,7 @@ def response(
             token=token,
         )
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg']}") from None
+        raise UsageError(": ".join(filter(None, field_errors.first(error)))) from None
 
 
 async def _show(app: App, rt: Runtime, question: Question) -> None:

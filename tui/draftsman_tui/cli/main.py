@@ -220,10 +220,21 @@ def _explain(error: BaseException, app: App) -> int:
     else:
         if app.verbose:
             Output().say(redact("".join(traceback.format_exception(error)).rstrip()))
-        text = f"{type(error).__name__}: {error}".rstrip(": ")
+        text = f"{type(error).__name__}: {_text(error)}".rstrip(": ")
         message = f"unexpected {text}; run with -v for the details"
     Output().say(f"draftsman: {redact(one_line(message))}")
     return code
+
+
+def _text(error: BaseException) -> str:
+    if type(error).__name__ == "ValidationError":
+        from pydantic import ValidationError
+
+        from draftsman import field_errors
+
+        if isinstance(error, ValidationError):
+            return field_errors.line(error)
+    return str(error)
 
 
 def _single(error: BaseException) -> Iterator[BaseException]:

@@ -127,13 +127,13 @@ async def set_one(app: App, name: str, yes: bool, groups: tuple[str, ...], **giv
     """Add a person, or replace what is known of one: roles, identities and groups."""
     from pydantic import ValidationError
 
+    from draftsman import field_errors
     from draftsman.settings.tables import PersonSettings
 
     try:
         checked = PersonSettings.model_validate(given)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(f"{first['loc'][0]}: {first['msg']}") from None
+        raise UsageError(": ".join(filter(None, field_errors.first(error)))) from None
     ids = {"cli": checked.login, "slack": checked.slack, "trello": checked.trello}
     entry = Entry(
         frozenset(checked.roles),

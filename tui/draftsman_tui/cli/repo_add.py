@@ -12,7 +12,7 @@ from draftsman.errors import Conflict, Refused, UsageError
 from draftsman_tui.cli import asking, params
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.output import as_data, line, words
-from draftsman_tui.cli.repo_checks import print_checks
+from draftsman_tui.cli.repo_checks import print_checks, without_validators
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -199,8 +199,8 @@ def _told(app: App, repo: Repo, profile: RepoProfile, ran: Sequence[Ran]) -> Non
         return
     print_checks(app, ran)
     app.out.print(line(words(place.name, "bold"), f" is known, as {profile.profile_type}"))
-    if not profile.validation_commands:
-        app.out.say("nothing validates it: see docs/repos.md for a profile of your own")
+    if text := without_validators(app, place, profile):
+        app.out.say(text)
     if app.out.on_screen:
         app.out.say(f"use it: draftsman submit --repo {_shown(place)} 'Tidy up'")
 

@@ -9,6 +9,8 @@ from draftsman_tui.cli.output import words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from draftsman.domain.profile import RepoProfile
+    from draftsman.domain.repo import Place
     from draftsman.handlers.commands import Ran
     from draftsman_tui.cli.app import App
 
@@ -24,3 +26,16 @@ def print_checks(app: App, ran: Sequence[Ran]) -> None:
         rows.append((one.name, words(said, styles[said]), kind, f"{one.seconds:.1f} s", summary))
     if rows:
         app.out.table(("CHECK", "", "", "TIME", "WHY"), rows, flexible=4, right=(3,))
+
+
+def without_validators(app: App, place: Place, profile: RepoProfile) -> str | None:
+    """Return what applies where a profile has no validation commands; None where it has some."""
+    if profile.validation_commands:
+        return None
+    name = place.repo.full_name
+    key = f'[profiles."{name}"]' if name in app.settings.profiles else "[profile]"
+    kept = app.settings.profile_of(name).validation_commands
+    if not kept:
+        return f"no validators, and none in {key} of the configuration; see docs/repos.md"
+    names = ", ".join(one.name for one in kept)
+    return f"no validators of its own; agents use {key} of the configuration: {names}"

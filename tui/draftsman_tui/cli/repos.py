@@ -11,7 +11,7 @@ from draftsman_tui.cli import asking, params, times
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.output import as_data, line, words
 from draftsman_tui.cli.repo_add import add
-from draftsman_tui.cli.repo_checks import print_checks
+from draftsman_tui.cli.repo_checks import print_checks, without_validators
 
 if TYPE_CHECKING:
     from draftsman.domain.repo import Catalog, Repo
@@ -61,6 +61,8 @@ async def list_them(app: App) -> None:
 @click.argument("name", type=params.TEXT)
 async def show(app: App, name: str) -> None:
     """Show a repository, its labels and its profiles."""
+    from draftsman.domain.repo import Place
+
     async with app.runtime(read_only=True) as rt:
         place = await rt.repos.place(name)
         catalog = await rt.repos.catalog()
@@ -79,6 +81,9 @@ async def show(app: App, name: str) -> None:
         app.out.print(f"label {one['label'] or one['label_id']} stands for it{where}")
     for profile in saved:
         _print_profile(app, profile)
+        at = Place(repo, profile.profile.path)
+        if text := without_validators(app, at, profile.profile):
+            app.out.print(f"  {text}")
 
 
 @command("check", examples=("draftsman repos check pay",))
@@ -105,8 +110,8 @@ async def check(app: App, name: str) -> None:
         app.out.document({"name": place.name, "commit": found.commit, "checks": checks})
     else:
         print_checks(app, ran)
-        if not ran:
-            app.out.say(f"{place.name} has no validation commands")
+        if text := without_validators(app, place, saved.profile):
+            app.out.say(f"nothing was run: {place.name} has {text}")
     if failing := [one.name for one in ran if one.required and not one.passed]:
         raise Refused(f"{place.name}: {', '.join(failing)} failed")
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain import payload
 from draftsman.domain.address import LONGEST, is_address
+from draftsman.domain.delivery import ChannelName
 from draftsman.domain.invocation import Invocation, Resolution
 from draftsman.domain.repo import Place
+from draftsman.domain.target import NONE, parse
 from draftsman.errors import NotFound, UsageError
+from draftsman_tui.cli.health import health_of
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
     from draftsman.settings import Settings
 
 AGENT_TYPE: Final = "run_agent"
+UNCHECKED: Final = "--unchecked submits it all the same"
 
 
 class Wrong(UsageError):
@@ -54,15 +59,74 @@ def asked(fields: Mapping[str, Any], settings: Settings) -> Invocation:
     return made
 
 
-async def settled(request: Invocation, rt: Runtime) -> Invocation:
+async def settled(
+    request: Invocation, rt: Runtime, *, unchecked: bool = False, types: set[str] | None = None
+) -> Invocation:
     """Return the request with the repository that it names, and its agent, which that may have.
 
-    Raises UsageError, also for what no worker can have.
+    Raises UsageError, also for what no worker can have. `unchecked` accepts what another process
+    may be configured for; `types` keeps the types that were found, for the requests of a batch.
     """
     request = await _found(request, rt)
     on_this_machine(request, rt)
+    if not unchecked:
+        types = set() if types is None else types
+        if request.type not in types:
+            await check_type(request.type, rt)
+            types.add(request.type)
+        check_channels(request, rt.settings)
+        check_llm(request, rt.settings)
     await has_repo(request, rt)
     return request
+
+
+async def check_type(type: str, rt: Runtime) -> None:
+    """Refuse a type that neither the configuration nor a live worker has a handler for."""
+    settings = rt.settings
+    known = {AGENT_TYPE, *payload.MODELS, *settings.handlers, *settings.types}
+    if type in known:
+        return
+    workers = await rt.inspect.workers()
+    live = [one for one in workers if health_of(one, settings) != "lost"]
+    known |= {name for one in live for name in one.types}
+    if type in known:
+        return
+    near = get_close_matches(type, sorted(known), 3)
+    said = "neither [handlers] nor a live worker has it"
+    if not live:
+        said = "[handlers] does not have it, and no worker is running"
+    if near:
+        said += f"; did you mean {' or '.join(near)}"
+    if not (near and live):
+        said += f"; known are: {', '.join(sorted(known))}"
+    raise Wrong("type", said, f"there is no job type {type!r}: {said}; {UNCHECKED}")
+
+
+def check_channels(request: Invocation, settings: Settings) -> None:
+    """Refuse a message to a chat that this configuration has no bot for."""
+    named = [text for text in request.notify if text != NONE]
+    if request.type == "send_notification" and request.type not in settings.handlers:
+        named += payload.places(request.payload)
+    for text in named:
+        channel = parse(text).channel
+        if (channel is ChannelName.SLACK and settings.slack is None) or (
+            channel is ChannelName.TRELLO and settings.trello is None
+        ):
+            said = f"the configuration has no [{channel}]; see docs/{channel}.md"
+            raise Wrong("notify", said, f"--notify {text[:60]}: {said}; {UNCHECKED}")
+
+
+def check_llm(request: Invocation, settings: Settings) -> None:
+    """Refuse a request to a model where none is configured, or where it has to name one."""
+    if request.type != "llm_generate" or request.type in settings.handlers:
+        return
+    if not settings.llm:
+        said = "the configuration has no [llm.NAME]; see config/draftsman.toml"
+        raise Wrong("type", said, f"no model can be asked: {said}; {UNCHECKED}")
+    if len(settings.llm) > 1 and request.payload.get("llm") is None:
+        names = ", ".join(sorted(settings.llm))
+        said = f"name one of the models in the payload, as llm: {names}"
+        raise Wrong("payload", said, said)
 
 
 async def has_repo(request: Invocation, rt: Runtime) -> None:

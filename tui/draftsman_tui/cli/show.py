@@ -108,7 +108,8 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
     if job.repo:
         source = job.payload.get("repo")
         place = source.get("source") if isinstance(source, dict) else None
-        yield _pair("repo", str(place or job.repo))
+        at = f" · {place}" if place and place != job.repo else ""
+        yield _pair("repo", f"{job.repo}{at}")
     who = job.invoker_display_name or job.invoker_id
     yield _pair("asked by", f"{who} ({job.source}), {times.ago(job.created_at)}")
     yield _pair("queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}")
@@ -117,8 +118,10 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
         f"attempts {job.attempts} of {job.max_attempts} · retries {job.retry_count}"
         f" of {job.max_retries} · runs {job.run_count}",
     )
-    if job.requested_skills or job.tags:
-        yield _pair("tags", ", ".join([*job.tags, *job.requested_skills]))
+    if job.tags:
+        yield _pair("tags", ", ".join(job.tags))
+    if job.requested_skills:
+        yield _pair("skills", ", ".join(job.requested_skills))
     if len(chain) > 1:
         yield _pair("chain", _chain(job, chain))
     if job.cancel_requested_by:

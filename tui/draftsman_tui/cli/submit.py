@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -64,6 +65,11 @@ CHUNK: Final = 1000
 @click.option("--run-timeout", type=params.DURATION, help="Running time in all: 10m, 2h.")
 @click.option("--on-lost", help="When its worker dies: retry, resume, fail or new_job.")
 @click.option("--batch", metavar="FILE", help="One JSON object a line; - is stdin.")
+@click.option(
+    "--unchecked",
+    is_flag=True,
+    help="Accept a type, chat or model that neither this configuration nor a live worker has.",
+)
 @click.option("--wait", is_flag=True, help="Show what happens until it ends.")
 @click.option("--timeout", type=params.DURATION, help="With --wait: give up after this.")
 async def submit(
@@ -72,6 +78,7 @@ async def submit(
     batch: str | None,
     wait: bool,
     timeout: float | None,
+    unchecked: bool,
     **options: Any,
 ) -> None:
     """Make a job of a request.
@@ -89,12 +96,14 @@ async def submit(
         raise UsageError("give --at or --in, not both")
     fields = _fields(text, options)
     if batch is not None:
-        await _submit_batch(app, batch, text, wait, fields)
+        if text or wait or "key" in fields:
+            raise UsageError("--batch takes no TEXT, --key or --wait: each line is its own request")
+        await _submit_batch(app, batch, fields, unchecked=unchecked)
         return
     is_said(fields)
     request = asked(fields, app.settings)
     async with app.runtime() as rt:
-        request = await settled(request, rt)
+        request = await settled(request, rt, unchecked=unchecked)
         made = await rt.intake.submit(request, await rt.actor())
         if not wait:
             await _print(app, rt, made)
@@ -104,17 +113,15 @@ async def submit(
         await waiting.conclude(app, rt, made.number, timeout, how=made.how)
 
 
-async def _submit_batch(
-    app: App, file: str, text: tuple[str, ...], wait: bool, fields: dict[str, Any]
-) -> None:
-    if text or wait or "key" in fields:
-        raise UsageError("--batch takes no TEXT, --key or --wait: each line is its own request")
+async def _submit_batch(app: App, file: str, fields: dict[str, Any], *, unchecked: bool) -> None:
     lines = list(_lines(params.read_text(Path(file)), file, fields, app.settings))
     if not lines:
         raise UsageError(f"{file}: no request in it; write one JSON object a line")
     made: list[Submitted] = []
     async with app.runtime() as rt:
-        requests = [await _settled_line(*one, rt) for one in lines]
+        types: set[str] = set()
+        settle = partial(_settled_line, rt=rt, unchecked=unchecked, types=types)
+        requests = [await settle(*one) for one in lines]
         actor = await rt.actor()
         try:
             for start in range(0, len(requests), CHUNK):
@@ -165,9 +172,11 @@ def _lines(
             raise UsageError(f"{origin}: {error}") from None
 
 
-async def _settled_line(origin: str, request: Invocation, rt: Runtime) -> Invocation:
+async def _settled_line(
+    origin: str, request: Invocation, *, rt: Runtime, unchecked: bool, types: set[str]
+) -> Invocation:
     try:
-        return await settled(request, rt)
+        return await settled(request, rt, unchecked=unchecked, types=types)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
 

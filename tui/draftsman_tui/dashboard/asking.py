@@ -105,7 +105,7 @@ async def _settled(
         if name in wrong or _follows(name, fields, wrong):
             return None
         wrong[name] = said
-        if fields.pop(name, None) is None:
+        if name == "type" or fields.pop(name, None) is None:
             return None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import ValidationError
 
+from draftsman import field_errors
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.question import Question
 from draftsman.errors import NotPermitted, UsageError
@@ -27,9 +28,8 @@ def response(key: str, **fields: Any) -> Response:
     try:
         return Response(source_event_id=key, **fields)
     except ValidationError as error:
-        first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "answer"
-        raise UsageError(f"the {name} cannot be taken: {first['msg']}") from None
+        name, problem = field_errors.first(error)
+        raise UsageError(f"the {name or 'answer'} {problem}") from None
 
 
 async def hand_in_of(desk: Desk, who: Who, job: int, question: int, given: Response) -> Verdict:

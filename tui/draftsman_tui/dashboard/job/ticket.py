@@ -66,8 +66,10 @@ def _facts(job: Job, now: datetime) -> Iterator[tuple[str, str]]:
     yield "queue", f"{job.queue} · priority {job.priority} · key {job.idempotency_key}"
     if job.ticket_url:
         yield "page", f"{job.ticket_url}   o: open it"
-    if job.tags or job.requested_skills:
-        yield "tags", ", ".join([*job.tags, *job.requested_skills])
+    if job.tags:
+        yield "tags", ", ".join(job.tags)
+    if job.requested_skills:
+        yield "skills", ", ".join(job.requested_skills)
     if names := _attached(job.payload):
         yield "attached", ", ".join(names)
 

@@ -1,0 +1,115 @@
+"""Messages about wrong values of fields, for people: never a library's own text."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from pydantic import AfterValidator, ValidationError
+from pydantic_core import ErrorDetails
+
+_NUMBER: Final = "must be a number"
+_OBJECT: Final = "must be an object of keys and values"
+_LIST: Final = "must be a list"
+_TIME: Final = "must be a time, such as 2030-12-31T18:00:00Z"
+_WORDS: Final = {
+    "missing": "is required",
+    "extra_forbidden": "is not a known key",
+    "none_required": "must be left out",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "finite_number": "must be a finite number",
+    "string_type": "must be text",
+    "string_unicode": "must be text in UTF-8",
+    "string_sub_type": "must be text",
+    "string_pattern_mismatch": "must match the pattern {pattern}",
+    "bytes_type": "must be bytes",
+    "bool_type": "must be true or false",
+    "bool_parsing": "must be true or false",
+    "int_type": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_parsing_size": "must be a smaller whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": _NUMBER,
+    "float_parsing": _NUMBER,
+    "decimal_type": _NUMBER,
+    "decimal_parsing": _NUMBER,
+    "enum": "must be {expected}",
+    "literal_error": "must be {expected}",
+    "dict_type": _OBJECT,
+    "mapping_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "dataclass_type": _OBJECT,
+    "invalid_key": "must have keys that are text",
+    "list_type": _LIST,
+    "tuple_type": _LIST,
+    "set_type": _LIST,
+    "frozen_set_type": _LIST,
+    "iterable_type": _LIST,
+    "datetime_type": _TIME,
+    "datetime_parsing": _TIME,
+    "datetime_object_invalid": _TIME,
+    "datetime_from_date_parsing": _TIME,
+    "timezone_aware": "must have a time zone, such as 2030-12-31T18:00:00Z",
+    "uuid_type": "must be a UUID",
+    "uuid_parsing": "must be a UUID",
+    "json_invalid": "invalid JSON: {error}",
+    "value_error": "{error}",
+    "assertion_error": "{error}",
+}
+"""Of each type of error, by pydantic's name for it."""
+_SIZES: Final = {
+    "string_too_short": ("least", "min_length", "character"),
+    "string_too_long": ("most", "max_length", "character"),
+    "bytes_too_short": ("least", "min_length", "byte"),
+    "bytes_too_long": ("most", "max_length", "byte"),
+    "too_short": ("least", "min_length", "entry"),
+    "too_long": ("most", "max_length", "entry"),
+}
+_SUBJECT: Final = re.compile(r"^[\w ]+? should (?=be|have|match|contain)")
+
+
+def like(pattern: str, allowed: str) -> AfterValidator:
+    """Return a validator that a whole text matches a pattern; its error is what is allowed."""
+    form = re.compile(pattern)
+
+    def check(value: str) -> str:
+        if form.fullmatch(value) is None:
+            raise ValueError(allowed)
+        return value
+
+    return AfterValidator(check)
+
+
+def problem(error: ErrorDetails) -> str:
+    """Return what is wrong with a value, as it continues its name: `must be at most 5`."""
+    kind, about = error["type"], error.get("ctx") or {}
+    if kind in _SIZES:
+        return _size(*_SIZES[kind], about)
+    if kind in _WORDS:
+        return _WORDS[kind].format_map({key: str(value) for key, value in about.items()})
+    text = _SUBJECT.sub("must ", error["msg"])
+    return text[:1].lower() + text[1:]
+
+
+def first(error: ValidationError) -> tuple[str, str]:
+    """Return the first wrong field (`choices.0.value`, or "") and what is wrong with it."""
+    details = error.errors(include_url=False)[0]
+    return ".".join(str(part) for part in details["loc"]), problem(details)
+
+
+def line(error: ValidationError) -> str:
+    """Return the first problem in one line: `Choice: value: must be text`."""
+    field, text = first(error)
+    return ": ".join(part for part in (error.title, field, text) if part)
+
+
+def _size(bound: str, key: str, unit: str, about: dict[str, object]) -> str:
+    count = int(str(about.get(key, 0)))
+    if (bound, count) == ("least", 1):
+        return "must not be empty"
+    units = unit if count == 1 else "entries" if unit == "entry" else f"{unit}s"
+    return f"must have at {bound} {count} {units}"

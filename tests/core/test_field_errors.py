@@ -1,0 +1,93 @@
+"""Messages about wrong values: in words, whatever pydantic says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import AwareDatetime, BaseModel, Field, ValidationError, field_validator
+from pydantic_core import ErrorDetails
+from pydantic_core._pydantic_core import list_all_errors
+
+from draftsman.domain.answer import Response
+from draftsman.domain.classify import as_failure
+from draftsman.domain.question import Choice
+from draftsman.errors import UsageError
+from draftsman.field_errors import first, line, problem
+from draftsman_bots.slack.listeners.answers import response as slack_answer
+from draftsman_tui.cli.answers import response as cli_answer
+
+RAW = re.compile(
+    r"\b(?:Input|String|Value|Tuple|List|Data) should|valid (?:string|integer|dictionary|boolean)"
+    r"|Field required|Extra inputs|Value error|unable to parse|\{\w+\}"
+)
+
+
+class Order(BaseModel):
+    """A bit of everything."""
+
+    name: Annotated[str, Field(min_length=1, max_length=3)] = "a"
+    count: Annotated[int, Field(ge=1, lt=9)] = 1
+    kind: Literal["small", "large"] = "small"
+    tags: Annotated[tuple[str, ...], Field(max_length=1)] = ()
+    at: AwareDatetime = datetime.fromisoformat("2030-12-31T18:00Z")
+    about: dict[str, int] = {}
+    sure: bool = True
+
+    @field_validator("name")
+    @classmethod
+    def _is_free(cls, value: str) -> str:
+        if value == "x":
+            raise ValueError("x is taken; choose another")
+        return value
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": 1}, ("name", "must be text")),
+        ({"name": ""}, ("name", "must not be empty")),
+        ({"name": "abcd"}, ("name", "must have at most 3 characters")),
+        ({"name": "x"}, ("name", "x is taken; choose another")),
+        ({"count": 0}, ("count", "must be at least 1")),
+        ({"count": 9}, ("count", "must be less than 9")),
+        ({"count": "many"}, ("count", "must be a whole number")),
+        ({"kind": "huge"}, ("kind", "must be 'small' or 'large'")),
+        ({"tags": ["a", "b"]}, ("tags", "must have at most 1 entry")),
+        ({"tags": [1]}, ("tags.0", "must be text")),
+        ({"at": "2030-12-31T18:00"}, ("at", "must have a time zone, such as 2030-12-31T18:00:00Z")),
+        ({"at": "soon"}, ("at", "must be a time, such as 2030-12-31T18:00:00Z")),
+        ({"about": []}, ("about", "must be an object of keys and values")),
+        ({"sure": "perhaps"}, ("sure", "must be true or false")),
+    ],
+    ids=str,
+)
+def test_what_is_wrong_is_said_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
+    with pytest.raises(ValidationError) as caught:
+        Order.model_validate(fields)
+    assert first(caught.value) == said
+    assert line(caught.value) == f"Order: {said[0]}: {said[1]}"
+
+
+@pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
+def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -> None:
+    context = kind["example_context"] or {}
+    message = re.sub(r"\{\w+\}", "7", kind["message_template_python"])
+    details: ErrorDetails = {"type": kind["type"], "loc": (), "msg": message, "input": None}
+    text = problem(details | {"ctx": context})
+    assert RAW.search(text) is None, text
+
+
+@pytest.mark.parametrize("read", [cli_answer, slack_answer], ids=["command line", "Slack"])
+def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Response]) -> None:
+    with pytest.raises(UsageError, match=r"text:? must have at most [\d]+ characters"):
+        read("key", text="x" * 1_000_000)
+
+
+def test_a_handler_that_makes_a_wrong_model_fails_in_words() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Choice(value="")
+    assert str(as_failure(caught.value)) == "ValidationError: Choice: value: must not be empty"
