@@ -23,6 +23,7 @@ class Inbox(Resource[Question]):
     name = "inbox"
     help = "Open questions, those that expire soonest first."
     statuses = tuple(map(str, QuestionKind))
+    fields = ("status", "for", "age")
     empty = "Nothing waits for a person."
     columns = (
         Column[Question]("QUESTION", 11, order=lambda asked: (asked.job, asked.ordinal)),
