@@ -92,7 +92,7 @@ class Filter:
                 parts.append(shlex.quote(f"{name}:{value}"))
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
-                parts.append(f"age{sign}{_seconds(age)}")
+                parts.append(f"age{sign}{times.written(age)}")
         if self.regex is not None:
             parts.append(f"/{self.regex}/")
         return " ".join(parts)
@@ -262,10 +262,3 @@ def _quoted(token: str) -> str:
     """Quote a word for a filter: `shlex` would leave a colon bare, which makes a field of it."""
     quoted = shlex.quote(token)
     return f"'{token}'" if ":" in token and quoted == token else quoted
-
-
-def _seconds(age: float) -> str:
-    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if age % long == 0:
-            return f"{age / long:.0f}{unit}"
-    return f"{age:.3f}".rstrip("0").rstrip(".") + "s"
