@@ -40,8 +40,8 @@ class Cell:
 class Column(Generic[T]):
     """A column. `width` in cells; 0 is the one that takes what is left.
 
-    One with `from_width` is shown from a terminal of so many cells on; one with `most` grows to
-    that where there is room to spare.
+    One with `from_width` is shown from a terminal of so many cells on. One with `most` is as wide
+    as its text in view, up to that; beyond, and as any other, where room is left.
     """
 
     head: str

@@ -342,7 +342,7 @@ class Desk(Screen[None]):
     @on(messages.Back)
     def _back(self) -> None:
         self.query_one(Banner).show(None)
-        self.say("the database is there again")
+        self.say("Reconnected")
 
     @on(messages.Refused)
     def _refused(self, refused: messages.Refused) -> None:

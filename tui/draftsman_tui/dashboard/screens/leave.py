@@ -38,7 +38,7 @@ class Leave(Dialog[str]):
             choices = zip(KEYS, CHOICES.values(), strict=True)
             yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
             yield Static(
-                "g, esc: go on   l: leave it running   s, ctrl+c: stop all", classes="hint"
+                "g, esc, enter: go on   l: leave it running   s, ctrl+c: stop all", classes="hint"
             )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
