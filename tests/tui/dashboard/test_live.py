@@ -151,8 +151,17 @@ async def test_read_only_is_held_by_the_database_session(
         async with looking(rt, owner, read_only=True) as seen:
             await seen.see("read-only", f"D-{job}")
             await seen.press("c")
-            await seen.command("cancel")
             await seen.hear("cancel: this dashboard is read-only")
+            for key, name in {
+                "r": "retry",
+                "n": "new",
+                "a": "answer",
+                "ctrl+k": "cancel-force",
+            }.items():
+                await seen.press(key)
+                await seen.hear(f"{name}: this dashboard is read-only")
+            await seen.command("sweep expire")
+            await seen.hear("sweep: this dashboard is read-only")
             await seen.press("w")
             await seen.see(f"D-{job} queued")
     assert (await make.rt.inspect.job(job)).status is Status.QUEUED
