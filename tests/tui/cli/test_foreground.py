@@ -31,14 +31,14 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
     up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
     up.type("\x03")
     up.expect("Stop all, leave it running, or go on")
-    up.type("go-on\n")
+    up.type("\n")
     up.screen = ""
     up.expect("1 worker · ")
     assert not ended(family)
     up.screen = ""
     up.type("\x03")
     up.expect("Stop all, leave it running, or go on")
-    up.type("\n")
+    up.type("stop\n")
     assert up.end() == 0
     assert ended(family)
     assert "stopped" in up.plain

@@ -151,7 +151,10 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
     assert error.startswith("draftsman: unexpected ModuleNotFoundError: ")
     assert error.endswith("run with -v for the details\n")
     assert main.run(["-v", "why", "D-1"]) == 1
-    assert "Traceback" in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert "Traceback" in error
+    assert error.count("no_such_module'") == 1
+    assert "run with -v" not in error
 
 
 async def test_what_an_error_repeats_is_made_safe(cli: Cli) -> None:

@@ -58,6 +58,11 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
     assert not ended(family)
     up.type("q")
     see(up, "Stop all, leave it running, or go on?")
+    up.type("\r")
+    see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
+    assert not ended(family)
+    up.type("q")
+    see(up, "Stop all, leave it running, or go on?")
     up.type("\x03")
     assert up.end() == 0
     assert ended(family)

@@ -35,6 +35,31 @@ def test_every_column_is_come_to(view: str, width: int, chosen: bool) -> None:
     assert seen == {one.head for one in columns}
 
 
+def _sizes(width: int, **content: int) -> dict[str, int]:
+    columns = VIEWS["jobs"].columns
+    needs = [content.get(one.head.lower(), one.width) for one in columns]
+    return {one.column.head: one.size for one in layout(columns, width, content=needs).placed}
+
+
+def test_no_column_is_cut_beside_room_that_another_does_not_need() -> None:
+    assert _sizes(80, title=0, next=38)["NEXT"] >= 37
+    assert _sizes(140, title=12, next=55, repo=3, by=3)["NEXT"] == 55
+    assert _sizes(80, title=60, next=0)["TITLE"] >= 42
+    both = _sizes(80, title=90, next=90)
+    assert abs(both["TITLE"] - both["NEXT"]) <= 1
+    assert _sizes(200, title=20, repo=40, next=20)["REPO"] == 40
+
+
+@given(st.sampled_from(sorted(VIEWS)), st.integers(80, 300), st.data())
+def test_the_line_is_filled_whatever_it_shows(view: str, width: int, data: st.DataObject) -> None:
+    columns = VIEWS[view].columns
+    size = st.integers(0, 200)
+    content = data.draw(st.lists(size, min_size=len(columns), max_size=len(columns)))
+    found = layout(columns, width, content=content).placed
+    end = found[-1].x + found[-1].size + gap(width)
+    assert width - 2 * gap(width) <= end <= width
+
+
 WIDE = st.text(st.sampled_from("ab é日本⚙👍\u200f\u0301🇩🇪"), max_size=30)
 
 

@@ -25,7 +25,12 @@ ROW = Facts(
     NOW - timedelta(hours=2),
 )
 SAID = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
-WORD = SAID.filter(lambda text: not text.startswith(("-", "/", "age<", "age>")) and ":" not in text)
+KNOWN = re.compile(
+    r"(channel|repository|state|status|repo|by|agent|tag|source|for):", re.IGNORECASE
+)
+WORD = SAID.filter(
+    lambda text: not text.startswith(("-", "/", "age<", "age>")) and not KNOWN.match(text)
+) | st.sampled_from(["bogus:x", "a:'b", "http://x"])
 AGE = st.none() | st.integers(1, 10**6).map(float)
 FILTERS = st.builds(
     Filter,
@@ -87,6 +92,14 @@ def test_a_row_without_a_time_has_no_age() -> None:
         ("/((a{100}){100}){100}/", "no regular expression"),
         ("/a/ /b/", "one regular expression"),
         ("'open", "quotation mark"),
+        (
+            "bogus:x",
+            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: for:",
+        ),
+        ("stats:failed", "did you mean status:?"),
+        ("ValueError:", "to search for this text, quote it: 'ValueError:'"),
+        ("-status:failed", "- is for words alone"),
+        ("age:2h", "age<2h"),
         ("x" * 501, "at most 500"),
     ],
 )
@@ -103,6 +116,18 @@ def test_no_expression_explodes(bomb: str) -> None:
     row = Facts("a" * 998 + "!")
     assert not parse(f"/{bomb}/").matches(row, NOW)
     assert parse(f"/{bomb}/").matches(Facts("A" * 999), NOW)
+
+
+def test_words_are_searched_in_what_the_columns_show_as_well() -> None:
+    row = replace(ROW, shown="D-7 gate approve or deny")
+    assert parse("gate /^D-7 gate/ tidy").matches(row, NOW)
+    assert not parse("-gate").matches(row, NOW)
+
+
+def test_a_quoted_word_may_look_like_a_field() -> None:
+    assert parse("'bogus:x' \"ValueError: no\"").words == ("bogus:x", "ValueError: no")
+    assert parse("12:30 D-7:").words == ("12:30", "D-7:")
+    assert parse("Repository:pay state:dead-letter") == parse("repo:pay status:dead_letter")
 
 
 def test_an_url_is_a_word() -> None:

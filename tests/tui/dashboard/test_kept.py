@@ -98,7 +98,7 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     [
         (3, "no object"),
         ({"table": "jobs", "filter": "age<soon"}, "not a duration"),
-        ({"table": "jobs", "filter": "status:nonsense"}, "nothing here is ever"),
+        ({"table": "jobs", "filter": "status:nonsense"}, "unknown status"),
         ({"table": "jobs", "filter": 3}, "no text"),
         ({"table": "jobs", "sort": "NONSENSE"}, "no column 'NONSENSE'"),
         ({"table": "jobs", "columns": ["JOB", ["x"]]}, "no column"),

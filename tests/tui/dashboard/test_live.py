@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
+
 import pytest
 from textual.message import Message
 
@@ -10,10 +13,11 @@ from draftsman.domain.job import Status
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
 from draftsman.store.db import Connection
+from draftsman_tui.dashboard import live as module
 from draftsman_tui.dashboard.filter import NOTHING
 from draftsman_tui.dashboard.live import Live, Page
 from draftsman_tui.dashboard.messages import Found
-from draftsman_tui.dashboard.resource import Query
+from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import Factory
 from tests.support.server import Server
@@ -78,12 +82,53 @@ async def test_a_lost_database_is_said_and_comes_back(
         await seen.rows("D-1")
         admin = await rt.db.dedicated(server.url("postgres"))
         await cut(admin, database)
-        await seen.see("what is shown is old; trying again", "D-1")
+        await seen.see("Database unreachable. Showing data from", "Retrying", "D-1")
+        assert "db start" not in seen.text
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
-        await seen.hear("the database is there again")
-        assert "trying again" not in seen.text
+        await seen.hear("Reconnected")
+        assert "unreachable" not in seen.text
     assert (await make.rt.inspect.job(1)).status is Status.QUEUED
+
+
+async def test_a_stopped_embedded_database_is_said_before_the_pool_gives_up_with_the_command(
+    make: Factory, settings: Settings, owner: Actor, server: Server, database: str
+) -> None:
+    await make.queued()
+    patient = settings.database.model_copy(update={"connect_timeout": 300.0})
+    slow = settings.model_copy(update={"database": patient})
+    async with open_runtime(slow) as opened, looking(replace(opened, embedded=True), owner) as seen:
+        await seen.rows("D-1")
+        admin = await opened.db.dedicated(server.url("postgres"))
+        await cut(admin, database)
+        await seen.see("Database unreachable. Showing data from", "draftsman db start", "D-1")
+        await seen.see("Retrying in")
+        await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
+        await admin.close()
+        await seen.hear("Reconnected")
+
+
+async def test_a_slow_database_is_not_called_unreachable(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make.queued()
+    live, posted = _live(rt)
+    probed = asyncio.Event()
+    probe = live._probe
+
+    async def noted() -> None:
+        await probe()
+        probed.set()
+
+    async def slow(page: Page, rt: Runtime, now: object) -> Found:
+        await probed.wait()
+        return Found(page.resource, page.query, Rows([]))
+
+    monkeypatch.setattr(live, "_probe", noted)
+    monkeypatch.setattr(Page, "read", slow)
+    monkeypatch.setattr(module, "PATIENCE", 0.01)
+    await live._look_in_time()
+    assert [type(one) for one in posted] == [Found]
 
 
 async def cut(admin: Connection, database: str) -> None:
@@ -106,8 +151,17 @@ async def test_read_only_is_held_by_the_database_session(
         async with looking(rt, owner, read_only=True) as seen:
             await seen.see("read-only", f"D-{job}")
             await seen.press("c")
-            await seen.command("cancel")
             await seen.hear("cancel: this dashboard is read-only")
+            for key, name in {
+                "r": "retry",
+                "n": "new",
+                "a": "answer",
+                "ctrl+k": "cancel-force",
+            }.items():
+                await seen.press(key)
+                await seen.hear(f"{name}: this dashboard is read-only")
+            await seen.command("sweep expire")
+            await seen.hear("sweep: this dashboard is read-only")
             await seen.press("w")
             await seen.see(f"D-{job} queued")
     assert (await make.rt.inspect.job(job)).status is Status.QUEUED

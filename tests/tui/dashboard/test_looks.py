@@ -179,7 +179,7 @@ async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
         await seen.press("slash")
         await seen.type("status:nonsense")
         await seen.press("enter")
-        await seen.see("nothing here is ever 'nonsense'; choose: waiting", "/status:nonsense")
+        await seen.see("unknown status 'nonsense'; one of: waiting", "/status:nonsense")
         assert not seen.app.main.state.filter
         await seen.press("escape")
         assert "nonsense" not in seen.text
@@ -254,7 +254,7 @@ async def test_an_error_of_the_line_is_told_to_its_end() -> None:
         await seen.press("slash")
         await seen.paste("status:bogus")
         await seen.press("enter")
-        await seen.see("nothing here is ever 'bogus'", "dead_letter", "canceled")
+        await seen.see("unknown status 'bogus'", "dead_letter", "canceled")
 
 
 async def test_the_title_says_how_many_are_marked() -> None:

@@ -122,9 +122,13 @@ async def test_a_job_that_ends_while_it_is_asked_about(
         await seen.press("y")
         await seen.hear("D-1 is canceled already; nothing to cancel")
         await seen.press("r")
+        await seen.see("Retry D-1?", "noop: canceled. It goes on as a new job")
+        await seen.press("y")
         await seen.hear("D-1 goes on as D-2")
         await seen.rows("D-2", "D-1")
         await seen.press("r")
+        await seen.see("Retry D-1?")
+        await seen.press("y")
         await seen.hear("D-1 goes on as D-2, made before")
 
 
@@ -148,8 +152,12 @@ async def test_finished_jobs_are_retried_in_every_way(
         await seen.hear("what may follow is fresh, again, with-answer")
         await seen.press("escape", "down")
         await seen.command("retry with-answer")
+        await seen.see(f"Retry {work.name}?")
+        await seen.press("y")
         await seen.hear(f"no answer came too late for {work.name}")
         await seen.command("retry fresh")
+        await seen.see(f"Retry {work.name}?", "from the start")
+        await seen.press("y")
         await seen.hear(f"{work.name} goes on as D-5")
     assert await rt.checkpoints.latest(5) == (None, None)
 

@@ -88,7 +88,7 @@ async def test_what_is_greyed_is_what_core_refuses(
         ), f"{name} {verb}"
 
 
-async def test_greyed_commands_are_refused_and_their_keys_do_nothing(
+async def test_greyed_commands_are_refused_and_their_keys_say_why(
     make: Factory, rt: Runtime, people: People
 ) -> None:
     job = await make.failed()
@@ -96,6 +96,8 @@ async def test_greyed_commands_are_refused_and_their_keys_do_nothing(
         await seen.rows(f"D-{job}")
         await seen.press("n", "N", "r", "R", "ctrl+k", "c", "x", "y", "e")
         assert type(seen.app.screen).__name__ == "MainScreen"
+        await seen.hear("Ben may not submit (needs the role invoker)")
+        await seen.hear("Ben may not cancel")
         for name in ("new", "sweep expire", "retry-all status:failed", "unlink slack:U"):
             await seen.command(name)
         await seen.hear("Ben may not submit (needs the role invoker)")

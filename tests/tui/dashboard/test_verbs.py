@@ -164,6 +164,13 @@ async def test_a_finished_job_is_retried_and_a_live_one_says_why_not(
     async with looking(rt, owner) as seen:
         await seen.rows(f"D-{failed}")
         await seen.press("r")
+        await seen.see(f"Retry D-{failed}?", "from its last checkpoint")
+        await seen.press("enter")
+        await seen.dialog("MainScreen")
+        assert len(await rt.inspect.jobs()) == 1
+        await seen.press("r")
+        await seen.see(f"Retry D-{failed}?")
+        await seen.press("y")
         await seen.hear(f"D-{failed} goes on as D-2")
         await seen.rows("D-2", f"D-{failed}")
         await seen.press("up", "r")

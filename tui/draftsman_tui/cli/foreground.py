@@ -129,13 +129,13 @@ async def _watch(held: Held, shown: Dashboard, started: Started) -> None:
 
 
 def _ask() -> str:
-    """Ask what to do; another Ctrl-C, or the end of the terminal, stops all."""
+    """Ask what to do; Enter alone goes on, another Ctrl-C or the end of the terminal stops all."""
     status_line.print_above("")
     try:
         return asking.prompt(
             "Stop all, leave it running, or go on",
             choices=("stop", "leave", "go-on"),
-            default="stop",
+            default="go-on",
         )
     except click.Abort:
         return "stop"

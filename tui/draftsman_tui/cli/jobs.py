@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,9 +27,8 @@ if TYPE_CHECKING:
 
 MOST: Final = 1000
 """Jobs that one call lists."""
-SHORT: Final = 16
-LONG: Final = 120
-"""Characters of an error that a line shows: on a screen, and elsewhere."""
+LONGEST_ERROR: Final = 120
+"""Characters of an error that a line shows, where there is room."""
 STYLES: Final = {
     Status.SCHEDULED: "blue",
     Status.QUEUED: "cyan",
@@ -93,15 +94,19 @@ async def jobs(
         if app.json:
             app.out.document(found)
         elif found:
-            await _show(app, rt, found, more=len(found) == filters["limit"])
+            await _show(app, rt, found)
+            if len(found) == filters["limit"] and app.out.on_screen:
+                again = {"status": ",".join(wanted or ()), "since": since, **filters}
+                app.out.say(f"there may be more: {_older(found[-1].number, again)}")
         elif page.looked_to is None:
             if wanted == [Status.DEAD_LETTER] and not (since or before or _given(filters)):
                 app.out.say("no dead letters: no job has spent all its tries")
             else:
                 _none(app, narrowed=bool(wanted or since or before or _given(filters)))
         if page.looked_to is not None:
-            end = f"D-{page.looked_to}"
-            app.out.say(f"looked back to {end}; for what is older, add: --before {end}")
+            again = {"status": ",".join(wanted or ()), "since": since, **filters}
+            older = _older(page.looked_to, again)
+            app.out.say(f"looked back to D-{page.looked_to}; for what is older: {older}")
 
 
 @command("why", examples=("draftsman why D-142",))
@@ -121,22 +126,21 @@ async def why(app: App, job: JobRef) -> None:
     app.out.print(words(f"  {found.then}", "dim"))
 
 
-async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
+async def _show(app: App, rt: Runtime, found: list[Any]) -> None:
     open_ones = await rt.questions.open_of([job.number for job in found])
     asked = {question.job: question for question in open_ones}
     workers = await rt.inspect.workers()
     live = [one for one in workers if health_of(one, rt.settings) != "lost"]
     served = {queue for one in live for queue in one.queues}
     ended = all(job.status in TERMINAL for job in found)
-    width = SHORT if app.out.on_screen and not ended else LONG
     rows = [
         (
             words(f"D-{job.number}", "bold"),
             status_text(job.status, job.error_class),
-            _title(job, ended and app.out.on_screen),
+            one_line(job.ticket_title or job.type),
             job.repo_name or "",
             times.span((datetime.now(UTC) - job.created_at).total_seconds()),
-            _next(job, asked.get(job.number), served, width),
+            _next(job, asked.get(job.number), served),
         )
         for job in found
     ]
@@ -145,16 +149,14 @@ async def _show(app: App, rt: Runtime, found: list[Any], *, more: bool) -> None:
     app.out.table(
         [heads[place] for place in kept],
         [[row[place] for place in kept] for row in rows],
-        flexible=len(kept) - 1 if ended else 2,
+        flexible=(2, len(kept) - 1),
         right=(len(kept) - 2,),
     )
-    if more and app.out.on_screen:
-        app.out.say(f"there may be more: draftsman jobs --before D-{found[-1].number}")
 
 
-def _next(job: Any, question: Question | None, served: set[str], width: int) -> str:
-    """Return in few words what the job waits for, and of an error at most `width` characters."""
-    error = first_line(job.last_error or "", width)
+def _next(job: Any, question: Question | None, served: set[str]) -> str:
+    """Return in few words what the job waits for, or how its last error begins."""
+    error = first_line(job.last_error or "", LONGEST_ERROR)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
             verb = "answer" if job.status is Status.WAITING_FOR_INPUT else "approve"
@@ -176,9 +178,16 @@ def _next(job: Any, question: Question | None, served: set[str], width: int) -> 
             return "" if job.status in TERMINAL else "its run"
 
 
-def _title(job: Any, short: bool) -> str:
-    title = one_line(job.ticket_title or job.type)
-    return title if not short or len(title) <= SHORT else title[: SHORT - 1] + "…"
+def _older(number: int, options: Mapping[str, Any]) -> str:
+    """Return the command that lists what is older than a job, with the same filters."""
+    default = next(one.default for one in jobs.params if one.name == "limit")
+    given = {name: value for name, value in options.items() if value}
+    if given.get("limit") == default:
+        del given["limit"]
+    if "since" in given:
+        given["since"] = times.written(given["since"])
+    words = [word for name, value in given.items() for word in (f"--{name}", str(value))]
+    return shlex.join(["draftsman", "jobs", *words, "--before", f"D-{number}"])
 
 
 def _layer(job: Any) -> str:

@@ -217,9 +217,10 @@ def _explain(error: BaseException, app: App) -> int:
         message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)
     elif isinstance(error, click.ClickException):
         message, code = _usage(error), error.exit_code
+    elif app.verbose:
+        Output().say(redact("".join(traceback.format_exception(error)).rstrip()))
+        message = "this is an unexpected error"  # which the traceback ends with
     else:
-        if app.verbose:
-            Output().say(redact("".join(traceback.format_exception(error)).rstrip()))
         text = f"{type(error).__name__}: {_text(error)}".rstrip(": ")
         message = f"unexpected {text}; run with -v for the details"
     Output().say(f"draftsman: {redact(one_line(message))}")

@@ -14,12 +14,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman_tui.cli import streams
+from draftsman_tui.cli.widths import share
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
+LEAST: Final = 8
+"""Cells that a column of a table keeps, however narrow the terminal is."""
 LONGEST_TOLD: Final = 300
 """Characters of output that an error about it repeats."""
 _CONTROLS: Final = {
@@ -141,15 +144,24 @@ class Output:
         heads: Sequence[str],
         rows: Iterable[Sequence[Text | str]],
         *,
-        flexible: int,
+        flexible: int | Sequence[int],
         right: Sequence[int] = (),
     ) -> None:
-        """Print a table; where the terminal is too narrow the column `flexible` is cut."""
+        """Print a table; where the terminal is too narrow the `flexible` columns are cut.
+
+        They share the room that the others leave, each as much as its text needs.
+        """
         from rich.table import Table
 
         cells = [[words(one_line(c)) if isinstance(c, str) else c for c in row] for row in rows]
-        widths = [max(c.cell_len for c in column) for column in zip(*cells, strict=True)]
-        others = sum(widths) - widths[flexible] if cells else 0
+        widths = [
+            max([len(head), *(row[at].cell_len for row in cells)]) for at, head in enumerate(heads)
+        ]
+        cut = [flexible] if isinstance(flexible, int) else list(flexible)
+        wanted = [widths[at] for at in cut]
+        room = self.width - sum(widths) + sum(wanted) - 2 * (len(heads) - 1)
+        least = [min(LEAST, size) for size in wanted]
+        limits = dict(zip(cut, share(least, wanted, room), strict=True))
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         for place, head in enumerate(heads):
             table.add_column(
@@ -157,9 +169,7 @@ class Output:
                 justify="right" if place in right else "left",
                 no_wrap=True,
                 overflow="ellipsis",
-                max_width=max(8, self.width - others - 2 * (len(heads) - 1))
-                if place == flexible
-                else None,
+                max_width=limits.get(place),
             )
         for row in cells:
             table.add_row(*row)

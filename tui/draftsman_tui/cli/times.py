@@ -35,6 +35,14 @@ def duration(text: str) -> float:
     return seconds
 
 
+def written(seconds: float) -> str:
+    """Return seconds as `duration` reads them, in the longest unit that is exact: `2h`."""
+    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
+        if seconds % long == 0:
+            return f"{seconds / long:.0f}{unit}"
+    return f"{seconds:.3f}".rstrip("0").rstrip(".") + "s"
+
+
 def instant(text: str) -> datetime:
     """Read an ISO 8601 time; one without an offset is local. Raises UsageError."""
     found = None

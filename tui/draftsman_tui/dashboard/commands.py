@@ -103,7 +103,7 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "c", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON", footer=True),
     Command("cancel-force", "End jobs without waiting for their worker; type which.",
             verbs.cancel_force, "ctrl+k", "Jobs", JOBS - {"dead"}, Verb.CANCEL, takes="REASON"),
-    Command("retry", "Run finished jobs anew, from their last checkpoint.", retrying.retry,
+    Command("retry", "Retry finished jobs from their last checkpoint; asks first.", retrying.retry,
             "r", "Jobs", JOBS, Verb.RETRY, takes="fresh again with-answer", footer=True),
     Command("retry-all", "Run all anew that ended so: what the filter says, or what follows.",
             retrying.retry_all, "", "Jobs", frozenset({"jobs", "dead"}), Verb.RETRY,

@@ -1,7 +1,8 @@
 """What `/` takes: `tidy status:failed,dead_letter repo:pay by:anna age<2h /time ?out/`.
 
-Everything given must hold. Words are looked for in what a row says, whatever their case; one that
-begins with `-` must not be there. Pure: read, matched and written without a database.
+Everything given must hold. Words are searched in what a row says and in what its columns show,
+whatever their case; a word that begins with `-` must not be there. A word with a colon is a field
+unless it is quoted. Pure: parsed, matched and written without a database.
 
 Regular expressions are those of RE2: no row and no expression makes one take longer than its length
 times that of the row.
@@ -9,11 +10,13 @@ times that of the row.
 
 from __future__ import annotations
 
+import io
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
+from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, Final
 
@@ -31,10 +34,11 @@ SEARCHED: Final = 1000
 """Characters of a row that a regular expression is tried on."""
 _AGE = re.compile(r"age([<>])(.+)")
 _REGEX = re.compile(r"(?:^|(?<=\s))/((?:[^/\\]|\\.)+)/(?=\s|$)")
-_OTHER_NAMES: Final = {"channel": "source"}
-WAITING: Final = ("waiting_for_input", "waiting_for_approval")
-"""What `status:waiting` stands for."""
-_ALIASES: Final = {"waiting": WAITING}
+_OTHER_NAMES: Final = {"channel": "source", "repository": "repo", "state": "status"}
+_FIELD = re.compile(r"(-?)([A-Za-z][A-Za-z_]+):(?!//)(.*)", re.DOTALL)
+"""A field, as it is typed; `https://a.example`, `D-7:` and `12:30` are words."""
+_SPACE: Final = " \t\r\n"
+"""What parts tokens, as in `shlex`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Facts:
     source: str = ""
     asked: tuple[str, ...] = ()
     """People and groups whom it waits for."""
+    shown: str = ""
+    """What its columns show, and the names of its status; empty where no word is searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +84,35 @@ class Filter:
         parts = [_quoted(word) for word in self.words]
         parts += [_quoted(f"-{word}") for word in self.without]
         if self.statuses:
-            parts.append(_quoted(f"status:{','.join(self.statuses)}"))
+            parts.append(shlex.quote(f"status:{','.join(self.statuses)}"))
         if self.asked:
-            parts.append(_quoted(f"for:{','.join(self.asked)}"))
+            parts.append(shlex.quote(f"for:{','.join(self.asked)}"))
         for name in _PLAIN:
             if (value := getattr(self, name)) is not None:
-                parts.append(_quoted(f"{name}:{value}"))
+                parts.append(shlex.quote(f"{name}:{value}"))
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
-                parts.append(f"age{sign}{_seconds(age)}")
+                parts.append(f"age{sign}{times.written(age)}")
         if self.regex is not None:
             parts.append(f"/{self.regex}/")
         return " ".join(parts)
 
+    @property
+    def fields(self) -> list[str]:
+        """Names of the fields that it gives; `age` for both of its signs."""
+        has = {name: getattr(self, name) is not None for name in _PLAIN}
+        has |= {"status": bool(self.statuses), "for": bool(self.asked)}
+        has["age"] = self.older is not None or self.newer is not None
+        return [name for name in (*FIELDS, "age") if has[name]]
+
+    @property
+    def searches(self) -> bool:
+        """Whether it looks for text."""
+        return bool(self.words or self.without or self.regex)
+
     def matches(self, row: Facts, now: datetime) -> bool:
         """Return whether a row is wanted."""
-        text = row.text.casefold()
+        text = f"{row.text}\n{row.shown}".casefold()
         return (
             all(word.casefold() in text for word in self.words)
             and not any(word.casefold() in text for word in self.without)
@@ -105,7 +124,7 @@ class Filter:
             and _is_in(self.source, (row.source,))
             and (not self.asked or any(_is_in(one, row.asked) for one in self.asked))
             and self._has_age(row.at, now)
-            and (self.regex is None or _is_found(self.regex, row.text))
+            and self._has_regex(row)
         )
 
     def of(self, me: str, asked: Iterable[str] | None) -> Filter:
@@ -118,6 +137,11 @@ class Filter:
             return found
         others = tuple(one for one in self.asked if one != "me")
         return replace(found, asked=() if asked is None else (*others, *asked))
+
+    def _has_regex(self, row: Facts) -> bool:
+        if self.regex is None or _is_found(self.regex, row.text):
+            return True
+        return bool(row.shown) and _is_found(self.regex, row.shown)
 
     def _has_age(self, at: datetime | None, now: datetime) -> bool:
         if self.older is None and self.newer is None:
@@ -142,20 +166,35 @@ def parse(text: str) -> Filter:
             raise UsageError("one regular expression is enough; join two with |")
         found = replace(found, regex=_checked(pattern))
     try:
-        tokens = shlex.split(_REGEX.sub(" ", text), posix=True)
+        tokens = list(_tokens(_REGEX.sub(" ", text)))
     except ValueError:
         raise UsageError("a quotation mark is not closed; close it, or leave it out") from None
-    for token in filter(None, tokens):
-        found = _with(found, token)
+    for token, is_quoted in tokens:
+        if token:
+            found = _with(found, token, is_quoted=is_quoted)
     return found
 
 
-def _with(found: Filter, token: str) -> Filter:
+def _tokens(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield each token and whether it begins with a quotation mark; raises ValueError."""
+    stream = io.StringIO(text)
+    lexer = shlex.shlex(stream, posix=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    start = 0
+    while (token := lexer.get_token()) is not None:
+        end = stream.tell()
+        yield token, text[start:end].lstrip(_SPACE).startswith(("'", '"'))
+        start = end
+
+
+def _with(found: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
         seconds = times.duration(age[2])
         return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
     name, colon, value = token.partition(":")
-    name = _OTHER_NAMES.get(name, name)
+    name = _OTHER_NAMES.get(name.casefold(), name.casefold())
+    if not is_quoted and (typed := _FIELD.fullmatch(token)) and (typed[1] or name not in FIELDS):
+        raise UsageError(_unknown(typed[2], name, token))
     if colon and name in FIELDS:
         if not value:
             raise UsageError(f"{name}: what? give {name}:VALUE, or leave it out")
@@ -174,7 +213,22 @@ def _statuses(value: str) -> list[str]:
     names = [name.strip().casefold().replace("-", "_") for name in value.split(",") if name.strip()]
     if not names:
         raise UsageError("status: which? give status:failed, or status:failed,dead_letter")
-    return [one for name in names for one in _ALIASES.get(name, (name,))]
+    return names
+
+
+def _unknown(typed: str, name: str, token: str) -> str:
+    """Say which fields there are, and how to search for text that looks like one."""
+    known = [*FIELDS, *_OTHER_NAMES]
+    if token.startswith("-") and name.lstrip("-") in known:
+        return f"{token!r}: - is for words alone, as in -attic; give {typed}: without it"
+    if name == "age":
+        return "age takes < or >: age<2h, age>1d"
+    near = "".join(f"; did you mean {one}:?" for one in get_close_matches(name, known, 1))
+    fields = " ".join(f"{field}:" for field in FIELDS)
+    return (
+        f"unknown field {typed!r}{near}; fields: {fields} age< age>;"
+        f" to search for this text, quote it: {_quoted(token)}"
+    )
 
 
 def _checked(pattern: str) -> str:
@@ -205,11 +259,6 @@ def _is_in(wanted: str | None, values: tuple[str, ...]) -> bool:
 
 
 def _quoted(token: str) -> str:
-    return shlex.quote(token)
-
-
-def _seconds(age: float) -> str:
-    for unit, long in (("d", 86_400), ("h", 3600), ("m", 60)):
-        if age % long == 0:
-            return f"{age / long:.0f}{unit}"
-    return f"{age:.3f}".rstrip("0").rstrip(".") + "s"
+    """Quote a word for a filter: `shlex` would leave a colon bare, which makes a field of it."""
+    quoted = shlex.quote(token)
+    return f"'{token}'" if ":" in token and quoted == token else quoted

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,10 @@ QUIET: Final = 10.0
 """Seconds between two reads of nothing in view."""
 LONGEST_RETRY: Final = 10.0
 """Seconds that a lost database is waited for at most, doubled from one."""
+PATIENCE: Final = 1.0
+"""Seconds that a look may take before a connection is tried: the pool waits for one much longer."""
+PROBE: Final = 1.0
+"""Seconds that a connection may take when it is tried whether the database can be reached."""
 
 
 class Look(Protocol):
@@ -90,6 +95,8 @@ class Live:
         self._woken = asyncio.Event()
         self._cursor: tuple[int, int, int] | None = None
         self._read_at = -QUIET
+        self._fresh_at: float | None = None
+        """When the last look ended well, by the monotonic clock."""
 
     @property
     def now(self) -> datetime:
@@ -130,9 +137,10 @@ class Live:
         delay = 1.0
         while True:
             try:
-                changed = await self.look()
+                changed = await self._look_in_time()
             except DatabaseUnreachable as error:
-                self.lost = Lost(str(error), time.monotonic() + delay)
+                self.lost = self._lost(error, delay)
+                self._read_at = -math.inf  # what a look was asked for and did not read is read then
                 self._post(self.lost)
                 await self._wait(delay)
                 delay = min(2 * delay, LONGEST_RETRY)
@@ -141,7 +149,39 @@ class Live:
             if self.lost is not None:
                 self._post(Back())
             delay, self.lost = 1.0, None
+            self._fresh_at = time.monotonic()
             await self._pause(changed)
+
+    def _lost(self, error: DatabaseUnreachable, delay: float) -> Lost:
+        retry_at = time.monotonic() + delay
+        return Lost(str(error), retry_at, self._fresh_at, embedded=self._rt.embedded)
+
+    async def _look_in_time(self) -> bool:
+        """Look; give up as soon as no connection can be had, not when the pool does.
+
+        Raises DatabaseUnreachable. A database that is reachable and slow is waited for.
+        """
+        if self.lost is not None:
+            await self._probe()
+        looking, patience = asyncio.create_task(self.look()), PATIENCE
+        try:
+            while not (await asyncio.wait({looking}, timeout=patience))[0]:
+                await self._probe()
+                patience *= 2
+            return await looking
+        finally:
+            if not looking.done():
+                looking.cancel()
+                await asyncio.wait({looking})
+
+    async def _probe(self) -> None:
+        """Connect once; raises DatabaseUnreachable."""
+        try:
+            async with asyncio.timeout(PROBE):
+                conn = await self._rt.db.dedicated()
+        except TimeoutError:
+            raise DatabaseUnreachable(f"no connection within {PROBE:.0f} s") from None
+        await conn.close()
 
     async def look(self) -> bool:
         """Look once; return whether something happened since the last time."""

@@ -40,12 +40,20 @@ class Counted(Latest):
 
 
 class Lost(Latest):
-    """The database is away; the next try is at `retry_at` of the monotonic clock."""
+    """The database is unreachable. Times are of the monotonic clock.
 
-    def __init__(self, error: str, retry_at: float) -> None:
+    What is shown was read at `read_at` (None: nothing was); the next try is at `retry_at`.
+    `embedded`: it is the embedded database, which a command starts.
+    """
+
+    def __init__(
+        self, error: str, retry_at: float, read_at: float | None = None, *, embedded: bool = False
+    ) -> None:
         super().__init__()
         self.error = error
         self.retry_at = retry_at
+        self.read_at = read_at
+        self.embedded = embedded
 
 
 class Back(Message):

@@ -13,7 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.errors import UsageError
-from draftsman_tui.dashboard.filter import WAITING, Facts, Filter
+from draftsman_tui.dashboard import status_names
+from draftsman_tui.dashboard.filter import Facts, Filter
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -39,8 +40,8 @@ class Cell:
 class Column(Generic[T]):
     """A column. `width` in cells; 0 is the one that takes what is left.
 
-    One with `from_width` is shown from a terminal of so many cells on; one with `most` grows to
-    that where there is room to spare.
+    One with `from_width` is shown from a terminal of so many cells on. One with `most` is as wide
+    as its text in view, up to that; beyond, and as any other, where room is left.
     """
 
     head: str
@@ -82,7 +83,9 @@ class Resource(ABC, Generic[T]):
     empty: ClassVar[str]
     """What is said where there is nothing, and what to do about it."""
     statuses: ClassVar[Sequence[str]] = ()
-    """What `status:` may name here; none: nothing, or it is not known."""
+    """What `status:` may name here."""
+    fields: ClassVar[Sequence[str]] = ()
+    """Fields of a filter that its rows have: those that `facts` fills, and `age` for `at`."""
     columns: tuple[Column[T], ...]
     beat: ClassVar[float] = 10.0
     """Seconds after which it is read again though no event told of a change."""
@@ -125,22 +128,38 @@ class Resource(ABC, Generic[T]):
         """Return the page in a browser that a row has."""
         return None
 
-    def check(self, wanted: Filter) -> None:
-        """Raise UsageError for a filter that no row could ever pass."""
-        strange = [name for name in wanted.statuses if name not in self.statuses]
-        if strange and self.statuses:
-            known = ", ".join(self.status_words)
-            raise UsageError(f"nothing here is ever {strange[0]!r}; choose: {known}")
+    def resolve(self, wanted: Filter) -> Filter:
+        """Return a filter with the full names of its statuses.
+
+        Raises UsageError for a field or a status that no row here has.
+        """
+        if strange := [name for name in wanted.fields if name not in self.fields]:
+            raise UsageError(
+                f"{self.name}: no row has a field {strange[0]!r}; {self._known_fields}"
+            )
+        found: list[str] = []
+        for name in wanted.statuses:
+            if not (meant := status_names.matching(name, self.statuses)):
+                known = ", ".join(self.status_words)
+                raise UsageError(f"unknown status {name!r}; one of: {known}")
+            found += meant
+        return replace(wanted, statuses=tuple(dict.fromkeys(found)))
+
+    @property
+    def _known_fields(self) -> str:
+        known = [f"{name}:" for name in self.fields if name != "age"]
+        known += ["age<", "age>"] * ("age" in self.fields)
+        return f"fields here: {' '.join(known)}" if known else "give words"
 
     @property
     def status_words(self) -> Sequence[str]:
         """Return what completes `status:`."""
-        waiting = set(WAITING) <= set(self.statuses)
+        waiting = len(status_names.matching("waiting", self.statuses)) > 1
         return ("waiting", *self.statuses) if waiting else self.statuses
 
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
         """Return the rows that the filter wants, after a bounded look at most."""
-        self.check(query.filter)
+        query = replace(query, filter=self.resolve(query.filter))
         kept: list[T] = []
         before, looked = query.before, ""
         for _ in range(ROUNDS):
@@ -153,7 +172,17 @@ class Resource(ABC, Generic[T]):
         return Rows(kept, before, looked or "the newest were looked through; go on at the end")
 
     def _is_wanted(self, row: T, query: Query) -> bool:
-        return not query.filter or query.filter.matches(self.facts(row), query.now)
+        if not query.filter:
+            return True
+        facts = self.facts(row)
+        if query.filter.searches:
+            facts = replace(facts, shown=self._shown(row, facts.status, query.now))
+        return query.filter.matches(facts, query.now)
+
+    def _shown(self, row: T, status: str, now: datetime) -> str:
+        """Return what the columns of a row show, in view or not, and the names of its status."""
+        texts = (cell.text for cell in self.cells(row, now))
+        return " ".join(filter(None, (*texts, status_names.words(status))))
 
 
 def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:

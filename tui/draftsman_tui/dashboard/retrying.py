@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.text import first_line
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard.doing import TOLD, each, names, refuse, sure
@@ -44,12 +45,8 @@ async def retry(desk: Desk, text: str) -> None:
     if len(numbers) > 1:
         if not await sure(desk, "Retry", numbers, _how(options)):
             return
-    elif not options.get("again") and await _completed(desk, numbers[0]):
-        note = "It ends as another job, and its changes may be made twice."
-        question = f"D-{numbers[0]} completed. Run it once more?"
-        if not await desk.ask(Confirm(question, note)):
-            return
-        options["again"] = True
+    elif not await _sure_of_one(desk, numbers[0], options):
+        return
     await _retry(desk, numbers, options)
 
 
@@ -147,8 +144,23 @@ async def _retry(desk: Desk, numbers: Sequence[int], options: dict[str, bool]) -
     await desk.retried([new.number for new in made.values()])
 
 
-async def _completed(desk: Desk, number: int) -> bool:
-    return (await desk.rt.inspect.job(number)).status is Status.COMPLETED
+async def _sure_of_one(desk: Desk, number: int, options: dict[str, bool]) -> bool:
+    """Ask before a job is retried, and set `again` for one that completed.
+
+    A job that has not ended is not asked about: the retry is refused, which says what to do.
+    """
+    job = await desk.rt.inspect.job(number)
+    if job.status not in TERMINAL:
+        return True
+    if job.status is Status.COMPLETED and not options.get("again"):
+        question = f"{job.name} completed. Run it once more?"
+        note = "It ends as another job, and its changes may be made twice."
+        options["again"] = True
+    else:
+        question = f"Retry {job.name}?"
+        title = first_line(job.ticket_title or job.type, 60)
+        note = f"{title}: {str(job.status).replace('_', ' ')}. {_how(options, 'It goes')}"
+    return await desk.ask(Confirm(question, note)) is True
 
 
 def _options(text: str) -> dict[str, bool]:
@@ -159,10 +171,10 @@ def _options(text: str) -> dict[str, bool]:
     return {HOW[word]: True for word in words}
 
 
-def _how(options: dict[str, bool]) -> str:
+def _how(options: dict[str, bool], goes: str = "Each goes") -> str:
     if options.get("fresh"):
-        return "From the start, without what they kept."
-    return "Each goes on as a new job, from its last checkpoint."
+        return f"{goes} on as a new job, from the start, without what was kept."
+    return f"{goes} on as a new job, from its last checkpoint."
 
 
 def _here(error: str) -> str:

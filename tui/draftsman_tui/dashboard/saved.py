@@ -67,7 +67,7 @@ def read(data: Any) -> View:
     if strange := [one for one in (sort, *columns) if one is not None and one not in heads]:
         raise UsageError(f"{table} has no column {strange[0]!r}")
     text = data.get("filter") or ""
-    VIEWS[table].check(filters.parse(text))
+    VIEWS[table].resolve(filters.parse(text))
     return View(table, text, sort, bool(data.get("down")), tuple(columns))
 
 

@@ -278,13 +278,8 @@ class Desk(Screen[None]):
         return command.on is None or self.place in command.on
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Hide commands of other places; grey what this person may not do."""
-        if action != "command":
-            return True
-        command = commands.BY_NAME[str(parameters[0])]
-        if not self.is_here(command):
-            return False
-        return None if self._refusal(command) else True
+        """Hide commands of other places; a key of a command that is refused says why."""
+        return action != "command" or self.is_here(commands.BY_NAME[str(parameters[0])])
 
     def action_command(self, name: str) -> None:
         """Do it."""
@@ -342,7 +337,7 @@ class Desk(Screen[None]):
     @on(messages.Back)
     def _back(self) -> None:
         self.query_one(Banner).show(None)
-        self.say("the database is there again")
+        self.say("Reconnected")
 
     @on(messages.Refused)
     def _refused(self, refused: messages.Refused) -> None:

@@ -1,4 +1,7 @@
-"""Asks, before the dashboard of `up` is left, what becomes of the processes."""
+"""Asks, before the dashboard of `up` is left, what becomes of the processes.
+
+Enter alone goes on: the harmless choice is the first one.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,11 @@ from textual.widgets import OptionList, Static
 from draftsman_tui.dashboard.screens.dialog import Dialog, safe
 
 CHOICES: Final = {
-    "stop": "Stop all; what runs goes on later from its last checkpoint",
-    "leave": "Leave it running, without a dashboard",
     "": "Go on looking",
+    "leave": "Leave it running, without a dashboard",
+    "stop": "Stop all; what runs goes on later from its last checkpoint",
 }
-KEYS: Final = "slg"
+KEYS: Final = "gls"
 
 
 class Leave(Dialog[str]):
@@ -34,7 +37,9 @@ class Leave(Dialog[str]):
             yield Static("Stop all, leave it running, or go on?", classes="heading")
             choices = zip(KEYS, CHOICES.values(), strict=True)
             yield OptionList(*(safe(f"{key}  {text}") for key, text in choices))
-            yield Static("s, l, g or enter: do it   ctrl+c: stop all   esc: go on", classes="hint")
+            yield Static(
+                "g, esc, enter: go on   l: leave it running   s, ctrl+c: stop all", classes="hint"
+            )
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
         """Take a choice of the list."""

@@ -152,8 +152,9 @@ class MainScreen(Desk):
 
     def narrow(self, wanted: filters.Filter) -> None:
         """Show only some rows; raises UsageError for what no row could be."""
-        self.resource.check(wanted)
-        self._change(filter=wanted, limit=PAGE, starts=(), rows=None, name="")
+        self._change(
+            filter=self.resource.resolve(wanted), limit=PAGE, starts=(), rows=None, name=""
+        )
 
     def sort(self, head: str | None, *, turn: bool = False) -> None:
         """Sort by a column, or by none."""

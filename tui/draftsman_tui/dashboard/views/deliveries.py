@@ -23,6 +23,7 @@ class Deliveries(Resource[Delivery]):
     help = "What people were told, and what could not be said."
     empty = "Nobody was told anything; to be told: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))
+    fields = ("status", "source", "age")
     beat = 2.0
     columns = (
         Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),

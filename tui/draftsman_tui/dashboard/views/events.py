@@ -24,6 +24,7 @@ class Events(Resource[Event]):
     help = "The trail of everything, live."
     empty = "Nothing happened yet."
     statuses = tuple(map(str, Status))
+    fields = ("status", "by", "age")
     follows = True
     columns = (
         Column[Event]("AT", 11, order=lambda event: event.created_at),

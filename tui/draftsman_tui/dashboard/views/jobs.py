@@ -25,6 +25,7 @@ class Jobs(Resource[Line]):
     name = "jobs"
     help = "Every job, newest first."
     statuses = tuple(map(str, Status))
+    fields = ("status", "repo", "by", "agent", "tag", "source", "age")
     empty = "No jobs yet; n makes one; or in a shell: draftsman demo, draftsman submit"
     columns = (
         Column[Line]("JOB", 9, order=lambda job: job.number),
@@ -103,8 +104,7 @@ class Jobs(Resource[Line]):
 
 def statuses(wanted: Filter) -> list[Status] | None:
     """Return the statuses that a filter names, None for all; raises UsageError."""
-    Jobs().check(wanted)
-    return [Status(name) for name in wanted.statuses] or None
+    return [Status(name) for name in Jobs().resolve(wanted).statuses] or None
 
 
 def _next(row: Line) -> Cell:

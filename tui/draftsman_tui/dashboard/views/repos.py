@@ -20,6 +20,7 @@ class Repos(Resource[Repo]):
 
     name = "repos"
     help = "The repositories that are known."
+    fields = ("repo", "by", "age")
     empty = "No repository is known; make one known: draftsman repos add PATH|URL"
     columns = (
         Column[Repo]("REPOSITORY", 24, order=lambda repo: repo.full_name.casefold()),

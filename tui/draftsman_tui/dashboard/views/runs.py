@@ -23,6 +23,7 @@ class Runs(Resource[Run]):
     name = "runs"
     help = "Execution attempts of all jobs."
     statuses = tuple(map(str, RunStatus))
+    fields = ("status", "age")
     empty = "No job ran yet; a worker takes them: draftsman up"
     columns = (
         Column[Run]("RUN", 11, order=lambda run: (run.job, run.ordinal)),

@@ -31,6 +31,7 @@ class Workers(Resource[Seen]):
     name = "workers"
     help = "The processes that run jobs, and which of them leads."
     statuses = ("alive", "draining", "silent", "lost")
+    fields = ("status", "age")
     empty = "No worker is registered; start one: draftsman up"
     beat = 2.0
     columns = (

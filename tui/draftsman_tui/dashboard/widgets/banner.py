@@ -1,4 +1,4 @@
-"""The line that says that the database is away, and counts down to the next try."""
+"""The strip that says that the database is unreachable, and counts down to the next try."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 from rich.text import Text
 from textual.widgets import Static
 
+from draftsman_tui.cli import times
 from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard.messages import Lost
 
@@ -29,6 +30,16 @@ class Banner(Static):
     def _draw(self) -> None:
         if self._lost is None:
             return
-        left = max(0, round(self._lost.retry_at - time.monotonic()))
-        when = f"trying again in {left} s" if left else "trying again"
-        self.update(Text(f"{one_line(self._lost.error)}; what is shown is old; {when}"))
+        self.update(Text(words(self._lost, time.monotonic())))
+
+
+def words(lost: Lost, now: float) -> str:
+    """Return what it says at a time of the monotonic clock, what to do first."""
+    parts = ["Database unreachable"]
+    if lost.read_at is not None:
+        parts.append(f"Showing data from {times.span(now - lost.read_at)} ago")
+    left = round(lost.retry_at - now)
+    parts.append(f"Retrying in {left} s" if left > 0 else "Retrying now")
+    if lost.embedded:
+        parts.append("If it was stopped, start it: draftsman db start")
+    return ". ".join([*parts, one_line(lost.error)])

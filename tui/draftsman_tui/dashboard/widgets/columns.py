@@ -1,4 +1,8 @@
-"""Which columns a table shows, and how wide: what fits, and what is to the left and the right."""
+"""Which columns a table shows, and how wide: what fits, and what is to the left and the right.
+
+Widths follow what stands in the rows in view: no cell is cut beside room that another column does
+not need.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,13 @@ from typing import Any, Final
 
 from rich.cells import cell_len, set_cell_size
 
+from draftsman_tui.cli.widths import share
 from draftsman_tui.dashboard.resource import Column
 
 LEAST: Final = 10
 """Cells of the column that takes what is left."""
 READABLE: Final = 24
 """The same, once somebody went to the right to read it."""
-AMPLE: Final = 70
-"""The same, from which on it shares with others."""
 WIDE: Final = 100
 """Cells of a line from which on columns stand further apart."""
 LEAD: Final = 2
@@ -42,22 +45,27 @@ class Layout:
 
 
 def layout(
-    columns: Sequence[Column[Any]], width: int, chosen: Sequence[str] = (), shift: int = 0
+    columns: Sequence[Column[Any]],
+    width: int,
+    chosen: Sequence[str] = (),
+    shift: int = 0,
+    content: Sequence[int] = (),
 ) -> Layout:
     """Lay out columns on a line of so many cells.
 
-    `chosen` are heads in the order wanted; none: those that the width has room for. `shift` are
-    columns that were passed on the way to the right; the first one stays, which names the row.
+    `content` are the cells of the longest text of each column; none: it is not known. `chosen` are
+    heads in the order wanted; none: those that the width has room for. `shift` are columns that
+    were passed on the way to the right; the first one stays, which names the row.
     """
     everything = list(enumerate(columns))
     heads = {column.head: (nth, column) for nth, column in everything}
     wanted = [heads[head] for head in chosen if head in heads] or everything
     if not chosen and not shift:
         shown = [one for one in everything if one[1].from_width <= width]
-        return Layout(_placed(shown, width), False, len(shown) < len(everything))
+        return Layout(_placed(shown, width, content), False, len(shown) < len(everything))
     rest = wanted[1 + min(shift, most(columns, width, chosen)) :]
     fitting = _fitting([wanted[0], *rest], width)
-    return Layout(_placed(fitting, width), shift > 0, len(fitting) <= len(rest))
+    return Layout(_placed(fitting, width, content), shift > 0, len(fitting) <= len(rest))
 
 
 def most(columns: Sequence[Column[Any]], width: int, chosen: Sequence[str] = ()) -> int:
@@ -96,18 +104,31 @@ def _fitting(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Any
     return shown
 
 
-def _placed(columns: Sequence[tuple[int, Column[Any]]], width: int) -> list[Placed]:
-    """Give what is left to the column that takes it, or to the last one, and share what is much."""
+def _placed(
+    columns: Sequence[tuple[int, Column[Any]]], width: int, content: Sequence[int]
+) -> list[Placed]:
+    """Share the line: first what each column asks for, then what is cut, then the rest to one.
+
+    The rest goes to the column that has no width of its own, or to the last.
+    """
     between = gap(width)
-    sizes = [column.width for _, column in columns]
-    taker = sizes.index(0) if 0 in sizes else len(sizes) - 1
-    sizes[taker] = 0
-    rest = max(LEAST, width - LEAD - 1 - between * len(sizes) - sum(sizes))
-    for at in reversed(range(len(sizes))):
-        grown = max(0, min(columns[at][1].most - sizes[at], rest - AMPLE)) if at != taker else 0
-        sizes[at] += grown
-        rest -= grown
-    sizes[taker] = rest
+    room = width - LEAD - 1 - between * len(columns)
+    needs = [content[nth] if content else column.width for nth, column in columns]
+    heads = [len(column.head) for _, column in columns]
+    given = [column.width for _, column in columns]
+    taker = given.index(0) if 0 in given else len(given) - 1
+    least = [
+        min(size, max(head, need)) if column.most and content else size
+        for (_, column), size, head, need in zip(columns, given, heads, needs, strict=True)
+    ]
+    least[taker] = LEAST
+    wanted = [
+        max(size, min(need, column.most))
+        for (_, column), size, need in zip(columns, least, needs, strict=True)
+    ]
+    wanted[taker] = max(LEAST, needs[taker])
+    sizes = share(share(least, wanted, room), list(map(max, least, needs)), room)
+    sizes[taker] += max(0, room - sum(sizes))
     found, x = [], LEAD
     for (nth, column), size in zip(columns, sizes, strict=True):
         found.append(Placed(nth, column, x, size))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
@@ -74,6 +75,9 @@ class ResourceTable(Pointed, can_focus=True):
         self._keys: list[str] = []
         self._last_mark = 0
         self._shift = 0
+        self._laid_out: tuple[Any, ...] = ()
+        self._measured: Sequence[Any] | None = None
+        self._layout = Layout((), False, False)
 
     @property
     def row(self) -> Any | None:
@@ -207,9 +211,24 @@ class ResourceTable(Pointed, can_focus=True):
 
     @property
     def arranged(self) -> Layout:
-        """The columns in view."""
-        columns = () if self._resource is None else self._resource.columns
-        return layout(columns, self.size.width, self._shape.columns, self._shift)
+        """The columns in view, as wide as the rows in view want them."""
+        top = round(self.scroll_y)
+        laid_out = (self._resource, self.size, self._shape, self._shift, top, self.now)
+        if laid_out != self._laid_out or self._rows is not self._measured:
+            self._laid_out, self._measured = laid_out, self._rows
+            columns = () if self._resource is None else self._resource.columns
+            content = self._content(top)
+            shape = self._shape.columns, self._shift
+            self._layout = layout(columns, self.size.width, *shape, content)
+        return self._layout
+
+    def _content(self, top: int) -> list[int]:
+        """Return the cells of the longest text of each column in the rows in view."""
+        if self._resource is None:
+            return []
+        rows = self.rows[top : top + max(1, self.size.height - 1)]
+        texts = zip(*(self._resource.cells(row, self.now) for row in rows), strict=True)
+        return [max(cell_len(cell.text) for cell in column) for column in texts]
 
     def render_line(self, y: int) -> Strip:
         """Draw the head, or a row in view."""
