@@ -215,6 +215,18 @@ class BotContract:
         await quiet(rt, job, side.channel)
         assert b"-a\n+b\n" in patch
         assert side.files() == [patch]
+        assert "not available" not in "".join(side.texts())
+
+    async def test_a_gate_without_a_patch_says_so(
+        self, side: Side, rt: Runtime, make: Factory, tmp_path: Path
+    ) -> None:
+        work = await make.asked(GATE, notify=side.notify)
+        await quiet(rt, work.number, side.channel)
+        assert "diff not available" in side.texts()[-1].lower()
+        job, _ = await gated(rt, make, tmp_path, {"x.py": "a\n"}, {}, notify=side.notify)
+        await quiet(rt, job, side.channel)
+        assert "no changes so far" in side.texts()[-1].lower()
+        assert side.files() == []
 
     async def test_a_file_that_is_refused_is_a_warning(
         self, side: Side, rt: Runtime, make: Factory

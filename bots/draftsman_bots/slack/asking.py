@@ -7,11 +7,12 @@ from enum import IntEnum
 from typing import Final
 
 from draftsman.domain.action import action_text
-from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
-from draftsman.domain.diff import diffstat
+from draftsman.domain.attachment import LENGTH, LINES, is_long
+from draftsman.domain.diff import diffstat, is_diff
 from draftsman.domain.job import Source
 from draftsman.domain.policy import Person
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.wording import missing_diff
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.blocks import (
     BUTTONS_MOST,
@@ -178,6 +179,8 @@ def _people(asked: Sequence[Person]) -> str:
 
 
 def _small(question: Question, replies: bool) -> Iterator[str]:
+    if missing := missing_diff(question):
+        yield missing
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"{question.quorum} approvals are needed"
     if question.escalated_at is not None and question.escalate_to:

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from draftsman.domain.action import action_text
-from draftsman.domain.attachment import LENGTH, LINES, is_diff, is_long
-from draftsman.domain.diff import diffstat
+from draftsman.domain.attachment import LENGTH, LINES, is_long
+from draftsman.domain.diff import diffstat, is_diff
 from draftsman.domain.job import Source
 from draftsman.domain.policy import Person
 from draftsman.domain.question import Question, QuestionKind
+from draftsman.domain.wording import missing_diff
 from draftsman_bots.text import clamped, width
 from draftsman_bots.trello.text import bold, code, escaped
 
@@ -95,6 +96,8 @@ def _small(question: Question) -> Iterator[str]:
     yield how(question)
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
         yield f"{question.quorum} approvals are needed."
+    if missing := missing_diff(question):
+        yield f"{missing.capitalize()}."
     if question.escalated_at is not None and question.escalate_to:
         yield f"Nobody answered in time: it went to {escaped(question.escalate_to, 100)} as well."
     if question.expires_at is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, Final
 
 from draftsman.domain.delivery import ChannelName, DeliveryKind, Message
+from draftsman.domain.diff import is_diff
 from draftsman.domain.wording import plain, rest
 
 CHATS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
@@ -15,12 +15,6 @@ CHATS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
 LINES: Final = 30
 LENGTH: Final = 2800
 """Lines of a context, and characters of any text, that a message shows."""
-
-
-def is_diff(text: str) -> bool:
-    """Return whether this is the difference of two trees."""
-    lines = text.splitlines()
-    return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
 
 
 def is_long(text: str, lines: int | None = None) -> bool:

@@ -1,14 +1,21 @@
-"""The statistics of a diff, from its own lines. Pure."""
+"""Diffs: whether a text is one, and its statistics. Pure."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 MOST: Final = 20
 """Files that are named."""
 _HUNK: Final = re.compile(r"@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+
+
+def is_diff(text: str) -> bool:
+    """Return whether this is the difference of two trees."""
+    lines = text.splitlines()
+    return any(old.startswith("--- ") and new.startswith("+++ ") for old, new in pairwise(lines))
 
 
 def diffstat(diff: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
+from hashlib import sha256
 from typing import Any, Final, assert_never
 
 from draftsman.domain.action import action_text
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.diff import is_diff
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.text import is_link
@@ -21,6 +23,8 @@ _ENDED: Final = {
     Status.CANCELED: "was canceled",
     Status.EXPIRED: "expired",
 }
+_NOTHING: Final = sha256(b"").hexdigest()
+"""SHA-256 of the patch of a run that changed nothing."""
 _CHOICES: Final = 10
 """Choices that a notification names."""
 _COUNTS: Final = 12
@@ -221,6 +225,8 @@ def asking(question: Question) -> Iterator[str]:
     yield from (f"| {line}" for line in (question.context_snippet or "").splitlines())
     if question.action:
         yield f"if approved: {action_text(question.action)}"
+    if missing := missing_diff(question):
+        yield missing
     for place, choice in enumerate(question.choices, 1):
         note = f" - {choice['description']}" if choice.get("description") else ""
         yield f"  {place}  {choice['label']}{note}"
@@ -229,6 +235,14 @@ def asking(question: Question) -> Iterator[str]:
     if question.expires_at is not None:
         yield f"expires at {question.expires_at.isoformat(timespec='seconds')}"
     yield how_to_answer(question)
+
+
+def missing_diff(question: Question) -> str:
+    """Return why an approval comes without a patch; empty for one with a patch, and for others."""
+    if question.kind is not QuestionKind.APPROVAL or is_diff(question.context_snippet or ""):
+        return ""
+    known = {None: "diff not available", _NOTHING: "no changes so far"}
+    return known.get(question.patch_sha256, "")
 
 
 def how_to_answer(question: Question) -> str:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.attachment import is_diff
-from draftsman.domain.diff import diffstat
+from draftsman.domain.diff import diffstat, is_diff
 
 ONE = """diff --git a/x.py b/x.py
 --- a/x.py

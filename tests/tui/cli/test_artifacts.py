@@ -94,6 +94,7 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
     changed = {"x.py": "new\n"}
     number, patch = await gated(rt, make, tmp_path, {"x.py": "old\n"}, changed)
     assert b"-old\n+new\n" in patch
+    assert f"changes: draftsman diff D-{number}/1" in (await cli("questions", number)).out
     assert _bytes(cli, "diff", f"D-{number}/1") == patch
     await make.decide(number, True, people.carol)
     second = await make.running(number)
@@ -106,6 +107,7 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
     third = await make.running(number)
     await rt.checkpoints.artifact(third.lease, "changes.txt", "file", PATCH)
     await rt.questions.ask(third.lease, GATE.model_copy(update={"key": "third"}))
+    assert "  diff not available\n" in (await cli("questions", number)).out
     (await cli("diff", f"D-{number}/3")).refused(1, f"D-{number}/3: diff not available")
     (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
 

@@ -9,6 +9,7 @@ import click
 
 from draftsman.domain.action import action_text
 from draftsman.domain.question import OnExpire, OpenQuestion, Question, QuestionKind
+from draftsman.domain.wording import missing_diff
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.output import line, one_line, words
@@ -76,6 +77,7 @@ async def describe(rt: Runtime, question: Question) -> list[Text]:
         *about(question),
         *(words(f"  {one}") for one in question.text.splitlines()),
         *details(question),
+        *_diff(question),
         *choices(question),
         _how(question),
     ]
@@ -116,6 +118,14 @@ def details(
         yield words(f"  | … {len(context) - most} lines more: {more}", "dim")
     if question.action:
         yield words(f"  if approved: {one_line(action_text(question.action))}")
+
+
+def _diff(question: Question) -> Iterator[Text]:
+    """Yield where the changes are that an approval is asked with, or that there are none."""
+    if missing := missing_diff(question):
+        yield words(f"  {missing}", "dim")
+    elif question.kind is QuestionKind.APPROVAL and question.patch_sha256 is not None:
+        yield words(f"  changes: draftsman diff {question.name}")
 
 
 def until(question: Question, now: datetime | None = None) -> str:
