@@ -25,7 +25,7 @@ from bench.screen import Screen, Terminal
 
 SMALL = Past(900, 100)
 """What the large past is held against."""
-COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main", "dashboard")
+COMMAND = (sys.executable, "-m", "draftsman_tui", "dashboard")
 AT_ONCE, EVERY = 5, 0.1
 """Jobs, and the seconds between two times of submitting so many: 50 a second."""
 STARTS = 5

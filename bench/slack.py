@@ -40,7 +40,7 @@ signing_secret = {{ env = "BENCH_SIGNING_SECRET" }}
 slack = "U000000001"
 roles = ["invoker"]
 """
-OURS = (sys.executable, "-m", "draftsman_tui.cli.main", "bots")
+OURS = (sys.executable, "-m", "draftsman_tui", "bots")
 BARE = (sys.executable, "-m", "bench.bare")
 
 

@@ -22,7 +22,7 @@ def main() -> None:
     master, slave = pty.openpty()
     env = os.environ | {"COLUMNS": str(WIDTH), "TERM": "xterm-256color"}
     with subprocess.Popen(
-        [sys.executable, "-m", "draftsman_tui.cli.main", *COMMAND],
+        [sys.executable, "-m", "draftsman_tui", *COMMAND],
         stdin=slave,
         stdout=slave,
         stderr=slave,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from draftsman import migrate
 from draftsman.hardening import deny_inspection
 from draftsman.loops.loop import Stop
-from draftsman.process import told
 from draftsman.runtime import open_runtime
 from draftsman.settings import Settings
+from draftsman.shutdown import shutdown_signals
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,7 +48,7 @@ async def run_bots(
     """
     deny_inspection()
     chats = [name for name in only if getattr(settings, name) is not None]
-    async with open_runtime(_patient(settings, chats)) as rt:
+    async with shutdown_signals(parent) as signals, open_runtime(_patient(settings, chats)) as rt:
         if newer := await migrate.ready(rt.db.url):
             _log.warning("the database has %s, which this version does not know; going on", newer)
         bots = [_bot(name, rt) for name in chats]
@@ -61,7 +61,7 @@ async def run_bots(
             for bot in bots:
                 bot.end()
 
-        async with told(shut_down, parent):
+        with signals.handled_by(shut_down):
             await _run(bots)
     _log.info("bots stopped")
     return 0

@@ -248,10 +248,23 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
-    url = await asyncio.to_thread(_server(settings).ensure)
+    url = await _start_server(_server(settings))
     if migrations:
         await migrate.migrate(url)
     return url, True
+
+
+async def _start_server(server: EmbeddedServer) -> str:
+    """Return its URL once it answers; a cancellation waits until no thread starts it any more."""
+    starting = asyncio.create_task(asyncio.to_thread(server.ensure))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        server.give_up()
+        await asyncio.wait([starting])
+        with contextlib.suppress(DraftsmanError):
+            starting.result()
+        raise
 
 
 def _server(settings: Settings) -> EmbeddedServer:
@@ -265,8 +278,8 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
     """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await database_url(settings)
     db = Database(url, settings.database, read_only=read_only)
-    await db.open()
     try:
+        await db.open()
         rt = wire(settings, db, embedded)
         rt.policy.adopt(policy(settings, await _directory(rt, import_people=not read_only)))
         refresh = asyncio.create_task(_keep_up(rt))

@@ -21,7 +21,7 @@ import psutil
 from tests.core.loops.agents import PRELUDE
 from tests.support.waits import until
 
-COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main")
+COMMAND = (sys.executable, "-m", "draftsman_tui")
 CONTROLLED = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""

@@ -46,7 +46,7 @@ steady = "tests.soak.steady:handle"
 def worker(folder: Path, url: str) -> Iterator[subprocess.Popen[bytes]]:
     """Run the shipped worker as a process of its own; it ends in order."""
     (folder / "draftsman.toml").write_text(CONFIG.format(url=url, folder=folder / "data"))
-    command = [sys.executable, "-m", "draftsman_tui.cli.main"]
+    command = [sys.executable, "-m", "draftsman_tui"]
     command += ["--config", str(folder / "draftsman.toml"), "worker"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with (folder / "worker.log").open("wb") as log:

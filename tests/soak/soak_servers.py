@@ -74,7 +74,7 @@ def test_draftsman_soak_keeps_its_promises_with_default_settings(major: int, fol
         "TMPDIR": str(folder),
     }
     done = subprocess.run(
-        [sys.executable, "-m", "draftsman_tui.cli.main", *SHORT],
+        [sys.executable, "-m", "draftsman_tui", *SHORT],
         env={**os.environ, **ours},
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -16,6 +16,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -57,6 +58,14 @@ class EmbeddedServer:
         """Take `settings.data_dir` and `settings.embedded.idle_stop` (seconds; 0 is never)."""
         self._data_dir = data_dir.expanduser().resolve()
         self._idle_stop = idle_stop
+        self._given_up = threading.Event()
+
+    def give_up(self) -> None:
+        """Let an `ensure` of another thread raise at its next step, instead of waiting or starting.
+
+        A server that is on its way comes up, with its watcher, and stops when it is idle.
+        """
+        self._given_up.set()
 
     def ensure(self) -> str:
         """Return the URL of the database `draftsman` on a server that answers.
@@ -179,11 +188,11 @@ class EmbeddedServer:
             )
         with self._explained():
             place = prepare(self._data_dir)
-            with process.locked(place.lock) as lock:
+            with process.locked(place.lock, given_up=self._given_up) as lock:
                 if not self._asks_for_a_password(place):
                     if not beside_other_major:
                         cluster.refuse_other_major(self._data_dir, place)
-                    cluster.start(place)
+                    cluster.start(place, self._given_up)
                 os.utime(lock)  # tells the watcher that somebody is about to connect
                 self._watch(place)
         return place.url()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,13 +55,18 @@ def refuse_other_major(data_dir: Path, place: Place) -> None:
             )
 
 
-def start(place: Place) -> None:
-    """Return when the server answers, whatever was in its way. Raises EmbeddedServerError."""
+def start(place: Place, given_up: threading.Event) -> None:
+    """Return when the server answers, whatever was in its way.
+
+    Raises EmbeddedServerError, at the next step once the caller has `given_up`.
+    """
     with process.opened(place.server_lock) as lock:
-        if not _lock_or_answer(place, lock):
+        if not _lock_or_answer(place, lock, given_up):
             return
+        process.go_on(given_up)
         if not place.data.exists():
             _create(place, lock)
+            process.go_on(given_up)
         _tidy(place)
         if password.read(place) is None:
             _set_password(place, lock)
@@ -74,7 +80,7 @@ def pg_ctl(place: Place, verb: str, *options: str, inherit: Sequence[int] = ()) 
     process.run([wheel.server_program("pg_ctl", place), *arguments], place.account, inherit=inherit)
 
 
-def _lock_or_answer(place: Place, lock: int) -> bool:
+def _lock_or_answer(place: Place, lock: int, given_up: threading.Event) -> bool:
     """Return True once no process works on the data any more, or False when the server answers.
 
     Two servers on the same data would destroy it. A process id proves nothing, but a lock does that
@@ -85,6 +91,7 @@ def _lock_or_answer(place: Place, lock: int) -> bool:
     while not process.try_lock(lock):
         if answers(place):
             return False
+        process.go_on(given_up)
         if time.monotonic() > deadline:
             raise EmbeddedServerError(
                 f"the embedded PostgreSQL in {place.cluster} neither answers nor ends:"

@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -116,20 +117,30 @@ def opened(path: Path) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def locked(path: Path, timeout: float = LOCK_TIMEOUT) -> Iterator[int]:
+def locked(
+    path: Path, timeout: float = LOCK_TIMEOUT, given_up: threading.Event | None = None
+) -> Iterator[int]:
     """Hold the lock on a file; yield its descriptor.
 
-    Raises EmbeddedServerError when it is still somebody else's after `timeout` seconds.
+    Raises EmbeddedServerError when another process still has it after `timeout` seconds, or once
+    the caller has given up.
     """
     with opened(path) as descriptor:
         deadline = time.monotonic() + timeout
         while not try_lock(descriptor):
+            go_on(given_up)
             if time.monotonic() > deadline:
                 raise EmbeddedServerError(
                     f"another process has held {path} for {timeout:.0f} s: end it, then try again"
                 )
             time.sleep(0.01)
         yield descriptor
+
+
+def go_on(given_up: threading.Event | None) -> None:
+    """Raise EmbeddedServerError once the caller has given up."""
+    if given_up is not None and given_up.is_set():
+        raise EmbeddedServerError("the start of the embedded PostgreSQL was stopped")
 
 
 def try_lock(descriptor: int) -> bool:

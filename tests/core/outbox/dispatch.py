@@ -6,12 +6,12 @@ python -m tests.core.outbox.dispatch DATABASE CHAT TIMEOUT [LEASE [RATE]]
 from __future__ import annotations
 
 import asyncio
-import signal
 import sys
 
 from draftsman.ports import Channel
 from draftsman.runtime import wire
 from draftsman.settings import NotificationSettings, Settings
+from draftsman.shutdown import shutdown_signals
 from draftsman.store.db import Database
 from tests.support.chat import ChatChannel
 
@@ -36,11 +36,14 @@ async def deliver(
     told = hasty(timeout, lease)
     settings = Settings.model_validate({"database_url": database, "notifications": told})
     db = Database(database, settings.database)
-    await db.open()
-    mailroom = wire(settings, db, False).mailroom([channel])
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, mailroom.stop)
-    await mailroom.run()
-    await db.close()
+    async with shutdown_signals() as signals:
+        try:
+            await db.open()
+            mailroom = wire(settings, db, False).mailroom([channel])
+            with signals.handled_by(lambda _: mailroom.stop()):
+                await mailroom.run()
+        finally:
+            await db.close()
 
 
 async def main(database: str, chat: str, *seconds: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 
 from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
+from draftsman.shutdown import blocked
 from draftsman.store.db import Connection
 from tests.factories import Factory
 from tests.support.chat import FATES, Chat, Proxy
@@ -201,7 +202,8 @@ class Dispatchers:
 
     async def start(self) -> None:
         """Start another."""
-        process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
+        with blocked():  # until it can handle them: it may be told to stop at once
+            process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
         self._running.append(process)
 
     async def kill_one(self) -> None:

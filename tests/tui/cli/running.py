@@ -24,7 +24,7 @@ import pytest
 
 from draftsman_tui.cli import main
 
-COMMAND = (sys.executable, "-m", "draftsman_tui.cli.main")
+COMMAND = (sys.executable, "-m", "draftsman_tui")
 CONTROLLED = """import fcntl, os, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])"""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman import early_signals
 from draftsman_tui.cli.output import Output
 
 if TYPE_CHECKING:
@@ -84,16 +85,21 @@ class Group(click.Group):
         raise click.UsageError(f"there is no command {args[0]!r}; {hint}")
 
 
-def command(name: str, *, examples: tuple[str, ...] = ()) -> Callable[[Function], click.Command]:
+def command(
+    name: str, *, examples: tuple[str, ...] = (), long_running: bool = False
+) -> Callable[[Function], click.Command]:
     """Make a command of a function that takes the App and its own parameters.
 
     It may be a coroutine. Every command takes `--json` and, wherever they are written, the global
-    options.
+    options. One that is `long_running` handles shutdown signals by `shutdown_signals`; a signal
+    ends any other as Python does it.
     """
 
     def decorate(function: Function) -> click.Command:
         @functools.wraps(function)
         def run(**params: Any) -> None:
+            if not long_running:
+                early_signals.release()
             result = function(click.get_current_context().ensure_object(App), **params)
             if inspect.iscoroutine(result):
                 import asyncio

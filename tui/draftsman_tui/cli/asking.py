@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
+from draftsman.early_signals import SIGNALS
 from draftsman.errors import Refused
 from draftsman_tui.cli.output import one_line
 
@@ -29,18 +30,22 @@ def confirm(question: str) -> None:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end the question, and nothing but the question.
+    """Let Ctrl-C end the question, and nothing but the question; so does any shutdown signal.
 
-    The event loop's own handler would wait for the loop, which waits for us; and the loop must not
+    The event loop's own handlers would wait for the loop, which waits for us; and the loop must not
     hear afterwards of an interrupt that was the answer.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     wakeup = signal.set_wakeup_fd(-1)
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    handlers = {number: signal.getsignal(number) for number in SIGNALS}
+    handled = {number: handler for number, handler in handlers.items() if callable(handler)}
+    for number in handled:
+        signal.signal(number, signal.default_int_handler)
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in handled.items():
+            signal.signal(number, handler)
         signal.set_wakeup_fd(wakeup)

@@ -52,6 +52,7 @@ def _themes() -> Sequence[str]:
         "draftsman dashboard --read-only --theme light",
         "draftsman dashboard --web --open",
     ),
+    long_running=True,
 )
 @click.option("--read-only", is_flag=True, help="Change nothing; the database sees to it.")
 @click.option("--view", metavar="NAME", help="The table or the saved view that comes first.")
@@ -95,15 +96,17 @@ async def dashboard(
         raise UsageError(f"{'--open' if opens else '--port'} goes with --web")
     if os.environ.get("TEXTUAL_DRIVER") != IN_BROWSER:
         _needs_a_terminal()
-    async with app.runtime(read_only=read_only) as rt:
-        from draftsman.process import told
+    from draftsman.shutdown import shutdown_signals
 
+    code = None
+    async with shutdown_signals(parent) as signals, app.runtime(read_only=read_only) as rt:
         shown = await make(app, rt, read_only=read_only, view=view, theme=theme)
-        async with told(lambda _: shown.exit(), parent):
-            die_with_the_terminal()
+        # Textual would write to a terminal that is gone, and wait for ever for that to be done
+        with signals.handled_by(lambda _: shown.exit()), signals.left_to_kernel(signal.SIGHUP):
             await shown.run_async()
-    if shown.return_code:
-        raise click.exceptions.Exit(shown.return_code)
+        code = shown.return_code
+    if code:
+        raise click.exceptions.Exit(code)
 
 
 async def make(
@@ -134,17 +137,6 @@ def check(app: App) -> None:
     begin(app.settings.dashboard)
 
 
-def die_with_the_terminal() -> None:
-    """Let SIGHUP end this process at once, as it does where nobody listens.
-
-    Textual would write to a terminal that is gone, and wait for ever for that to be done.
-    """
-    import asyncio
-
-    asyncio.get_running_loop().remove_signal_handler(signal.SIGHUP)
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
-
 def can_be_shown() -> bool:
     """Return whether there are a screen and what draws on it."""
     return streams.is_screen() and find_spec("textual") is not None
@@ -164,18 +156,21 @@ def _needs_a_terminal() -> None:
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
     if find_spec("textual_serve") is None:
         raise ConfigError("textual-serve is not installed; run: pip install 'draftsman[tui]'")
-    async with app.runtime(read_only=True):
-        pass  # what is wrong is said here, and not in the browser
-    set_up_log(app)
-    from draftsman.process import told
-    from draftsman_tui.dashboard.web.server import Web
+    from draftsman.shutdown import shutdown_signals
 
-    colour = ["--no-color"] if app.colour is False else []
-    dashboard = [*child(app, "dashboard"), *colour, *options, "--parent", str(os.getpid())]
-    web = Web(dashboard, port)
-    async with web.serving() as address, told(lambda _: web.stop()):
-        app.out.print(address)
-        app.out.say("whoever opens this address acts as you; Ctrl-C ends it")
-        if opens:
-            web.open_browser()
-        await web.stopped.wait()
+    async with shutdown_signals() as signals:
+        async with app.runtime(read_only=True):
+            pass  # what is wrong is said here, and not in the browser
+        set_up_log(app)
+        from draftsman_tui.dashboard.web.server import Web
+
+        colour = ["--no-color"] if app.colour is False else []
+        dashboard = [*child(app, "dashboard"), *colour, *options, "--parent", str(os.getpid())]
+        web = Web(dashboard, port)
+        async with web.serving() as address:
+            with signals.handled_by(lambda _: web.stop()):
+                app.out.print(address)
+                app.out.say("whoever opens this address acts as you; Ctrl-C ends it")
+                if opens:
+                    web.open_browser()
+                await web.stopped.wait()

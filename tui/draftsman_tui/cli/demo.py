@@ -51,12 +51,14 @@ class Demo:
         self._queue = f"demo-{os.getpid()}"
         self._began = time.time()
         self._worker: Process | None = None
-        self._log = Path(tempfile.mkstemp(prefix="draftsman-demo-", suffix=".log")[1])
+        self._log: Path
 
     async def run(self, repo: Path, answer: str | None, *, kill: bool) -> int:
         """Run the job to its end; return the number. `kill` kills its worker in the middle."""
-        number = await self._submit(repo)
+        self._log = Path(tempfile.mkstemp(prefix="draftsman-demo-", suffix=".log")[1])
+        submitting = asyncio.create_task(self._submit(repo))
         try:
+            number = await asyncio.shield(submitting)
             async with self._working():
                 async for event in self._events(number):
                     self._show(event)
@@ -66,8 +68,11 @@ class Demo:
                         kill = False
                         await self._kill()
         except DraftsmanError:
-            # nobody else serves the demo's queue
-            await self._runtime.operate.cancel(number, self._actor, "the demo ended", force=True)
+            await self._cancel(await submitting)
+            raise
+        except asyncio.CancelledError:
+            await self._cancel(await submitting)
+            self._log.unlink()
             raise
         return number
 
@@ -77,6 +82,10 @@ class Demo:
             return
         seconds = f"{max(0.0, (at or time.time()) - self._began):6.1f} s  "
         self._out.print(line(words(seconds, "dim"), words(f"{what:<10}", style), text))
+
+    async def _cancel(self, number: int) -> None:
+        """End the job: no other worker serves the demo's queue."""
+        await self._runtime.operate.cancel(number, self._actor, "the demo ended", force=True)
 
     async def _submit(self, repo: Path) -> int:
         from draftsman.services.intake import invocation
@@ -103,8 +112,10 @@ class Demo:
             await self._stop_worker()
 
     async def _start_worker(self) -> None:
+        from draftsman.shutdown import blocked
+
         config = ("--config", str(self._config)) if self._config else ()
-        with self._log.open("ab") as log:
+        with self._log.open("ab") as log, blocked():
             self._worker = await asyncio.create_subprocess_exec(
                 *(*OURSELVES, *config),
                 *("worker", "--queue", self._queue, "--slots", "1", "--parent", str(os.getpid())),
@@ -260,6 +271,7 @@ def _told(event: Event) -> tuple[str, str, str]:
         "draftsman demo --repo . --kill            on yours, a worker killed in the middle",
         "draftsman demo --answer 'all fixes' | cat",
     ),
+    long_running=True,
 )
 @click.option(
     "--repo",
@@ -273,15 +285,26 @@ async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> N
 
     It exits 0 only if the job completed.
     """
-    out = app.out
+    from draftsman.shutdown import shutdown_signals
+
     if not app.json:
-        out.print(words(f"draftsman {__version__} demo", "bold"))
-    async with app.runtime() as runtime:
+        app.out.print(words(f"draftsman {__version__} demo", "bold"))
+    async with shutdown_signals():
+        status = await _demonstrate(app, repo, answer, kill=kill)
+        if status != "completed":
+            raise click.exceptions.Exit(1)
+        return
+    raise click.Abort
+
+
+async def _demonstrate(app: App, repo: Path | None, answer: str | None, *, kill: bool) -> str:
+    """Run the job and print what it left; return its last status."""
+    out = app.out
+    async with app.runtime() as runtime, _repository(repo) as place:
         show = Demo(runtime, out, await runtime.actor(), app.config)
         health, _ = await runtime.inspect.health()
         where = "embedded, its data kept" if runtime.embedded else "the configured server"
         show.say("database", f"PostgreSQL {health.version.split()[0]}, {where}", "cyan")
-        place = await _place(repo)
         number = await show.run(place, answer, kill=kill)
         job = await runtime.inspect.job(number)
         if app.json:
@@ -289,21 +312,27 @@ async def demo(app: App, repo: Path | None, answer: str | None, kill: bool) -> N
         else:
             out.print(*_summary(job), *_timeline(await runtime.inspect.trail(number)))
             out.print(*_next_steps(job, place))
-    if job.status != "completed":
-        raise click.exceptions.Exit(1)
+    return job.status
 
 
-async def _place(repo: Path | None) -> Path:
+@asynccontextmanager
+async def _repository(repo: Path | None) -> AsyncIterator[Path]:
+    """Give the repository to work on; a sample of ours is kept, unless the demo is interrupted."""
     from draftsman.handlers.sample import make_sample_repo
 
     if repo is None:
-        place = Path(tempfile.mkdtemp(prefix="draftsman-demo-")) / "inventory"
-        await make_sample_repo(place)
-        return place
+        folder = Path(tempfile.mkdtemp(prefix="draftsman-demo-"))
+        try:
+            await make_sample_repo(folder / "inventory")
+            yield folder / "inventory"
+        except asyncio.CancelledError:
+            shutil.rmtree(folder)
+            raise
+        return
     place = repo.expanduser().resolve()
     if not place.is_dir():
         raise UsageError(f"{repo} is not a folder; give --repo the path of a git repository")
-    return place
+    yield place
 
 
 def _summary(job: Job) -> list[Any]:

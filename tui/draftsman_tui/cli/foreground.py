@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -17,6 +18,7 @@ from draftsman_tui.cli.held import Held, holding
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
+    from draftsman.shutdown import ShutdownSignals
     from draftsman_tui.cli.app import App
     from draftsman_tui.dashboard.app import Dashboard
     from draftsman_tui.dashboard.started import Started
@@ -28,9 +30,12 @@ LOOK: Final = 1.0
 class Foreground:
     """One `up` on a terminal."""
 
-    def __init__(self, app: App, command: Sequence[str]) -> None:
+    def __init__(self, app: App, command: Sequence[str], signals: ShutdownSignals) -> None:
         self._app = app
         self._command = command
+        self._signals = signals
+        self._held: Held | None = None
+        self._shown = False
         self._interrupted = asyncio.Event()
         self._dashboard: Dashboard | None = None
 
@@ -38,11 +43,18 @@ class Foreground:
         """Show what goes on until all is stopped, or left running; return the exit code."""
         if dashboard.can_be_shown():
             dashboard.check(self._app)  # before anything is started that would have to be stopped
-        path = self._app.settings.data_dir.expanduser() / "up.log"
+        with self._signals.handled_by(self._receive):
+            return await self._hold(self._app.settings.data_dir.expanduser() / "up.log")
+
+    async def _hold(self, path: Path) -> int:
+        """Start the supervisor, and stay with it."""
         async with holding(self._command, path) as held, self._app.runtime() as rt:
-            self._catch(held)
-            if dashboard.can_be_shown():
+            self._held = held
+            if self._signals.received:
+                held.stop()
+            elif dashboard.can_be_shown():
                 await self._show_dashboard(rt, held)
+            self._shown = True
             while not (held.ended or held.left):
                 await self._show_line(rt, held)
             status_line.print_above(held.said())
@@ -65,13 +77,14 @@ class Foreground:
         started = Started(held.pid, held.log)
         self._dashboard = shown = await dashboard.make(self._app, rt, started=started)
         watching = asyncio.create_task(_watch(held, shown, started))
-        dashboard.die_with_the_terminal()  # the leash breaks then, and all stops
+        self._shown = True
         try:
-            choice = await shown.run_async()
+            # where Textual would wait for a terminal that is gone, the leash breaks, and all stops
+            with self._signals.left_to_kernel(signal.SIGHUP):
+                choice = await shown.run_async()
         finally:
             self._dashboard = None
             watching.cancel()
-            self._catch(held)
         if held.ended:
             status_line.print_above("\n".join([*held.recent, ""]))
         elif choice == "leave":
@@ -98,24 +111,17 @@ class Foreground:
                 case "stop":
                     held.stop()
 
-    def _catch(self, held: Held) -> None:
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self._interrupt)
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end, held)
-
-    def _interrupt(self) -> None:
-        if self._dashboard is None:
+    def _receive(self, name: str) -> None:
+        """Ask what Ctrl-C is to stop, once something is shown; stop all without asking else."""
+        if name != signal.SIGINT.name or not self._shown:
+            if self._held is not None and not self._held.told:
+                self._held.stop()
+            if self._dashboard is not None:
+                self._dashboard.exit("stop")
+        elif self._dashboard is None:
             self._interrupted.set()
         else:
             self._dashboard.leave()
-
-    def _end(self, held: Held) -> None:
-        """Stop all without asking."""
-        if not held.told:
-            held.stop()
-        if self._dashboard is not None:
-            self._dashboard.exit("stop")
 
 
 async def _watch(held: Held, shown: Dashboard, started: Started) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from draftsman.errors import UsageError
+from draftsman.shutdown import blocked
 from draftsman_tui.cli.supervise import DETACH
 
 KEPT: Final = 10_000_000
@@ -67,7 +68,7 @@ class Held:
 @asynccontextmanager
 async def holding(command: Sequence[str], log: Path) -> AsyncIterator[Held]:
     """Start it, and read its log from here on; raises UsageError where there can be no log."""
-    with _log_file(log) as file:
+    with _log_file(log) as file, blocked():
         at = file.seek(0, os.SEEK_END)
         process = await asyncio.create_subprocess_exec(
             *command, stdin=PIPE, stdout=file, stderr=file, start_new_session=True

@@ -20,6 +20,7 @@ from typing import Final
 
 import click
 
+from draftsman import early_signals
 from draftsman.hardening import deny_inspection
 from draftsman_tui.cli import streams
 from draftsman_tui.cli.app import App, Group, example_lines, shared_options
@@ -152,9 +153,11 @@ def cli(ctx: click.Context) -> None:
 
 def main() -> None:
     """Run the command line of this process, and exit."""
+    early_signals.hold()
     deny_inspection()
     streams.prepare()
     code = run(sys.argv[1:])
+    early_signals.hold()  # what ends by itself is not interrupted on its last lines
     try:
         sys.stdout.flush()
     except OSError:

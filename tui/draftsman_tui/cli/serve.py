@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from draftsman.settings import Settings, SlackSettings
     from draftsman_tui.cli.supervise import Child
 
-OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui.cli.main")
+OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui")
 """-P: what lies in the current directory, maybe somebody else's repository, is not imported."""
 EXTRA: Final = {
     "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 @command(
     "worker",
     examples=("draftsman worker", "draftsman worker --queue fast --queue default --slots 4"),
+    long_running=True,
 )
 @click.option(
     "--queue", "queues", type=params.TEXT, multiple=True, help="Claim from it; repeatable."
@@ -60,7 +61,11 @@ async def worker(
         raise click.exceptions.Exit(code)
 
 
-@command("bots", examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --trello"))
+@command(
+    "bots",
+    examples=("draftsman bots", "draftsman bots --slack", "draftsman bots --trello"),
+    long_running=True,
+)
 @click.option("--slack", is_flag=True, help="Slack alone, where there are others.")
 @click.option("--trello", is_flag=True, help="Trello alone, where there are others.")
 @click.option("--parent", type=int, hidden=True)
@@ -102,7 +107,7 @@ def needs_the_extra(chat: str) -> None:
         raise ConfigError(f"{missing[0]} is not installed; run: pip install 'draftsman[{chat}]'")
 
 
-@command("up", examples=("draftsman up", "draftsman up --headless"))
+@command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
 @click.option("--headless", is_flag=True, help="Ask nothing and show no dashboard: for a service.")
 @click.option("--attached", is_flag=True, hidden=True)
 async def up(app: App, headless: bool, attached: bool) -> None:
@@ -115,19 +120,23 @@ async def up(app: App, headless: bool, attached: bool) -> None:
     """
     from draftsman import migrate
     from draftsman.runtime import database_url
+    from draftsman.shutdown import shutdown_signals
 
-    url, _ = await database_url(app.settings)
-    await migrate.ready(url)
-    if headless or not app.out.interactive:
-        from draftsman_tui.cli.supervise import Supervisor
+    code = 0
+    async with shutdown_signals() as signals:
+        url, _ = await database_url(app.settings)
+        await migrate.ready(url)
+        if headless or not app.out.interactive:
+            from draftsman_tui.cli.supervise import Supervisor
 
-        set_up_log(app)
-        warn_of_variables(app)
-        code = await Supervisor(_children(app)).run(attached=attached)
-    else:
-        from draftsman_tui.cli.foreground import Foreground
+            set_up_log(app)
+            warn_of_variables(app)
+            code = await Supervisor(_children(app)).run(signals, attached=attached)
+        else:
+            from draftsman_tui.cli.foreground import Foreground
 
-        code = await Foreground(app, [*child(app, "up"), "--headless", "--attached"]).run()
+            held = [*child(app, "up"), "--headless", "--attached"]
+            code = await Foreground(app, held, signals).run()
     if code:
         raise click.exceptions.Exit(code)
 

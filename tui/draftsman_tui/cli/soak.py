@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import os
-import shutil
-import signal
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +41,7 @@ MUST_BE_NONE: Final = {
         "draftsman soak --minutes 30 --seeds 6      five minutes each",
         "draftsman soak --seed 4711 --keep          one seed again, its folder kept",
     ),
+    long_running=True,
 )
 @click.option(
     "--minutes",
@@ -79,19 +75,16 @@ async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, ke
     a job is stuck or ended wrongly, two ran one at once, or an invariant does not hold. The seed
     and its folder are kept then.
     """
-    from draftsman_tui.soak.place import PREFIX, sealed
+    from draftsman.shutdown import shutdown_signals
+    from draftsman_tui.soak.place import sealed, temporary_folder
 
-    plan = range(seed, seed + seeds)
-    base = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
-    if os.geteuid() == 0:  # PostgreSQL runs as another user then
-        base.chmod(0o755)
-    try:
-        with sealed(), _interrupted_by(signal.SIGTERM, signal.SIGHUP):
-            figures = await _all(app, base, plan, minutes * 60 / seeds, workers, keep=keep)
-    finally:
-        if not any(base.iterdir()):
-            shutil.rmtree(base)
-    conclude(app.out, figures)
+    plan, seconds = range(seed, seed + seeds), minutes * 60 / seeds
+    async with shutdown_signals():
+        with temporary_folder() as folder, sealed():
+            figures = await _all(app, folder, plan, seconds, workers, keep=keep)
+        conclude(app.out, figures)
+        return
+    raise click.Abort
 
 
 async def _all(
@@ -206,27 +199,3 @@ def _parts(counts: Any, before: str = "") -> str:
 def _times(p50: float | None, p95: float | None) -> str:
     told = ("-" if value is None else f"{value:.1f} s" for value in (p50, p95))
     return "p50 {}, p95 {}".format(*told)
-
-
-@contextmanager
-def _interrupted_by(*numbers: signal.Signals) -> Iterator[None]:
-    """Let these signals do what Ctrl-C does: end all that was started, then us."""
-    loop, task = asyncio.get_running_loop(), asyncio.current_task()
-    told: list[int] = []
-
-    def end(number: int) -> None:
-        told.append(number)
-        if task is not None:
-            task.cancel()
-
-    for number in numbers:
-        loop.add_signal_handler(number, end, number)
-    try:
-        yield
-    except asyncio.CancelledError:
-        if told:
-            raise KeyboardInterrupt from None
-        raise
-    finally:
-        for number in numbers:
-            loop.remove_signal_handler(number)

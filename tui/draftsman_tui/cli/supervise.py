@@ -16,12 +16,12 @@ import signal
 import sys
 import time
 from asyncio.subprocess import DEVNULL, Process
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from draftsman.log import keys
+from draftsman.shutdown import ShutdownSignals, blocked
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 DETACH: Final = b"detach\n"
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Seconds before the child is started again, one after the other; the last repeats."""
@@ -86,9 +86,10 @@ class Child:
 
     async def _run_once(self) -> int:
         """Run it to its end; once told to stop, pass that on to it."""
-        self._process = process = await asyncio.create_subprocess_exec(
-            *self._command, stdin=DEVNULL, start_new_session=True
-        )
+        with blocked():
+            self._process = process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=DEVNULL, start_new_session=True
+            )
         _log.info("%s started", self._name, extra=keys(pid=process.pid))
         stopping = asyncio.create_task(self._stop.wait())
         ending = asyncio.create_task(process.wait())
@@ -105,13 +106,13 @@ class Supervisor:
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children
-        self._told: int | None = None
+        self._told: str | None = None
 
-    async def run(self, *, attached: bool = False) -> int:
+    async def run(self, signals: ShutdownSignals, *, attached: bool = False) -> int:
         """Supervise; return the exit code."""
         leash = asyncio.create_task(self._hold_leash()) if attached else None
         try:
-            with self._signals():
+            with signals.handled_by(self._tell):
                 return await self._supervise()
         finally:
             if leash is not None:
@@ -128,11 +129,13 @@ class Supervisor:
         if self._told is None:
             return max(codes)
         _log.info("stopped")
-        return 128 + self._told if any(child.killed for child in self._children) else 0
+        return (
+            128 + signal.Signals[self._told] if any(child.killed for child in self._children) else 0
+        )
 
-    def _tell(self, number: int) -> None:
+    def _tell(self, name: str) -> None:
         """Stop in order the first time; the second time kill."""
-        again, self._told = self._told is not None, self._told or number
+        again, self._told = self._told is not None, self._told or name
         for child in self._children:
             if again:
                 child.kill()
@@ -144,15 +147,4 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         if not (await reader.read()).endswith(DETACH):
-            self._tell(signal.SIGHUP)
-
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
-        loop = asyncio.get_running_loop()
-        for number in SIGNALS:
-            loop.add_signal_handler(number, self._tell, number)
-        try:
-            yield
-        finally:
-            for number in SIGNALS:
-                loop.remove_signal_handler(number)
+            self._tell(signal.SIGHUP.name)

@@ -13,6 +13,7 @@ from typing import Final
 
 import psutil
 
+from draftsman.shutdown import blocked
 from draftsman_tui.cli.serve import OURSELVES
 from draftsman_tui.soak.ledger import Ledger
 from draftsman_tui.soak.place import TEMPORARY
@@ -61,7 +62,7 @@ class Hand:
         before = TIME_NAMESPACE if self.other_clock else ()
         ours = [*before, *OURSELVES, "--config", str(self._config)]
         what = ["up", "--headless"] if self.supervised else ["worker", "--parent", str(os.getpid())]
-        with self._log.open("ab") as log:
+        with self._log.open("ab") as log, blocked():
             self.process = subprocess.Popen(
                 [*ours, *what],
                 stdin=subprocess.DEVNULL,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,19 @@ TEMPORARY: Final = "tmp"
 """Folder for the temporary files of workers, which leave some when they are killed."""
 GONE: Final = 10.0
 """Seconds that killed processes get to go."""
+
+
+@contextlib.contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """Make a folder for seeds; remove it unless one of them was kept in it."""
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX)).resolve()
+    if os.geteuid() == 0:  # PostgreSQL runs as another user then
+        folder.chmod(0o755)
+    try:
+        yield folder
+    finally:
+        if not any(folder.iterdir()):
+            folder.rmdir()
 
 
 @contextlib.contextmanager

@@ -1,0 +1,65 @@
+"""Halts one process of a test at a stage: as it enters the function that `STAGE` names.
+
+Python imports this module as it starts, where its folder is on `PYTHONPATH`. The process connects
+to the socket `STAGE_SOCKET`, and goes on when that connection ends. `<module>` as the function is a
+module's own code, when it is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import socket
+import sys
+from collections.abc import Callable
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any
+
+MODULE, _, FUNCTION = os.environ["STAGE"].partition(":")
+
+
+class Finder(MetaPathFinder):
+    """Finds the module of the stage."""
+
+    def find_spec(self, name: str, *_: object) -> ModuleSpec | None:
+        if name != MODULE:
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        sys.meta_path.insert(0, self)
+        if spec is not None and spec.loader is not None:
+            load = spec.loader.exec_module
+            setattr(spec.loader, "exec_module", functools.partial(_load, load))  # noqa: B010
+        return spec
+
+
+def _load(load: Callable[[ModuleType], None], module: ModuleType) -> None:
+    if FUNCTION == "<module>":
+        _halt()
+    load(module)
+    if FUNCTION != "<module>":
+        *owners, name = FUNCTION.split(".")
+        owner = functools.reduce(getattr, owners, module)
+        setattr(owner, name, _halting(getattr(owner, name)))
+
+
+def _halting(function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _halt()
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _halt() -> None:
+    """Wait for the test, unless this or another process did before."""
+    with socket.socket(socket.AF_UNIX) as test:
+        if test.connect_ex(os.environ["STAGE_SOCKET"]) == 0:
+            test.recv(1)
+
+
+sys.meta_path.insert(0, Finder())

@@ -1,0 +1,265 @@
+"""A signal at each stage of starting: every long-running command ends as cleanly as later."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.acceptance.processes import Place, Process
+from tests.acceptance.soaking import NOT_THERE, PATIENCE, left
+
+STAGES = Path(__file__).with_name("stages")
+NOWHERE = "http://127.0.0.1:1/"
+"""A service that is down: a bot waits for it."""
+NUMBERS = itertools.count()
+TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+Stage = tuple[str, signal.Signals]
+
+
+@asynccontextmanager
+async def halting(place: Place, stage: str) -> AsyncIterator[tuple[dict[str, str], asyncio.Event]]:
+    """Give the environment of a process that halts at a stage, and what is set when it does.
+
+    It goes on after the block.
+    """
+    reached, over = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        server.close()  # its children pass
+        reached.set()
+        await over.wait()
+        writer.close()
+
+    path = place.folder / f"{next(NUMBERS)}.socket"
+    server = await asyncio.start_unix_server(hold, path)
+    found = os.pathsep.join([str(STAGES), place.environment()["PYTHONPATH"]])
+    try:
+        yield (
+            {
+                "PYTHONPATH": found,
+                "STAGE": stage,
+                "STAGE_SOCKET": str(path),
+                "PYTHONFAULTHANDLER": "1",
+            },
+            reached,
+        )
+    finally:
+        server.close()
+        over.set()
+
+
+async def stopped(place: Place, stage: Stage, *args: str, **env: str) -> Process:
+    """Start a command, signal it at the stage, and return it once it ended."""
+    where, number = stage
+    async with halting(place, where) as (halts, reached):
+        started = place.start(*args, env=halts | env)
+        await _signal(started, reached, number, where)
+    await _end(started, where)
+    return started
+
+
+async def stopped_on_terminal(place: Place, stage: Stage, *args: str) -> Process:
+    """Do the same on a terminal of its own."""
+    where, number = stage
+    async with halting(place, where) as (halts, reached):
+        started, screen = place.on_terminal(*args, env=halts | {"TERM": "xterm-256color"})
+        reading = asyncio.create_task(asyncio.to_thread(_drain, screen, started.output))
+        await _signal(started, reached, number, where)
+    await _end(started, where)
+    await reading
+    return started
+
+
+def _drain(screen: int, output: Path) -> None:
+    """Keep what is written on a terminal until it closes."""
+    with output.open("ab") as file:
+        try:
+            while part := os.read(screen, 65536):
+                file.write(part)
+        except OSError:  # nobody holds the other end
+            pass
+        finally:
+            os.close(screen)
+
+
+async def _signal(
+    started: Process, reached: asyncio.Event, number: signal.Signals, where: str
+) -> None:
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await reached.wait()
+    except TimeoutError:
+        pytest.fail(f"{where} was not reached: {started.said}")
+    started.signal(number)
+
+
+async def _end(started: Process, where: str) -> None:
+    try:
+        await asyncio.to_thread(started.popen.wait, PATIENCE)
+    except subprocess.TimeoutExpired:
+        started.signal(signal.SIGABRT)  # it says where it stands
+        started.popen.wait()
+        pytest.fail(f"stopped at {where} it did not end: {started.said}")
+
+
+def clean(ended: Sequence[Process], stages: Sequence[Stage], code: int = 0) -> None:
+    """Assert how each process ended, and that it said nothing of a traceback."""
+    for process, stage in zip(ended, stages, strict=True):
+        assert process.popen.returncode == code, (stage, process.popen.returncode, process.said)
+        for part in ("Traceback", "ignored in", "never retrieved", "never awaited"):
+            assert part not in process.said, (stage, process.said)
+
+
+def ours(place: Place) -> list[str]:
+    """Return what processes of the place are still there."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        words = " ".join(process.info["cmdline"] or ())
+        if str(place.config) in words:
+            found.append(words)
+    return found
+
+
+async def test_a_worker(place: Place, rt: Runtime) -> None:
+    stages = [
+        ("click:<module>", INT),
+        ("draftsman_tui.cli.serve:<module>", TERM),
+        ("draftsman.handlers.registry:load", HUP),
+        ("draftsman.store.db:Database.open", INT),
+        ("draftsman.store.schema:applied", TERM),
+        ("draftsman.loops.crew:Crew.run", HUP),
+        ("draftsman.handlers.leftovers:remove_leftovers", INT),
+        ("draftsman.loops.leader:Leader.run", TERM),
+    ]
+    ended = await asyncio.gather(*(stopped(place, stage, "worker") for stage in stages))
+    clean(ended, stages)
+    assert await rt.inspect.workers() == []
+
+
+@pytest.mark.parametrize("chat", ["slack", "trello"])
+async def test_a_bot(place: Place, chat: str) -> None:
+    place.configure(slack__api_url=NOWHERE, trello__api_url=NOWHERE)
+    tokens = {"BOT": "xoxb-1", "APP": "xapp-1", "KEY": "0" * 32, "TOKEN": "0" * 64}
+    names = ("slack.bot_token", "slack.app_token", "trello.key", "trello.token")
+    with place.config.open("a") as config:
+        for key, name in zip(names, tokens, strict=True):
+            config.write(f'{key} = {{ env = "{name}" }}\n')
+    service = f"draftsman_bots.{chat}.service"
+    stages = [
+        ("draftsman_bots.process:<module>", INT),
+        ("draftsman.store.db:Database.open", HUP),
+        (f"{service}:<module>", TERM),
+        (f"{service}:Service.__init__", INT),
+        (f"{service}:Service.run", HUP),
+        (f"draftsman_bots.{chat}.identity:find_out", TERM),
+    ]
+    ended = await asyncio.gather(
+        *(stopped(place, stage, "bots", f"--{chat}", **tokens) for stage in stages)
+    )
+    clean(ended, stages)
+
+
+async def test_up_without_a_terminal(place: Place, rt: Runtime) -> None:
+    stages = [
+        ("draftsman.migrate:ready", INT),
+        ("draftsman_tui.cli.supervise:Supervisor.run", TERM),
+        ("draftsman_tui.cli.supervise:Child.run", HUP),
+        ("draftsman_tui.cli.supervise:Child._run_once", TERM),
+    ]
+    args = ("--config", str(place.config), "up", "--headless")
+    ended = await asyncio.gather(*(stopped(place, stage, *args) for stage in stages))
+    clean(ended, stages)
+    assert ours(place) == []
+    assert await rt.inspect.workers() == []
+
+
+async def test_up_on_a_terminal(place: Place, rt: Runtime) -> None:
+    stages = [
+        ("draftsman.migrate:ready", HUP),
+        ("draftsman_tui.cli.held:holding", INT),
+        ("draftsman.store.db:Database.open", TERM),
+        ("draftsman_tui.cli.foreground:Foreground._show_dashboard", TERM),
+        ("textual.app:App.run_async", TERM),
+    ]
+    args = ("--config", str(place.config), "up")
+    ended = await asyncio.gather(*(stopped_on_terminal(place, stage, *args) for stage in stages))
+    clean(ended, stages)
+    assert ours(place) == []
+    assert await rt.inspect.workers() == []
+
+
+async def test_the_dashboard(place: Place) -> None:
+    stages = [
+        ("textual:<module>", HUP),
+        ("draftsman.store.db:Database.open", INT),
+        ("draftsman_tui.cli.dashboard:make", TERM),
+        ("textual.app:App.run_async", INT),
+        ("textual.app:App._init_mode", TERM),
+    ]
+    web = [
+        ("draftsman.store.db:Database.open", HUP),
+        ("draftsman_tui.dashboard.web.server:Web.serving", INT),
+        ("draftsman_tui.dashboard.web.server:Web._listen", TERM),
+    ]
+    args = ("dashboard", "--web", "--port", "0")
+    ended = await asyncio.gather(
+        *(stopped_on_terminal(place, stage, "dashboard") for stage in stages),
+        *(stopped(place, stage, *args) for stage in web),
+    )
+    clean(ended, [*stages, *web])
+
+
+async def test_a_demo_is_interrupted(place: Place, rt: Runtime, tmp_path: Path) -> None:
+    stages = [
+        ("draftsman.handlers.sample:make_sample_repo", INT),
+        ("draftsman.services.intake:Intake.submit", TERM),
+        ("draftsman_tui.cli.demo:Demo._start_worker", HUP),
+    ]
+    (tmp := tmp_path / "tmp").mkdir()
+    args = ("--config", str(place.config), "demo")
+    ended = await asyncio.gather(
+        *(stopped(place, stage, *args, TMPDIR=str(tmp)) for stage in stages)
+    )
+    clean(ended, stages, 130)
+    assert {process.said.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
+    jobs = await rt.inspect.jobs()
+    assert [job.status for job in jobs] == [Status.CANCELED] * 2
+    assert ours(place) == []
+    assert list(tmp.iterdir()) == []
+
+
+async def test_a_soak_is_interrupted(place: Place, folder: Path) -> None:
+    """The server of its own is given up before it is made, and before it is started."""
+    stages = [
+        ("draftsman_tui.soak.place:<module>", HUP),
+        ("draftsman.embedded.cluster:_create", INT),
+        ("draftsman.embedded.cluster:_launch", TERM),
+    ]
+    env = {"TMPDIR": str(folder), "DRAFTSMAN_DATABASE_URL": NOT_THERE}
+    ended = await asyncio.gather(*(stopped(place, stage, "soak", **env) for stage in stages))
+    clean(ended, stages, 130)
+    assert left(folder) == []
+    assert list(folder.iterdir()) == []
+
+
+async def test_any_other_command_ends_by_the_signal(place: Place, rt: Runtime) -> None:
+    stages = [
+        ("click:<module>", INT),
+        ("click:<module>", TERM),
+        ("draftsman_tui.cli.waiting:<module>", INT),
+    ]
+    ended = [await stopped(place, stage, "wait", "D-1") for stage in stages]
+    clean(ended[::2], stages[::2], 130)
+    clean(ended[1:2], stages[1:2], -TERM)
+    assert {process.said for process in ended[::2]} == {"draftsman: interrupted\n"}
