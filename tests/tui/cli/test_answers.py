@@ -145,7 +145,13 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
     (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")
     done = await as_("carol")("deny", f"{work.name}/1", "--reason", "too risky")
     assert done.out == f"{work.name}/1 denied; the job is failed\n"
-    assert "decision  denied by carol: too risky" in (await as_("carol")("show", work.name)).out
+    cli = as_("carol")
+    assert "decision  denied by carol: too risky" in (await cli("show", work.name)).out
+    assert "failed: denied by carol: too risky\n" in (await cli("why", work.name)).out
+    assert "denied by carol: too risky" in (await cli("jobs", "--status", "failed")).out
+    listed = (await cli("jobs", "--json")).json[0]
+    assert (listed["status"], listed["error_class"]) == ("failed", "DENIED")
+    assert listed["last_error"] == "denied by carol: too risky"
 
 
 async def test_nobody_approves_what_he_asked_for(as_: As, make: Factory, people: People) -> None:
