@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import math
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
@@ -292,12 +291,10 @@ class RunContext(RunProgress):
         """Add to the run's log; `draftsman logs -f` shows it within about a second."""
         self._lines().write(text)
 
-    @contextlib.contextmanager
-    def prints(self) -> Iterator[None]:
-        """Add what the handler prints until the block ends to the run's log."""
+    def prints(self) -> Prints:
+        """Return a block that adds what the handler prints in it to the run's log."""
         self._prints = Prints(self.log)
-        with self._prints.captured():
-            yield
+        return self._prints
 
     @property
     def wrote(self) -> bool:

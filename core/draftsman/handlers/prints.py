@@ -11,8 +11,8 @@ import contextlib
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextvars import ContextVar
-from typing import Any, Final, TextIO, cast
+from contextvars import ContextVar, Token
+from typing import Any, Final, Self, TextIO, cast
 
 from draftsman.handlers.log import CHUNK, CUT, PATIENCE
 from draftsman.log import redact
@@ -21,6 +21,8 @@ WAITING: Final = 8 * CHUNK
 """Characters that threads may print before they wait for the event loop to take them."""
 Source = tuple[str, int]
 """A stream and the thread that writes to it, whose lines are not mixed with those of others."""
+_taken = threading.Condition()
+"""Guards what threads have printed, and tells them that an event loop has taken it."""
 _printing: ContextVar[Prints | None] = ContextVar("draftsman_printing", default=None)
 
 
@@ -28,7 +30,8 @@ class Prints:
     """Text that one run prints, passed on line by line without what looks like a secret.
 
     It comes from the handler's task, from tasks that it starts, and from threads of
-    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop.
+    `asyncio.to_thread`, which all share the handler's context. Create it on the event loop; inside
+    a `with` block of it, what is printed goes to the log. Each run has one, so it has to be cheap.
     """
 
     def __init__(self, log: Callable[[str], None]) -> None:
@@ -38,19 +41,17 @@ class Prints:
         self._lines: dict[Source, str] = {}
         self._waiting: list[tuple[Source, str]] = []
         self._size = 0
-        self._taken = threading.Condition()
         self._closed = False
+        self._token: Token[Prints | None]
 
-    @contextlib.contextmanager
-    def captured(self) -> Iterator[None]:
-        """Route to the log what is printed until the block ends."""
-        token = _printing.set(self)
-        try:
-            yield
-        finally:
-            _printing.reset(token)
-            self.flush()
-            self._closed = True
+    def __enter__(self) -> Self:
+        self._token = _printing.set(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _printing.reset(self._token)
+        self.flush()
+        self._closed = True
 
     def write(self, stream: str, text: str) -> bool:
         """Take text; return False once the run is over."""
@@ -65,6 +66,8 @@ class Prints:
 
     def flush(self) -> None:
         """Pass on what threads printed, and lines without an end."""
+        if not (self._waiting or self._lines):
+            return
         self._take_waiting()
         for source in list(self._lines):
             if rest := self._lines.pop(source):
@@ -72,7 +75,7 @@ class Prints:
 
     def _hand_over(self, source: Source, text: str) -> bool:
         """Leave the text of a thread to the event loop; wait while that has much to take."""
-        with self._taken:
+        with _taken:
             first = not self._waiting
             self._waiting.append((source, text))
             self._size += len(text)
@@ -82,14 +85,14 @@ class Prints:
                 except RuntimeError:  # the event loop is closed
                     self._waiting.clear()
                     return False
-            if not self._taken.wait_for(lambda: self._size < WAITING, PATIENCE):
+            if not _taken.wait_for(lambda: self._size < WAITING, PATIENCE):
                 self._waiting, self._size = [(source, CUT)], len(CUT)
         return True
 
     def _take_waiting(self) -> None:
-        with self._taken:
+        with _taken:
             waiting, self._waiting, self._size = self._waiting, [], 0
-            self._taken.notify_all()
+            _taken.notify_all()
         for source, text in waiting:
             self._take(source, text)
 

@@ -141,7 +141,7 @@ async def test_a_thread_that_prints_without_end_waits_for_the_loop_and_is_bounde
     kept: list[str] = []
     printed = Prints(kept.append)
     threads = [threading.Thread(target=_flood, args=(printed,)) for _ in range(2)]
-    with printed.captured():
+    with printed:
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -159,7 +159,7 @@ def _flood(printed: Prints) -> None:
 
 async def test_a_line_without_end_is_passed_on_in_pieces() -> None:
     kept: list[str] = []
-    with (printed := Prints(kept.append)).captured():
+    with Prints(kept.append) as printed:
         for _ in range(3):
             printed.write("out", "x" * CHUNK)
         printed.write("out", "\rdrawn again\n")

@@ -1,0 +1,126 @@
+"""The page for authors of handlers is true: its examples run, and it leaves nothing out."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+import draftsman
+from draftsman import RunContext
+from draftsman.domain.job import Job, Status
+from draftsman.handlers import registry
+from draftsman.handlers.registry import Handler
+from draftsman.loops import leader
+from draftsman.runtime import Runtime
+from tests.core.loops.crews import asked, ends, reaches, tuned, working
+from tests.docs.pages import DOCS
+from tests.factories import Factory
+from tests.support.people import People
+
+S = Status
+PAGE: Final = (DOCS / "handlers.md").read_text(encoding="utf-8")
+BLOCKS: Final = re.findall(r"^```python\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+KEYS: Final = ["deploy", "note", "where"]
+MISSING: Final = "'name' is a required property"
+ENDED: Final[dict[str, tuple[Status, dict[str, Any]]]] = {
+    "greet": (S.COMPLETED, {"text": "Hello, Anna"}),
+    "wait_for_file": (S.COMPLETED, {"runs": 2}),
+    "charge": (S.FAILED, {}),
+    "mistaken": (S.FAILED, {}),
+    "describe": (S.COMPLETED, {"name": "D-5", "title": "Mill", "tags": ["a"]}),
+    "chatty": (S.COMPLETED, {}),
+    "deploy": (
+        S.COMPLETED,
+        {"deployed": True, "by": ["dave"], "asked": ["deploy", "note", "where"]},
+    ),
+    "nap": (S.COMPLETED, {"awake": True}),
+    "send_pages": (S.COMPLETED, {"first": "sent", "count": 1, "steps": ["count", "letter"]}),
+    "in_halves": (S.COMPLETED, {"built": True}),
+    "tell": (S.COMPLETED, {"told": 1, "patch": True}),
+    "careful": (S.COMPLETED, {"enough": True, "call": 120.0}),
+    "around": (
+        S.COMPLETED,
+        {"problem": "'name' is a required property", "known": False, "log": "info"},
+    ),
+    "inside": (S.COMPLETED, {"known": True, "within": True}),
+    "version": (S.COMPLETED, {"version": draftsman.__version__}),
+}
+"""Each example of the page, in its order, with how its job ends."""
+
+
+@pytest.fixture
+def examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Handler]]:
+    """Return the handlers of the page, imported from a module for each block as a worker does."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(leader, "TICK", 0.02)
+    paths = {}
+    for place, block in enumerate(BLOCKS):
+        module = f"handlers_page_{place}"
+        (tmp_path / f"{module}.py").write_text(block, encoding="utf-8")
+        for name in re.findall(r"^async def (\w+)\(ctx", block, re.MULTILINE):
+            paths[name] = f"{module}:{name}"
+    yield registry.load(paths)
+    for place in range(len(BLOCKS)):
+        sys.modules.pop(f"handlers_page_{place}", None)
+
+
+async def test_every_example_runs_and_does_what_the_page_says(
+    rt: Runtime, make: Factory, people: People, examples: dict[str, Handler]
+) -> None:
+    assert [name for name in examples if name not in registry.BUILT_IN] == list(ENDED)
+    jobs = {name: await submitted(make, name) for name in ENDED}
+    unwanted = await make.queued(type="wait_for_file", queue="default", payload={"obsolete": 1})
+    busy = await make.queued(type="charge", queue="default", payload={"amount": 5})
+    async with working(tuned(rt), examples, slots=20, leader=True):
+        await asked(rt, jobs["deploy"])
+        await make.answer(jobs["deploy"], "eu")
+        await asked(rt, jobs["deploy"], 3)
+        await make.decide(jobs["deploy"], True, people.dave, n=3)
+        await asked(rt, jobs["inside"])
+        await make.answer(jobs["inside"], "yes")
+        found = {name: await ends(rt, number) for name, number in jobs.items()}
+        assert (await ends(rt, unwanted)).status is S.CANCELED
+        waits = await reaches(rt, busy, S.RETRYING)
+    assert {name: (job.status, job.result or {}) for name, job in found.items()} == ENDED
+    assert (waits.last_error, waits.retry_count) == ("the bank is busy", 1)
+    await check_failures(rt, found)
+    assert await log_of(rt, jobs["greet"]) == "greeting Anna\n"
+    assert await log_of(rt, jobs["chatty"]) == "one\ntwo\nthree\nfour\nfive\n"
+    assert "nobody wrote a note\n" in await log_of(rt, jobs["deploy"])
+    files = {one.name: one.kind for one in await rt.checkpoints.artifacts(jobs["tell"])}
+    assert files == {"mill.txt": "report", "changes.patch": "patch"}
+
+
+async def submitted(make: Factory, name: str) -> int:
+    payload = {"name": "Anna", "amount": 0}
+    return await make.queued(type=name, queue="default", payload=payload, title="Mill", tags=("a",))
+
+
+async def check_failures(rt: Runtime, found: dict[str, Job]) -> None:
+    """Assert how the jobs failed that are to fail."""
+    assert found["charge"].last_error == "the amount is not positive"
+    mistaken = found["mistaken"]
+    assert (mistaken.error_class, mistaken.run_count) == ("PERMANENT", 1)
+    assert (mistaken.last_error or "").startswith("TypeError: ")
+    assert "Traceback" in await log_of(rt, mistaken.number)
+
+
+async def log_of(rt: Runtime, number: int) -> str:
+    return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+
+
+def test_every_member_of_the_context_is_used_by_an_example() -> None:
+    members = {name for name in dir(RunContext) if not name.startswith("_")}
+    members |= {"job", "limits", "deadline"}
+    used = set(re.findall(r"\bctx\.(\w+)", "\n".join(BLOCKS)))
+    assert (members - used, used - members) == (set(), set())
+
+
+def test_every_name_that_is_exported_is_used_by_an_example() -> None:
+    code = "\n".join(BLOCKS)
+    assert [name for name in draftsman.__all__ if not re.search(rf"\b{name}\b", code)] == []
