@@ -1,7 +1,8 @@
 """The size of a message: what Slack accepts of all its blocks together. Pure.
 
 Slack refuses a message whose blocks are too large together with `msg_blocks_too_long`. The limit is
-not documented; public reports of the error begin at 11,341 characters and name up to 13,200.
+not documented; public reports of the error begin at 11,341 characters (bolt-js issue 2867) and
+name about 13,200 (bolt-js issue 2509).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 import aiohttp
@@ -32,6 +32,8 @@ class Identity:
     enterprise: str | None = None
     bot_user: str | None = None
     bot_id: str | None = None
+    colleagues: set[str] = field(default_factory=set)
+    """Workspaces of our organization besides ours, and people of it as `U…@T…`, once proved."""
     scopes: frozenset[str] | None = None
     """What the token may do."""
 

@@ -6,49 +6,18 @@ Every field may be missing, null or of another type: what cannot be read is `Non
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.text import unescape
+from draftsman_bots.slack.who import Who as Who
 
 _LINK: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
 _NAMED: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of what a person wrote."""
-
-
-@dataclass(frozen=True, slots=True)
-class Who:
-    """Somebody in Slack: of the workspace `team`, in one that has the app: `own`.
-
-    Either is "" where the payload does not say.
-    """
-
-    id: str
-    name: str = ""
-    team: str = ""
-    own: str = ""
-    enterprise: str = ""
-
-    def is_stranger(self, own: str | None, org: str | None = None) -> bool:
-        """Return whether they are of another workspace than ours, which may be known.
-
-        `org` is its organisation, "" for none; where neither is known, the payload's count.
-        """
-        ours = own or self.own
-        org = self.enterprise if org is None else org
-        if not self.team or not ours or self.team in (ours, org):
-            return False
-        return not ours.startswith("E") or self.team.startswith("E")
-
-    def account(self, own: str | None, org: str | None = None) -> str:
-        """Return whom the id means: a stranger's is followed by `@` and the workspace it is of.
-
-        Each workspace gives its own ids: the same one elsewhere may be somebody else.
-        """
-        return f"{self.id}@{self.team}" if self.is_stranger(own, org) else self.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +124,8 @@ def command(body: object) -> Command | None:
     """Read a slash command."""
     data = mapping(body)
     who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
-    if not who.id or not text(data, "channel_id"):
+    who = replace(who, channel=text(data, "channel_id"))
+    if not who.id or not who.channel:
         return None
     told = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
     key = ids.trigger_key(text(data, "trigger_id"), told)
@@ -297,10 +267,13 @@ def _message(
     written = text(said, "text")
     call = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
     mentioned = text(event, "type") == "app_mention" or bool(call and call.search(written))
+    team = _team(said) or _team(event)
+    shared = data.get("is_ext_shared_channel")
+    who = _who(data, person, team=team, channel=channel)
     return Message(
         change,
-        _who(data, person, team=_team(said) or _team(event)),
-        _home(data),
+        replace(who, inside=not shared if isinstance(shared, bool) else None),
+        _installed(data) or _home(data),
         channel,
         ts,
         "" if thread == ts else thread,
@@ -321,9 +294,15 @@ def _home(data: dict[str, Any]) -> str:
 
 def _own(data: dict[str, Any]) -> str:
     """Return whose installation of the app this was sent to."""
-    first = _authorized(data)
     view = text(mapping(data.get("view")), "app_installed_team_id")
-    return view or text(first, "team_id") or text(first, "enterprise_id") or _home(data)
+    return view or _installed(data) or _home(data)
+
+
+def _installed(data: dict[str, Any]) -> str:
+    """Return what an event says of the installation; a shared message is sent by others, too."""
+    first = _authorized(data)
+    org = text(first, "enterprise_id")
+    return org if first.get("is_enterprise_install") is True else text(first, "team_id") or org
 
 
 def _authorized(data: dict[str, Any]) -> dict[str, Any]:
@@ -335,12 +314,34 @@ def _authorized(data: dict[str, Any]) -> dict[str, Any]:
 def _person(data: dict[str, Any]) -> Who:
     user = mapping(data.get("user"))
     name = text(user, "username") or text(user, "name")
-    return _who(data, text(user, "id"), name, team=text(user, "team_id"))
+    place = mapping(data.get("container"))
+    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
+    return _who(data, text(user, "id"), name, team=text(user, "team_id"), channel=channel)
 
 
-def _who(data: dict[str, Any], person: str, name: str = "", *, team: str = "") -> Who:
-    org = text(data, "enterprise_id") or text(mapping(data.get("enterprise")), "id")
-    return Who(person, name, team, _own(data), org)
+def _who(
+    data: dict[str, Any], person: str, name: str = "", *, team: str = "", channel: str = ""
+) -> Who:
+    enterprise, org = _organizations(data, team)
+    return Who(person, name, team, _own(data), enterprise, org, channel=channel)
+
+
+def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
+    """Return the organizations of the installation, and of the person of this workspace.
+
+    `team_id` and `enterprise_id` are a pair, and so are the two of `team`; whose they are depends
+    on the kind of payload (bolt-python's tests of its request internals have captures).
+    """
+    first, inner = _authorized(data), mapping(data.get("team"))
+    told = text(mapping(data.get("enterprise")), "id")
+    pairs = (
+        (text(data, "team_id"), text(data, "enterprise_id")),
+        (text(inner, "id"), text(inner, "enterprise_id") or told),
+    )
+    org = next((theirs for own, theirs in pairs if own == team and theirs), "") if team else ""
+    if first:
+        return text(first, "enterprise_id"), org
+    return text(data, "enterprise_id") or told or text(inner, "enterprise_id"), org
 
 
 def _team(said: dict[str, Any]) -> str:

@@ -156,5 +156,5 @@ async def test_a_stranger_is_of_another_team(slack: FakeSlack) -> None:
         await slack.say(mallory, shared, "one")
         await slack.command(mallory, shared, "help")
     assert seen.bodies[0]["is_ext_shared_channel"] is True
-    assert seen.bodies[0]["event"]["user_team"] == "T0OTHER"
+    assert seen.bodies[0]["event"]["team"] == "T0OTHER"
     assert seen.bodies[1]["team_id"] == "T0OTHER"

@@ -11,10 +11,23 @@ from tests.support.slack.world import Channel, Hook, Json, View, World
 KINDS = {"channel": "channel", "group": "group", "im": "im", "mpim": "mpim"}
 
 
+def organization(world: World, person: Json) -> str | None:
+    """Return the organization of a person; colleagues of other workspaces name theirs."""
+    given: str | None = person.get("enterprise_id")
+    return given or (world.enterprise if person["team_id"] == world.team else None)
+
+
 def event(world: World, inner: Json, shared: bool = False) -> Json:
-    """Return the outer event."""
+    """Return the outer event.
+
+    `team_id` and `enterprise_id` are a pair: for a message they are its writer's, for a mention
+    those of the installation (bolt-python, tests/slack_bolt/request/test_internals.py).
+    """
+    writer = world.users.get(str(inner.get("user"))) if inner["type"] == "message" else None
+    team = writer["team_id"] if writer else world.team
+    org = organization(world, writer) if writer else world.enterprise
     authorization = {
-        "enterprise_id": None,
+        "enterprise_id": world.enterprise,
         "team_id": world.team,
         "user_id": world.bot_user,
         "is_bot": True,
@@ -22,9 +35,10 @@ def event(world: World, inner: Json, shared: bool = False) -> Json:
     }
     return {
         "token": "verification",
-        "team_id": world.team,
+        "team_id": team,
+        **({"enterprise_id": org} if org else {}),
         "context_team_id": world.team,
-        "context_enterprise_id": None,
+        "context_enterprise_id": world.enterprise,
         "api_app_id": world.app,
         "event": inner,
         "type": "event_callback",
@@ -36,14 +50,22 @@ def event(world: World, inner: Json, shared: bool = False) -> Json:
     }
 
 
-def spoken(channel: Channel, message: Json, kind: str) -> Json:
-    """Return the inner event of a message, or of a mention."""
+def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
+    """Return the inner event of a message, or of a mention.
+
+    A message names the workspace of its writer in `team`; a mention there names that of the app,
+    and the writer's in `user_team`: in a Grid the organization (the same tests of bolt-python).
+    """
     inner = {name: value for name, value in message.items() if name != "metadata"}
     inner |= {"type": kind, "channel": channel.id, "event_ts": message["ts"]}
     if kind == "message":
         inner["channel_type"] = channel.kind
     else:
         inner.pop("subtype", None)
+        writer = world.users.get(str(message.get("user")), {"team_id": world.team})
+        if writer["team_id"] != world.team:
+            theirs = organization(world, writer) or writer["team_id"]
+            inner |= {"team": world.team, "user_team": theirs, "source_team": theirs}
     return copy.deepcopy(inner)
 
 
@@ -93,6 +115,7 @@ def command(world: World, user: str, channel: Channel, name: str, text: str) -> 
         "command": name,
         "text": text,
         "api_app_id": world.app,
+        **({"enterprise_id": org} if (org := organization(world, person)) else {}),
         "is_enterprise_install": "false",
         "response_url": world.hook(Hook(user, channel.id, world.now())),
         "trigger_id": world.trigger(user),
@@ -100,20 +123,26 @@ def command(world: World, user: str, channel: Channel, name: str, text: str) -> 
 
 
 def interaction(world: World, kind: str, user: str, view: str | None = None) -> Json:
-    """Return what all interactions have."""
+    """Return what all interactions have.
+
+    `team` is the workspace of the app, `user.team_id` one of the person's: in a Grid any of them,
+    also of members of this workspace (java-slack-sdk issue 1041, bolt-js issue 1875).
+    """
     person = world.users[user]
+    grid = {"id": world.enterprise, "name": "Fake Grid"} if world.enterprise else None
+    org = {"enterprise_id": world.enterprise, "enterprise_name": "Fake Grid"} if grid else {}
     return {
         "type": kind,
         "token": "verification",
         "api_app_id": world.app,
-        "team": {"id": world.team, "domain": "fake"},
+        "team": {"id": world.team, "domain": "fake", **org},
         "user": {
             "id": user,
             "username": person["name"],
             "name": person["name"],
             "team_id": person["team_id"],
         },
-        "enterprise": None,
+        "enterprise": grid,
         "is_enterprise_install": False,
         "trigger_id": world.trigger(user, view),
     }

@@ -52,7 +52,8 @@ SURFACES: Final[dict[str, tuple[str, ...]]] = {
 BLOCKS_MOST: Final = {"message": 50, "modal": 100, "home": 100}
 BLOCKS_SIZE: Final = 11_341
 """Characters of all blocks of a message together, as JSON, markdown blocks aside. The limit is not
-documented; this is the smallest size reported as refused with `msg_blocks_too_long`."""
+documented; this is the smallest size reported as refused with `msg_blocks_too_long` (bolt-js issue
+2867, there of the texts alone; bolt-js issue 2509 reports about 13,200)."""
 VIEW_BYTES: Final = 250_000
 """Size of a view as JSON."""
 MARKDOWN_MOST: Final = 12_000

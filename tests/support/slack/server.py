@@ -115,14 +115,16 @@ class FakeSlack(Deeds):
         *,
         id: str | None = None,
         team: str | None = None,
+        enterprise: str | None = None,
         is_bot: bool = False,
         deleted: bool = False,
     ) -> str:
-        """Add a person, of another workspace if `team` says so; return the id."""
+        """Add a person, of another workspace or organization if these say so; return the id."""
         made = id or self.world.id("U")
         self.world.users[made] = {
             "id": made,
             "team_id": team or self.team,
+            "enterprise_id": enterprise,
             "name": name,
             "real_name": name.title(),
             "deleted": deleted,

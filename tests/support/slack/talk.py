@@ -59,11 +59,11 @@ class Talk:
         person = self.world.users[user]
         said: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
         said |= {"team": person["team_id"], **(more or {})}
-        if place.kind != "im" and person["team_id"] != self.world.team:
-            said |= {"user_team": person["team_id"], "source_team": person["team_id"]}
         message = put(self.world, place, said, thread)
         events = [
-            payloads.event(self.world, payloads.spoken(place, message, kind), place.shared)
+            payloads.event(
+                self.world, payloads.spoken(self.world, place, message, kind), place.shared
+            )
             for kind in self._events(place, text)
         ]
         ack = await self.courier.deliver("events_api", *events, how=how)
@@ -105,7 +105,9 @@ class Talk:
         message = place.messages[ts]
         if "edited" in message:
             return await self._change(channel, ts, {}, how)
-        return await self._tell_message(place, payloads.spoken(place, message, "message"), how)
+        return await self._tell_message(
+            place, payloads.spoken(self.world, place, message, "message"), how
+        )
 
     async def _change(self, channel: str, ts: str, new: Json, how: How) -> Ack:
         place = self.world.channels[channel]
@@ -114,7 +116,7 @@ class Talk:
         inner = payloads.changed(self.world, place, before, place.messages[ts])
         wanted = [inner] if "message" in self._events(place, "") else []
         if "edited" in new and "app_mention" in self._events(place, new["text"]):
-            wanted.append(payloads.spoken(place, place.messages[ts], "app_mention"))
+            wanted.append(payloads.spoken(self.world, place, place.messages[ts], "app_mention"))
         return await self._tell(place, wanted, how)
 
     async def delete(self, channel: str, ts: str, **how: Unpack[How]) -> Ack:

@@ -94,6 +94,8 @@ class World:
     """Everything that the server knows. Whatever the app can do goes through `methods`."""
 
     team: str = "T000000001"
+    enterprise: str | None = None
+    """The organization of the workspace, in an Enterprise Grid."""
     app: str = "A000000001"
     bot_user: str = "U00000BOT1"
     bot: str = "B000000001"

@@ -11,7 +11,8 @@ from draftsman_bots.slack import asking, forms, ids, inbound
 from draftsman_bots.slack.blocks import SELECT_MOST
 from draftsman_bots.slack.ids import AnswerValue
 from draftsman_bots.slack.listeners import answers, home, wishes
-from draftsman_bots.slack.listeners.people import admit, admit_known, check_at_home, somebody
+from draftsman_bots.slack.listeners.colleagues import recognize
+from draftsman_bots.slack.listeners.people import admit, admit_known, check_opening, somebody
 from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
 from draftsman_bots.slack.listeners.windows import show
 
@@ -89,7 +90,7 @@ async def _route(desk: Desk, press: Press, place: Place) -> Said | None:
     elif kind in (ids.CANCEL, ids.RETRY):
         return await _operate(desk, press, kind)
     elif kind == ids.NEW_JOB:
-        check_at_home(desk, press.who)
+        check_opening(desk, press.who)
         target = f"slack:{press.who.id}"
         show(desk, place, press.trigger, forms.new_job(sorted(desk.rt.settings.agents), target))
     elif kind == ids.REFRESH:
@@ -122,6 +123,7 @@ async def _hand_in(desk: Desk, press: Press, named: AnswerValue, given: Response
 
 def _open(desk: Desk, press: Press, place: Place, kind: str) -> None:
     named = _named(press)
+    desk.aside.begin(recognize(desk, press.who))  # the window does not say where it was opened
     if kind == ids.DENY:
         view = forms.denial(named.job, named.question)
     else:

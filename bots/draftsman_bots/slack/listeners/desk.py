@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -28,8 +29,12 @@ class Desk:
     """What is done beside; whoever stops gives it a little time: `aside.close()`."""
 
     @property
-    def own(self) -> tuple[str | None, str | None]:
-        """The workspace whose people are at home here, and its organisation; None: not known."""
+    def own(self) -> tuple[str | None, str | None, Collection[str]]:
+        """The workspace whose people are at home here, its organization, and its others.
+
+        None: not known.
+        """
         if self.identity.team is None:
-            return self.settings.team, None
-        return self.settings.team or self.identity.team, self.identity.enterprise or ""
+            return self.settings.team, None, self.identity.colleagues
+        own = self.settings.team or self.identity.team
+        return own, self.identity.enterprise or "", self.identity.colleagues

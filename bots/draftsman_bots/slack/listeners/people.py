@@ -9,6 +9,8 @@ from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import NotPermitted
+from draftsman_bots.slack.listeners.colleagues import recognize
+from draftsman_bots.slack.who import Origin
 
 if TYPE_CHECKING:
     from draftsman.domain.question import Question
@@ -30,6 +32,7 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
     With a channel it raises NotHere where requests do not count; a private conversation is no
     channel.
     """
+    await recognize(desk, who)
     check_at_home(desk, who)
     allowed = desk.settings.channels
     if allowed and channel and not channel.startswith("D") and channel not in allowed:
@@ -41,12 +44,27 @@ async def admit(desk: Desk, who: Who, channel: str = "") -> Actor:
 
 
 def check_at_home(desk: Desk, who: Who) -> None:
-    """Raise NotPermitted for people of other workspaces; looks nothing up."""
-    if not desk.settings.strangers and who.is_stranger(*desk.own):
-        raise NotPermitted(
-            "you are of another workspace, whose people may not use draftsman; who may: those of"
-            " this one"
-        )
+    """Raise NotPermitted for people of other companies; looks nothing up."""
+    if desk.settings.strangers or not who.is_stranger(*desk.own):
+        return
+    hint = ""
+    if who.origin(*desk.own[:2]) is Origin.UNSURE:
+        hint = f"; if your workspace is of the same organization, send {desk.settings.command} help"
+    raise NotPermitted(
+        "you are of another workspace, whose people may not use draftsman; who may: those of"
+        f" this one{hint}"
+    )
+
+
+def check_opening(desk: Desk, who: Who) -> None:
+    """Raise NotPermitted for people of other companies who open a window; waits for nothing.
+
+    Where it is not known whose they are, it is found out beside, and what they submit is checked.
+    """
+    if who.origin(*desk.own[:2]) is Origin.UNSURE:
+        desk.aside.begin(recognize(desk, who))
+    else:
+        check_at_home(desk, who)
 
 
 def somebody(desk: Desk, who: Who) -> Actor:

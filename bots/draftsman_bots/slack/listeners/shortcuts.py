@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import NotPermitted
 from draftsman_bots.slack import forms, ids, inbound
-from draftsman_bots.slack.listeners.people import check_at_home
+from draftsman_bots.slack.listeners.people import check_opening
 from draftsman_bots.slack.listeners.requests import place
 from draftsman_bots.slack.listeners.whisper import Place, refusal, whisper
 from draftsman_bots.slack.listeners.windows import show
@@ -35,7 +35,7 @@ def run(desk: Desk, body: dict[str, Any]) -> None:
         return
     where = Place(found.who.id, found.channel, found.thread, found.respond)
     try:
-        check_at_home(desk, found.who)
+        check_opening(desk, found.who)
     except NotPermitted as error:
         whisper(desk, where, refusal(error, found.who.id))
         return

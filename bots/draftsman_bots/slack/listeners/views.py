@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from draftsman.errors import DraftsmanError
@@ -68,7 +69,8 @@ async def _new_job(desk: Desk, view: Submission) -> dict[str, str]:
     given = {"repo": repo, "agent": view.values.get(forms.AGENT, "")}
     place = view.metadata if _PLACE.fullmatch(view.metadata) else f"slack:{view.who.id}"
     channel = place.removeprefix("slack:").partition("/")[0]
-    actor = await admit_known(desk, view.who, channel if channel != view.who.id else "")
+    who = replace(view.who, channel=channel)
+    actor = await admit_known(desk, who, channel if channel != who.id else "")
     options = {name: value for name, value in given.items() if value}
     request = Request(text, mode if mode in MODES else MODES[0], options)
     await requests.submit(desk, actor, Asked(view.key, place), request)

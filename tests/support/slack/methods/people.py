@@ -15,6 +15,7 @@ def auth_test(world: World, args: Args) -> Json:
         "team": "fake",
         "user": "draftsman",
         "team_id": world.team,
+        **({"enterprise_id": world.enterprise} if world.enterprise else {}),
         "user_id": world.bot_user,
         "bot_id": world.bot,
         "is_enterprise_install": False,
