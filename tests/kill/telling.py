@@ -19,6 +19,7 @@ from draftsman.domain.job import Source, Status
 from draftsman.errors import Failure
 from draftsman.runtime import open_runtime
 from draftsman.services.intake import invocation
+from draftsman.services.presence import SessionLock
 from draftsman.settings import Settings
 
 OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
@@ -67,6 +68,10 @@ async def telling(settings: Settings, _: dict[str, int]) -> None:
         number = (await rt.intake.submit(wanted, OWNER)).number
         await rt.outbox.notice(number, "hello", "Hello")
         channel = Account()
+        conn, lock = await rt.db.dedicated(), SessionLock()
+        await lock.hold(conn)
+        await conn.close()
+        await rt.deliver.reclaim([channel.name])
         await rt.deliver.pause(channel.name, 0.01, "refused")
         await rt.deliver.let_go(channel.name)
         while taken := await rt.deliver.claim(channel.name, free=100, share=100):
@@ -78,6 +83,7 @@ async def telling(settings: Settings, _: dict[str, int]) -> None:
         await rt.outbox.all(number)
         assert await rt.outbox.dead()
         assert await rt.outbox.dead_count()
+        await rt.outbox.unnotified()
         await rt.outbox.redeliver(await rt.outbox.dead(number), OWNER)
         await rt.operate.cancel(number, OWNER)
         ended = [job.number for job in await rt.retries.matching([Status.CANCELED], type="noop")]
