@@ -35,7 +35,7 @@ MARKS: Final = {
     Status.EXPIRED: "⌛",
 }
 WHOLE: Final = "This is a part of it; the whole is attached to the card."
-_VOTER: Final = re.compile(r"\btrello:([0-9a-f]{24})\b")
+_VOTER: Final = re.compile(r"\btrello:\u200b?([0-9a-f]{24})\b")
 _NOBODY: Final[Names] = {}
 
 
