@@ -40,7 +40,7 @@ async def told(desk: Desk, action: Action, begun: Begun) -> str:
             return await _look(desk, board, action, begun)
         case Kind.CARD_HERE if action.moved or action.type != "updateCard":
             if await desk.rt.boards.cursor(board.board_id) is not None:
-                desk.scans.request(desk, board)
+                desk.scans.request(desk, board, action.card)
                 return "scan"
         case Kind.CARD_GONE:
             return await _gone(desk, board, action)
