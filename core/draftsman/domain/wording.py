@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Any, Final, assert_never
 
+from draftsman.domain.answer import Verdict
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import Status
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
@@ -21,6 +22,7 @@ _ENDED: Final = {
     Status.CANCELED: "was canceled",
     Status.EXPIRED: "expired",
 }
+_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 _CHOICES: Final = 10
 """Choices that a notification names."""
 _COUNTS: Final = 12
@@ -239,6 +241,19 @@ def settled(question: Question) -> str:
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = ", who asked for the job" if how.get("self_approved") else ""
     return f"{verb}{f' by {by}{own}' if by else ''}{f': {said}' if said else ''}"
+
+
+def already_recorded(verdict: Verdict) -> str:
+    """Return what is said to a person whose earlier response counts, as plain text."""
+    if not verdict.resolved:
+        return (
+            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
+            f" {verdict.quorum}."
+        )
+    ended = verdict.resolution or {}
+    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
+    what = ended.get("value") or ended.get("text") or ""
+    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
 
 
 def ending(subject: Subject, again: str | None = None) -> str:
