@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
@@ -13,8 +14,9 @@ from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Source
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.domain.target import parse
+from draftsman.domain.wording import already_recorded
 from draftsman.errors import NotPermitted, UsageError
-from draftsman_bots.trello import grammar, ids
+from draftsman_bots.trello import edits, grammar, ids
 from draftsman_bots.trello.grammar import Word
 from draftsman_bots.trello.inbound import Action, Kind
 from draftsman_bots.trello.text import marker_of
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 OPEN: Final = QuestionStatus.OPEN
 ANSWER: Final = "answer"
+_NUMBER: Final = re.compile(r"[0-9]{1,3}[.)]?")
 
 
 async def commented(desk: Desk, action: Action) -> str:
@@ -41,11 +44,13 @@ async def commented(desk: Desk, action: Action) -> str:
         return "noted"
     if action.kind is Kind.COMMENT_DELETED:
         return "ignored"
-    word = grammar.read(action.text, desk.me.username)
-    if word is None:
-        return "ignored"
-    asked = await _asked(desk, action, jobs)
-    return await _answer(desk, action, actor, word, asked, jobs)
+    outcome = "ignored"
+    if word := grammar.read(action.text, desk.me.username):
+        asked = await _asked(desk, action, jobs)
+        outcome = await _answer(desk, action, actor, word, asked, jobs)
+    if action.kind is Kind.COMMENT_EDITED and outcome in ("ignored", "talk"):
+        return await edits.request(desk, action) or outcome
+    return outcome
 
 
 async def _is_own(desk: Desk, action: Action) -> bool:
@@ -67,7 +72,8 @@ async def _touched(desk: Desk, jobs: list[int], action: Action, actor: Actor) ->
                 return True  # told once more: it is this change that counted
             name = (job, one.question, one.source_event_id, actor)
             if action.kind is Kind.COMMENT_EDITED:
-                await desk.rt.threads.edited(*name, action.text)
+                if await desk.rt.threads.edited(*name, action.text):
+                    await edits.answer(desk, action, actor, f"D-{job}/{one.question}", job)
             else:
                 await desk.rt.threads.deleted(*name)
             return True
@@ -132,6 +138,8 @@ async def _hand_in(desk: Desk, action: Action, actor: Actor, word: Word, questio
         return await _say(desk, action, question.job, actor, str(error))
     if verdict.accepted and (verdict.resolved or verdict.duplicate):
         return "answer"
+    if verdict.recorded:
+        return await _say(desk, action, question.job, actor, already_recorded(verdict), "recorded")
     return await _say(desk, action, question.job, actor, _worded(verdict), "refused")
 
 
@@ -155,10 +163,10 @@ def _response(action: Action, word: Word, question: Question) -> Response:
 async def _is_meant(desk: Desk, actor: Actor, word: Word, asked: list[Question]) -> bool:
     """Return whether words are an answer, or talk among people that is left alone.
 
-    What is addressed to us, decides or names a choice is one; other words are, where a question
-    takes words of one's own and it is for whoever says them.
+    What is addressed to us, decides, is a number or names a choice is one; other words are, where
+    a question takes words of one's own and it is for whoever says them.
     """
-    if word.addressed or word.decision is not None:
+    if word.addressed or word.decision is not None or _NUMBER.fullmatch(word.text):
         return True
     if any(_names(question, word.line) for question in asked):
         return True
@@ -192,19 +200,19 @@ async def _late(desk: Desk, action: Action, actor: Actor, word: Word, asked: lis
         return "talk"
     last = closed[0]
     meant = word.addressed or word.decision is not None or _names(last, word.line)
-    if not meant or await _said_before(desk, last, actor, action):
+    if not meant or await _settled_before(desk, last, actor, action):
         return "talk"
     return await _hand_in(desk, action, actor, word, last)
 
 
-async def _said_before(desk: Desk, question: Question, actor: Actor, action: Action) -> bool:
-    """Return whether somebody had their say already, with another comment."""
+async def _settled_before(desk: Desk, question: Question, actor: Actor, action: Action) -> bool:
+    """Return whether this comment counts already, or an earlier one of the person was refused."""
     key = ids.action_key(action.comment)
     _, given = await desk.rt.questions.of_job(question.job)
     return any(
         one.question == question.ordinal
         and one.voter == actor.voter
-        and not _of_comment(one.source_event_id, key)
+        and one.accepted == _of_comment(one.source_event_id, key)
         for one in given
     )
 

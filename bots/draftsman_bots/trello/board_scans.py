@@ -8,10 +8,8 @@ needs no reply that waits for it: the poller finds whatever a failed scan misses
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import DraftsmanError, Failure
@@ -28,44 +26,25 @@ INTERVAL: Final = 2.0
 SETTLE: Final = 0.25
 """Seconds before a scan, in which further webhooks of the same change arrive."""
 _log = logging.getLogger(__name__)
-Requesters = dict[tuple[str, str], "Actor"]
-"""People by the card and the label that they put on it."""
+Requested = dict[str, dict[str, "Actor"]]
+"""Cards to look for, each with the labels that people put on it, as far as that is known."""
 
 
 class BoardScans:
     """Scans requested and under way, at most one for each board."""
 
     def __init__(self) -> None:
-        self._requested: dict[str, Requesters] = {}
+        self._requested: dict[str, Requested] = {}
         self._running: set[str] = set()
         self._started: dict[str, float] = {}
-        self._handled = 0
-        self._idle = asyncio.Event()
-        self._idle.set()
-
-    @contextlib.contextmanager
-    def handling(self) -> Iterator[None]:
-        """Mark a webhook as being handled: scans wait for those under way.
-
-        A webhook says who put a label on, which a scan cannot find out.
-        """
-        self._handled += 1
-        self._idle.clear()
-        try:
-            yield
-        finally:
-            self._handled -= 1
-            if not self._handled:
-                self._idle.set()
 
     def request(
-        self, desk: Desk, board: BoardConfig, card: str = "", label: str = "",
-        by: Actor | None = None,
-    ) -> None:  # fmt: skip
-        """Scan a board soon; `by` is the person who put this label on this card."""
-        requesters = self._requested.setdefault(board.board_id, {})
+        self, desk: Desk, board: BoardConfig, card: str, label: str = "", by: Actor | None = None
+    ) -> None:
+        """Look for a card in a scan of its board soon; `by` is the person who put this label on."""
+        labels = self._requested.setdefault(board.board_id, {}).setdefault(card, {})
         if by is not None:
-            requesters[card, label] = by
+            labels[label] = by
         if board.board_id not in self._running:
             self._running.add(board.board_id)
             desk.aside.begin(self._run(desk, board))
@@ -77,9 +56,6 @@ class BoardScans:
             while id in self._requested:
                 wait = self._started.get(id, 0.0) + INTERVAL - time.monotonic()
                 await asyncio.sleep(max(SETTLE, wait))
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(INTERVAL):
-                        await self._idle.wait()
                 self._started[id] = time.monotonic()
                 await _scan(desk, board, self._requested.pop(id))
         except DraftsmanError as error:
@@ -89,13 +65,17 @@ class BoardScans:
             self._running.discard(id)
 
 
-async def _scan(desk: Desk, board: BoardConfig, requesters: Requesters) -> None:
-    """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError."""
+async def _scan(desk: Desk, board: BoardConfig, requested: Requested) -> None:
+    """Read the cards of a board and submit the jobs of new labels; raises DraftsmanError.
+
+    Cards that nobody requested are left out: a webhook of theirs says who put a label on.
+    """
     began = await desk.rt.boards.clock()
     cards = await reading.cards(desk.trello, board.board_id)
-    new, _ = await comparison.compare(desk, board, cards, began)
+    wanted = {id: card for id, card in cards.items() if id in requested}
+    new, _ = await comparison.compare(desk, board, wanted, began)
     for episode in new:
-        by = requesters.get((episode.card, episode.label))
+        by = requested[episode.card].get(episode.label)
         try:
             with background():
                 await intake.carry_on(desk, board, episode, by)

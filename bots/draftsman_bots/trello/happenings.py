@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.errors import Failure
-from draftsman_bots.trello import answers, intake
+from draftsman_bots.trello import answers, edits, intake
 from draftsman_bots.trello.inbound import Kind
 
 if TYPE_CHECKING:
@@ -40,8 +40,10 @@ async def told(desk: Desk, action: Action, begun: Begun) -> str:
             return await _look(desk, board, action, begun)
         case Kind.CARD_HERE if action.moved or action.type != "updateCard":
             if await desk.rt.boards.cursor(board.board_id) is not None:
-                desk.scans.request(desk, board)
+                desk.scans.request(desk, board, action.card)
                 return "scan"
+        case Kind.CARD_HERE if action.edited:
+            return await edits.request(desk, action) or IGNORED
         case Kind.CARD_GONE:
             return await _gone(desk, board, action)
         case Kind.LABEL_GONE if action.label in {*board.labels, board.queued_label_id}:
@@ -57,6 +59,8 @@ async def found(desk: Desk, board: BoardConfig, action: Action) -> str:
     if action.kind is Kind.CARD_GONE:
         await intake.left_board(desk, board, action.card, action.name)
         return "gone"
+    if action.kind is Kind.CARD_HERE and action.edited:
+        return await edits.request(desk, action) or IGNORED
     return IGNORED
 
 

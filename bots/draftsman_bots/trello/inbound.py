@@ -46,6 +46,8 @@ KINDS: Final = {
     "updateComment": Kind.COMMENT_EDITED,
     "deleteComment": Kind.COMMENT_DELETED,
 }
+EDITABLE: Final = frozenset({"name", "desc"})
+"""Fields of a card that a job reads."""
 LISTED: Final = "commentCard,updateCard,deleteCard,moveCardToBoard"
 """What is asked for of a board's actions: of the kinds above, those that they ever have."""
 
@@ -55,7 +57,8 @@ class Action:
     """Something that happened.
 
     `comment` is the comment that was written, changed or deleted, `text` what it says now; `moved`
-    says that a card changed its list, or came back from the archive.
+    says that a card changed its list, or came back from the archive, `edited` that its title or
+    description was changed.
     """
 
     id: str
@@ -70,6 +73,7 @@ class Action:
     text: str = ""
     date: datetime | None = None
     moved: bool = False
+    edited: bool = False
     type: str = ""
 
 
@@ -98,6 +102,7 @@ def parse(found: Any) -> Action | None:
         username=_text(who, "username"),
         date=date(found.get("date")),
         moved=_moved(data),
+        edited=not EDITABLE.isdisjoint(_object(data, "old")),
         type=_text(found, "type")[:60],
     )
     return _commented(told, data) if told.kind.startswith("comment") else _whole(told)

@@ -39,7 +39,7 @@ DENIED: Final = "⛔"
 UNTROUBLED: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 """Statuses of which an earlier error is not shown."""
 WHOLE: Final = "This is a part of it; the whole is attached to the card."
-_VOTER: Final = re.compile(r"\btrello:([0-9a-f]{24})\b")
+_VOTER: Final = re.compile(r"\btrello:\u200b?([0-9a-f]{24})\b")
 _NOBODY: Final[Names] = {}
 
 

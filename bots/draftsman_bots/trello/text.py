@@ -1,8 +1,10 @@
 """People's text in Trello's Markdown: shown literally, and never longer than a comment. Pure.
 
 What Markdown knows is escaped, a line's beginning included. `@name` rings somebody's bell wherever
-it stands, in code as well: a space of no width behind the `@` disarms it. A comment ends with the
-marker of its delivery, for it carries nothing else by which it could be found.
+it stands, in code as well: a space of no width behind the `@` disarms it. Outside code, Trello also
+turns `:smile:` into an emoji and an address into a link, of which it may make a smart card: the
+same space disarms both. Only `link` makes links. A comment ends with the marker of its delivery,
+for it carries nothing else by which it could be found.
 """
 
 from __future__ import annotations
@@ -24,6 +26,9 @@ TEXT: Final = 4000
 _SPECIAL: Final = re.compile(r"[\\`*_\[\]<>~|&]")
 _BEGINS: Final = re.compile(r"(?m)^([ \t]*)(?:([-+=#])|(\d{1,9})([.)]))?")
 _MARK: Final = re.compile(r"`?draftsman:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`?")
+_EMOJI: Final = re.compile(r":(?=[\w+-]{1,100}:)(?!(?<=\d:)\d+:)")
+"""The colon that begins `:smile:`, but not those of a time."""
+_ADDRESS: Final = re.compile(r"(?i)\b([a-z][a-z0-9+.-]{1,20}:(?=//)|www(?=\.))")
 _FENCES: Final = re.compile(r"(?m)^```")
 
 
@@ -59,11 +64,17 @@ def disarmed(text: str) -> str:
     return text.replace("@", "@\u200b")
 
 
+def literal(text: str) -> str:
+    """Return the text with no emoji and no link made of it by accident."""
+    return _EMOJI.sub(":\u200b", _ADDRESS.sub("\\1\u200b", text))
+
+
 def link(url: str) -> str:
     """Return an address that shows where it leads; other than http and https is shown as text."""
     if not is_link(url) or len(url) > TEXT // 2:
         return escaped(url, TEXT // 2)
     safe = quote(visible(url), safe="!#$%&'()*+,/:;=?[]~-._").replace("@", "%40")
+    safe = _EMOJI.sub("%3A", safe)
     return f"<{safe}>" if len(safe) <= TEXT // 2 else escaped(url, TEXT // 2)
 
 
@@ -87,7 +98,7 @@ def marker_of(text: str) -> str | None:
 
 def _units(text: str) -> Iterator[str]:
     """Yield what people see as one character, with what it needs to be seen so."""
-    text = visible(text)
+    text = literal(visible(text))
     begins = {match.start(): match for match in _BEGINS.finditer(text) if match[0]}
     at = 0
     while at < len(text):

@@ -83,8 +83,7 @@ async def _answer(desk: Desk, action: Action) -> Response:
         if not desk.me:
             raise LostRace("Trello has not said yet who we are")
         async with asyncio.timeout(DEADLINE):
-            with desk.scans.handling():
-                outcome = await happenings.told(desk, action, begun)
+            outcome = await happenings.told(desk, action, begun)
     except (DatabaseUnreachable, LostRace, Failure, TimeoutError) as error:
         _log.warning("a %s of Trello's is to come again: %s", action.kind, str(error) or "too slow")
     except DraftsmanError as error:

@@ -9,6 +9,7 @@ from hashlib import sha256
 from typing import Any, Final, assert_never
 
 from draftsman.domain.action import action_text
+from draftsman.domain.answer import Verdict
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.diff import is_diff
 from draftsman.domain.job import Status
@@ -25,6 +26,7 @@ _ENDED: Final = {
 }
 _NOTHING: Final = sha256(b"").hexdigest()
 """SHA-256 of the patch of a run that changed nothing."""
+_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 _CHOICES: Final = 10
 """Choices that a notification names."""
 _COUNTS: Final = 12
@@ -266,6 +268,19 @@ def settled(question: Question) -> str:
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = ", who asked for the job" if how.get("self_approved") else ""
     return f"{verb}{f' by {by}{own}' if by else ''}{f': {said}' if said else ''}"
+
+
+def already_recorded(verdict: Verdict) -> str:
+    """Return what is said to a person whose earlier response counts, as plain text."""
+    if not verdict.resolved:
+        return (
+            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
+            f" {verdict.quorum}."
+        )
+    ended = verdict.resolution or {}
+    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
+    what = ended.get("value") or ended.get("text") or ""
+    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
 
 
 def ending(subject: Subject, again: str | None = None) -> str:

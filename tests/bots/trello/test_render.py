@@ -25,7 +25,7 @@ from tests.core.channels.contract import question
 ANNA = "5f1e0c9a8b7d6e5f4a3b2c1d"
 NAMES = {ANNA: "anna"}
 NASTY = "@ben **b** [x](http://evil) ``` <b>"
-SHOWN = "@\u200b" + r"ben \*\*b\*\* \[x\](http://evil) \`\`\` \<b\>"
+SHOWN = "@\u200bben \\*\\*b\\*\\* \\[x\\](http:\u200b//evil) \\`\\`\\` \\<b\\>"
 WORDS = words("*_`@")
 ACCOUNTS = st.sampled_from([ANNA, "x", ""])
 GATE = {"kind": QuestionKind.APPROVAL, "choices": []}

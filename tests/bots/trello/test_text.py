@@ -28,7 +28,7 @@ DIRTY = st.text(st.sampled_from("@`*_[]<>#-+1.)\\ \n\t&|~aé🙂\u202e\x00"), ma
     [
         ("D-7 was answered by anna: red", "D-7 was answered by anna: red"),
         ("**bold** _it_ `x`", r"\*\*bold\*\* \_it\_ \`x\`"),
-        ("[click](https://evil)", r"\[click\](https://evil)"),
+        ("[click](https://evil)", "\\[click\\](https:\u200b//evil)"),
         ("<b>&lt;", r"\<b\>\&lt;"),
         ("# head\n- item\n1. one\n> quote", "\\# head\n\\- item\n1\\. one\n\\> quote"),
         ("    code", "\u00a0\u00a0\u00a0\u00a0code"),
@@ -39,6 +39,22 @@ DIRTY = st.text(st.sampled_from("@`*_[]<>#-+1.)\\ \n\t&|~aé🙂\u202e\x00"), ma
 )
 def test_markdown_is_shown_literally(text: str, shown: str) -> None:
     assert escape(text) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (":smile: :+1: x:100:", ":\u200bsmile: :\u200b+1: x:\u200b100:"),
+        ("at 10:20:30, a: b: c", "at 10:20:30, a: b: c"),
+        ("::x::", "::\u200bx::"),
+        ("see https://evil.org/a?b", "see https:\u200b//evil.org/a?b"),
+        ("FTP://evil.org (www.evil.org)", "FTP:\u200b//evil.org (www\u200b.evil.org)"),
+        ("<https://evil.org>", "\\<https:\u200b//evil.org\\>"),
+    ],
+)
+def test_no_emoji_and_no_link_is_made_by_accident(text: str, shown: str) -> None:
+    assert escape(text) == shown
+    assert text in code(text), "code is shown as it is"
 
 
 @pytest.mark.parametrize("text", ["@card", "hi @anna", "(@board)", "anna@example.org", "@@x"])
@@ -72,8 +88,9 @@ def test_nothing_ends_a_code_block() -> None:
         ("https://x.org/a_b?c=d", "<https://x.org/a_b?c=d>"),
         ("https://anna@x.org/", "<https://anna%40x.org/>"),
         ("https://x.org/>evil", "<https://x.org/%3Eevil>"),
+        ("https://x.org:80/:smile:/", "<https://x.org:80/%3Asmile:/>"),
         ("javascript:alert(1)", "javascript:alert(1)"),
-        ("https://x .org", "https://x .org"),
+        ("https://x .org", "https:\u200b//x .org"),
     ],
 )
 def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from draftsman import field_errors
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.question import Question
+from draftsman.domain.wording import already_recorded
 from draftsman.errors import NotPermitted, UsageError
 from draftsman_bots.slack.listeners.people import admit, somebody
 from draftsman_bots.slack.listeners.whisper import Said
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
     from draftsman_bots.slack.inbound import Who
     from draftsman_bots.slack.listeners.desk import Desk
-
-_NOUNS: Final = {"approved": "approval", "denied": "denial"}
 
 
 def response(key: str, **fields: Any) -> Response:
@@ -71,19 +70,6 @@ def worded(verdict: Verdict, user: str) -> Said:
     what = ended.get("value") or ended.get("text") or ""
     shown = f": {escaped(str(what), 300)}" if what else ""
     return Said(f"{verdict.name} is {escaped(str(ended.get('outcome', 'answered')))}{shown}.")
-
-
-def already_recorded(verdict: Verdict) -> str:
-    """Return what is said to a person whose earlier response counts, as plain text."""
-    if not verdict.resolved:
-        return (
-            f"{verdict.name}: your approval is already recorded, {verdict.votes} of"
-            f" {verdict.quorum}."
-        )
-    ended = verdict.resolution or {}
-    kind = _NOUNS.get(str(ended.get("outcome")), "answer")
-    what = ended.get("value") or ended.get("text") or ""
-    return f"{verdict.name}: your {kind} is already recorded{f': {what}' if what else ''}."
 
 
 def is_news(verdict: Verdict) -> bool:

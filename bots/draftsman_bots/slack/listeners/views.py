@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.wording import already_recorded
 from draftsman.errors import DraftsmanError
 from draftsman_bots.slack import forms, ids, inbound
 from draftsman_bots.slack.grammar import MODES, Request
@@ -96,7 +97,7 @@ async def _hand_in(desk: Desk, view: Submission, block: str, **given: Any) -> di
     response = answers.response(view.key, **given)
     verdict = await answers.hand_in_of(desk, view.who, named.job, named.question, response)
     if verdict.recorded:
-        return {block: answers.already_recorded(verdict)}
+        return {block: already_recorded(verdict)}
     if not verdict.accepted:
         return {block: addressed(unmentioned(verdict.reason or "it did not count"), view.who.id)}
     return {}

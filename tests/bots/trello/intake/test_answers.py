@@ -43,6 +43,49 @@ async def test_a_comment_names_a_choice(
     assert await bench.told(card) == [], "the question's own comment says it"
 
 
+async def test_an_unknown_choice_is_told_and_keeps_the_question_open(
+    bench: Bench, trello: FakeTrello
+) -> None:
+    card = bench.card()
+    question = await bench.asked(card)
+    [asked] = [one.text for one in trello.comments(card) if "asks:" in one.text]
+    trello.comment(card, bench.ben, "7")
+    trello.comment(card, bench.ben, "/answer purple")
+    await bench.poll()
+    assert (await bench.now(question))[0] is OPEN
+    assert [one.text for one in trello.comments(card) if "asks:" in one.text] == [asked]
+    told = await bench.told(card)
+    assert len(told) == 2
+    assert all("red" in one and "blue" in one for one in told)
+    trello.comment(card, bench.ben, "2")
+    await bench.poll()
+    assert await bench.now(question) == (ANSWERED, "blue")
+
+
+async def test_a_second_answer_of_a_person_is_already_recorded(
+    bench: Bench, trello: FakeTrello
+) -> None:
+    await join(bench.rt, (carol := trello.member("carol")), bench.people.carol)
+    card = bench.card()
+    gate = await bench.asked(card, GATE.model_copy(update={"quorum": 2}))
+    trello.comment(card, carol, "approve")
+    await bench.poll()
+    trello.comment(card, carol, "approve")
+    await bench.poll()
+    assert (await bench.now(gate))[0] is OPEN
+    first, second = await bench.told(card)
+    assert "your approval counts, 1 of 2" in first
+    assert f"{gate.name}: your approval is already recorded, 1 of 2." in second
+    other = bench.card()
+    question = await bench.asked(other)
+    for said in ("2", "1", "thanks"):
+        trello.comment(other, bench.ben, said)
+        await bench.poll()
+    assert await bench.now(question) == (ANSWERED, "blue")
+    [said] = await bench.told(other)
+    assert f"{question.name}: your answer is already recorded: blue." in said
+
+
 @pytest.mark.parametrize(
     "said", ["what do they mean?", "@anna 2", "> 2", "    2", "```\n2\n```", "@bot2 2"]
 )
@@ -141,6 +184,9 @@ async def test_case_28_77_edited_before_it_counts_and_noted_after(
     await bench.poll()
     assert await bench.now(question) == (ANSWERED, "blue")
     assert [one["text"] for one in await bench.trail(question, "answer_edited")] == ["1"]
+    said, *more = await bench.told(card)
+    assert more == []
+    assert f"your answer to {question.name} counts as it was: the edit" in said
     assert len(await bench.trail(question, "answer_received")) == 1
 
 

@@ -42,10 +42,10 @@ async def test_260_cards_moved_at_once_cost_a_few_requests_and_delay_no_label(
     [job] = await bench.jobs()
     assert (job.ticket_title, job.invoker_id) == ("labeled", "anna")
     calls = _calls(trello)
-    assert calls["GET", "/boards/{id}/cards"] <= 3
+    assert calls["GET", "/boards/{id}/cards"] <= 10, "one in two seconds, however slow this is"
     assert calls[READ] <= 4, "the labeled card alone is read"
     assert trello.meter.refused == 0
-    assert sum(calls.values()) < Limits().token // 4
+    assert sum(calls.values()) < Limits().token // 3
 
 
 async def test_cards_with_labels_that_are_moved_together_each_make_their_job(
