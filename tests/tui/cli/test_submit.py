@@ -41,6 +41,23 @@ async def test_an_agent_needs_a_repository_where_none_is_known(
     assert (await cli("submit", "Tidy")).out == "D-1 created\n"
 
 
+async def test_a_second_agent_needs_a_default_or_a_name(
+    cli: Cli, rt: Runtime, owner: Actor
+) -> None:
+    with cli.config.open("a") as file:
+        file.write('\nagents.coder.command = ["coder"]\n')
+    words = ["submit", "--repo", PAY, "Tidy up"]
+    says = "which agent? give --agent: coder, tidy; or set default_agent in the configuration"
+    (await cli(*words)).refused(2, says)
+    cli.config.write_text('default_agent = "coder"\n' + cli.config.read_text())
+    assert (await cli(*words)).out == "D-1 created\n"
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(agent="tidy"), owner)
+    assert (await cli(*words)).out == "D-2 created\n"
+    assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
+    agents = [(await rt.inspect.job(number)).agent for number in (1, 2, 3)]
+    assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
+
+
 async def test_a_request_becomes_a_job_with_all_that_was_said(
     cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

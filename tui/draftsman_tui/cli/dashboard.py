@@ -6,13 +6,12 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.errors import ConfigError, UsageError
-from draftsman_tui.cli import streams
+from draftsman.errors import UsageError
+from draftsman_tui.cli import extras, streams
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.serve import child, set_up_log
 
@@ -80,8 +79,7 @@ async def dashboard(
     """
     if app.json:
         raise UsageError("the dashboard prints no JSON; see: draftsman jobs --json")
-    if find_spec("textual") is None:
-        raise ConfigError("Textual is not installed; run: pip install 'draftsman[tui]'")
+    extras.require("tui")
     from draftsman_tui.dashboard.start import begin
 
     begin(app.settings.dashboard, view, theme)  # what is wrong is said before anything starts
@@ -147,7 +145,7 @@ def die_with_the_terminal() -> None:
 
 def can_be_shown() -> bool:
     """Return whether there are a screen and what draws on it."""
-    return streams.is_screen() and find_spec("textual") is not None
+    return streams.is_screen() and extras.missing("tui") is None
 
 
 def _needs_a_terminal() -> None:
@@ -162,8 +160,6 @@ def _needs_a_terminal() -> None:
 
 
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
-    if find_spec("textual_serve") is None:
-        raise ConfigError("textual-serve is not installed; run: pip install 'draftsman[tui]'")
     async with app.runtime(read_only=True):
         pass  # what is wrong is said here, and not in the browser
     set_up_log(app)

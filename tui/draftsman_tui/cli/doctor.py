@@ -236,7 +236,8 @@ CHECKS: Final = (
 
 
 LOOKS: Final = (
-    environment.handlers, environment.sandbox, environment.agents, environment.dashboard,
+    environment.handlers, environment.sandbox, environment.agents, environment.default_agent,
+    environment.dashboard,
 )  # fmt: skip
 
 
