@@ -113,6 +113,20 @@ async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cl
     )
 
 
+async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    words = ["submit", "--type", "noop", "--queue", "q"]
+    for recurring, second in (("--key", "D-1 deduplicated\n"), ("--subject", "D-3 created\n")):
+        assert " created" in (await cli(*words, recurring, "nightly")).out
+        newest = (await rt.inspect.jobs())[0].number
+        await rt.settle.outcome(await make.running(newest), Done({}))
+        again = await cli(*words, recurring, "nightly")
+        assert (again.code, again.out) == (0, second)
+        says = "nothing was run: D-1 of this key ended before (completed), and a key is permanent"
+        assert (says in again.err) == (recurring == "--key")
+
+
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
     done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
