@@ -158,6 +158,7 @@ class TestWhatARefusalSays:
             ("[types.x]\nretries = 1", ["'types.x.retries'", "max_retries"]),
             ("[worker]\nslots = 0", ["FILE: worker.slots is 0: ", "must be at least 1"]),
             ("[worker]\nslots = 'many'", ["worker.slots is 'many'", "a whole number"]),
+            ("default_agent = 'codr'", ["default_agent names 'codr'; agents are: tidy"]),
             ("worker = 3", ["worker is 3", "must be a table"]),
             ("[log]\nlevel = 'loud'", ["log.level is 'loud'", "'debug', 'info', 'warning'"]),
             ("[people.anna]\nroles = ['boss']", ["people.anna.roles.0 is 'boss'", "'approver'"]),

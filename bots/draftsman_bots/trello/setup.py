@@ -140,7 +140,10 @@ def _rules(board: Layout, wanted: Sequence[str], said: list[str]) -> dict[str, L
         for id in ids:
             if id in found:
                 raise UsageError(f"--label {text!r}: {name!r} is named twice; name it once")
-            found[id] = LabelRule(name=board.labels[id][:200], mode=mode, agent=agent)
+            try:
+                found[id] = LabelRule(name=board.labels[id][:200], mode=mode, agent=agent)
+            except ValidationError as error:
+                raise UsageError(f"--label {text[:60]!r}: {_first(error)}") from None
     return found
 
 

@@ -249,7 +249,7 @@ async def _start(
 def _agent(ctx: RunContext, found: Found) -> AgentSettings:
     """Return the job's agent, else its repository's, with the variables of the latter."""
     kept = found.saved.profile if found.saved else None
-    name = ctx.job.agent or (kept and kept.agent) or DEFAULT_AGENT
+    name = ctx.job.agent or (kept and kept.agent) or ctx.settings.default_agent or DEFAULT_AGENT
     agent = ctx.settings.agents.get(name)
     if agent is None:
         known = ", ".join(sorted(ctx.settings.agents))

@@ -140,6 +140,8 @@ class Settings(BaseSettings):
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
+    default_agent: str | None = Field(None, min_length=1)
+    """The agent of requests that name none, where the profile of their repository has none."""
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
     http: HttpSettings = HttpSettings()
@@ -148,6 +150,17 @@ class Settings(BaseSettings):
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}
     groups: dict[str, tuple[str, ...]] = {}
+
+    @property
+    def agent_by_default(self) -> str | None:
+        """Name of the default agent, else of the only one; None where a request has to name one."""
+        only = next(iter(self.agents)) if len(self.agents) == 1 else None
+        return self.default_agent or only
+
+    @property
+    def agent_names(self) -> list[str]:
+        """Names of the agents, the default first."""
+        return sorted(self.agents, key=lambda name: (name != self.default_agent, name))
 
     def profile_of(self, repo: str) -> ProfileSettings:
         """Return the configured profile of a repository, by its name: `owner/name`."""
@@ -180,6 +193,9 @@ class Settings(BaseSettings):
                     raise ValueError(f"people.{other} and people.{name} share {channel} {known!r}")
         if "tidy" not in self.agents:
             object.__setattr__(self, "agents", {**_tidy(), **self.agents})
+        if self.default_agent is not None and self.default_agent not in self.agents:
+            known = ", ".join(sorted(self.agents))
+            raise ValueError(f"default_agent names {self.default_agent!r}; agents are: {known}")
         return self
 
     @classmethod

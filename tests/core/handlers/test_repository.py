@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,14 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     branch, folder = str(result["branch"]), Path(repo.remote_url)
     files = git("ls-tree", "--name-only", branch, cwd=folder).split()
     assert files == ["a.txt"], "what validation leaves is not the agent's work"
+
+
+async def test_the_default_agent_works_where_neither_request_nor_repository_names_one(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
+) -> None:
+    settings = rt.settings.model_copy(update={"default_agent": "test"})
+    job = await done(replace(rt, settings=settings), make, tmp_path, pay.remote_url, agent=None)
+    assert (job.status, (job.result or {})["summary"]) == (S.COMPLETED, "did it")
 
 
 async def test_a_profile_without_validators_keeps_those_of_the_configuration(

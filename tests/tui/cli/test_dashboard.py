@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import psutil
 import pytest
@@ -14,7 +16,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from tests.factories import Factory
-from tests.tui.cli.running import DEADLINE, Cli, Terminal, process
+from tests.tui.cli.running import DEADLINE, IMPORTABLE, Cli, Terminal, process
 from tests.tui.cli.window import Window, see
 
 Terminals = Callable[..., Terminal]
@@ -45,6 +47,21 @@ async def test_a_terminal_that_shows_lines_alone_is_told_so(terminal: Terminals)
     shown = terminal("dashboard", TERM="dumb")
     assert shown.end() == 2
     assert "this terminal (TERM=dumb) cannot show the dashboard" in shown.plain
+
+
+async def test_without_its_libraries_it_says_how_they_are_installed(
+    terminal: Terminals, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['textual'] = None\n")
+    path = os.pathsep.join((str(tmp_path), IMPORTABLE["PYTHONPATH"]))
+    says = "draftsman: the dashboard is not installed; run: pip install '"
+    alone = terminal(PYTHONPATH=path)
+    assert alone.end() == 0
+    last = alone.plain.rstrip().replace("\n", "").partition(says)[2]
+    assert ("Usage: draftsman" in alone.plain, last[-6:]) == (True, "[tui]'")
+    named = terminal("dashboard", PYTHONPATH=path)
+    assert named.end() == 2
+    assert says in named.plain.replace("\n", "")
 
 
 def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:

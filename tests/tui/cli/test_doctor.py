@@ -98,6 +98,14 @@ async def test_programs_that_are_missing_are_named(
     assert "no program 'no-such-program'" in found["agent ghost"]["text"]
     assert "no module 'no.such.module'" in found["agent module"]["text"]
     assert found["agent leaky"]["status"] == "fail"
+    default = found["default agent"]
+    assert default["text"] == (
+        "none of ghost, leaky, module, tidy: each request has to name its agent"
+    )
+    assert (default["status"], default["then"]) == ("warn", "set default_agent, or give --agent")
+    cli.config.write_text('default_agent = "ghost"\n' + cli.config.read_text())
+    default = (await _checks(cli))["default agent"]
+    assert (default["status"], default["text"]) == ("ok", "ghost")
     assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
 
 

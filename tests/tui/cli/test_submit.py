@@ -41,6 +41,23 @@ async def test_an_agent_needs_a_repository_where_none_is_known(
     assert (await cli("submit", "Tidy")).out == "D-1 created\n"
 
 
+async def test_a_second_agent_needs_a_default_or_a_name(
+    cli: Cli, rt: Runtime, owner: Actor
+) -> None:
+    with cli.config.open("a") as file:
+        file.write('\nagents.coder.command = ["coder"]\n')
+    words = ["submit", "--repo", PAY, "Tidy up"]
+    says = "which agent? give --agent: coder, tidy; or set default_agent in the configuration"
+    (await cli(*words)).refused(2, says)
+    cli.config.write_text('default_agent = "coder"\n' + cli.config.read_text())
+    assert (await cli(*words)).out == "D-1 created\n"
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(agent="tidy"), owner)
+    assert (await cli(*words)).out == "D-2 created\n"
+    assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
+    agents = [(await rt.inspect.job(number)).agent for number in (1, 2, 3)]
+    assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
+
+
 async def test_a_request_becomes_a_job_with_all_that_was_said(
     cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +111,20 @@ async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cl
     (await cli("submit", "--repo", PAY, "--key", "k", "Paint")).refused(
         4, "'k'", f"D-{first['number']}"
     )
+
+
+async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    words = ["submit", "--type", "noop", "--queue", "q"]
+    for recurring, second in (("--key", "D-1 deduplicated\n"), ("--subject", "D-3 created\n")):
+        assert " created" in (await cli(*words, recurring, "nightly")).out
+        newest = (await rt.inspect.jobs())[0].number
+        await rt.settle.outcome(await make.running(newest), Done({}))
+        again = await cli(*words, recurring, "nightly")
+        assert (again.code, again.out) == (0, second)
+        says = "nothing was run: D-1 of this key ended before (completed), and a key is permanent"
+        assert (says in again.err) == (recurring == "--key")
 
 
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:

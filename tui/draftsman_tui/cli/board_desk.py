@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
-from draftsman_tui.cli.serve import needs_the_extra
+from draftsman_tui.cli.extras import require
 
 if TYPE_CHECKING:
     from draftsman.domain.board import BoardConfig
@@ -26,7 +26,7 @@ class TrelloRefused(DraftsmanError):
 async def trello(rt: Runtime) -> AsyncIterator[Desk]:
     """Give Trello; raises ConfigError without [trello], and one line for what it refuses."""
     settings = configured(rt)
-    needs_the_extra("trello")
+    require("trello")
     from draftsman_bots.trello.doctor import at_desk, refusal
 
     async with at_desk(rt, settings) as desk:

@@ -16,7 +16,7 @@ from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.board_change import NONE, read_template
 from draftsman_tui.cli.board_desk import meant, trello
 from draftsman_tui.cli.board_words import check_line
-from draftsman_tui.cli.serve import needs_the_extra
+from draftsman_tui.cli.extras import require
 
 if TYPE_CHECKING:
     from draftsman.domain.board import BoardConfig
@@ -78,7 +78,7 @@ async def preview(
     if (job is None) != sample:
         raise UsageError("say whose result: preview D-142, or --sample")
     given = read_template(template)
-    needs_the_extra("trello")
+    require("trello")
     async with app.runtime(read_only=True) as rt:
         config = None if board is None else await meant(rt, board)
         message = SAMPLE

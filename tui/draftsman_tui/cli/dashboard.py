@@ -6,13 +6,12 @@ import os
 import signal
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from draftsman.errors import ConfigError, UsageError
-from draftsman_tui.cli import streams
+from draftsman.errors import UsageError
+from draftsman_tui.cli import extras, streams
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.serve import child, set_up_log
 
@@ -81,8 +80,7 @@ async def dashboard(
     """
     if app.json:
         raise UsageError("the dashboard prints no JSON; see: draftsman jobs --json")
-    if find_spec("textual") is None:
-        raise ConfigError("Textual is not installed; run: pip install 'draftsman[tui]'")
+    extras.require("tui")
     from draftsman_tui.dashboard.start import begin
 
     begin(app.settings.dashboard, view, theme)  # what is wrong is said before anything starts
@@ -139,7 +137,7 @@ def check(app: App) -> None:
 
 def can_be_shown() -> bool:
     """Return whether there are a screen and what draws on it."""
-    return streams.is_screen() and find_spec("textual") is not None
+    return streams.is_screen() and extras.missing("tui") is None
 
 
 def _needs_a_terminal() -> None:
@@ -154,8 +152,6 @@ def _needs_a_terminal() -> None:
 
 
 async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) -> None:
-    if find_spec("textual_serve") is None:
-        raise ConfigError("textual-serve is not installed; run: pip install 'draftsman[tui]'")
     from draftsman.shutdown import shutdown_signals
 
     async with shutdown_signals() as signals:

@@ -263,7 +263,8 @@ CHECKS: Final = (
 
 
 LOOKS: Final = (
-    environment.variables, environment.handlers, environment.programs, environment.dashboard,
+    environment.variables, environment.handlers, environment.programs, environment.default_agent,
+    environment.dashboard,
 )  # fmt: skip
 
 

@@ -117,6 +117,16 @@ def _sandbox(settings: Settings, found: Sandbox) -> Finding:
     return Finding("sandbox", "ok", f"{found.mode}: every attempt to escape failed")
 
 
+def default_agent(settings: Settings) -> Iterator[Finding]:
+    """Say which agent works where a request names none, where there is more than one."""
+    if settings.default_agent is not None:
+        yield Finding("default agent", "ok", settings.default_agent)
+    elif len(settings.agents) > 1:
+        names = ", ".join(sorted(settings.agents))
+        text = f"none of {names}: each request has to name its agent"
+        yield Finding("default agent", "warn", text, "set default_agent, or give --agent")
+
+
 def dashboard(settings: Settings) -> Iterator[Finding]:
     """Look at what the dashboard would begin with, and at what it kept."""
     if importlib.util.find_spec("textual") is None:

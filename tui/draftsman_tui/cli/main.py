@@ -149,6 +149,10 @@ def cli(ctx: click.Context) -> None:
             dashboard.invoke(shown)
     else:
         Output().write(ctx.get_help() + "\n")
+        from draftsman_tui.cli import extras
+
+        if streams.is_screen() and extras.missing("tui"):
+            Output().say(f"draftsman: {extras.advice('tui')}")
 
 
 def main() -> None:

@@ -46,11 +46,9 @@ def asked(fields: Mapping[str, Any], settings: Settings) -> Invocation:
     from draftsman.services.intake import invocation
 
     fields = dict(fields)
-    if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not fields.get("agent"):
-        if len(settings.agents) == 1:
-            fields["agent"] = next(iter(settings.agents))
-        elif not fields.get("repo"):
-            raise _which_agent(settings)
+    named = fields.get("agent") or fields.get("repo")  # which may have an agent of its own
+    if fields.get("type", AGENT_TYPE) == AGENT_TYPE and not named:
+        fields["agent"] = _default_agent(settings)
     if isinstance(repo := fields.get("repo"), str):
         fields["repo"] = _place(repo)
     made = invocation(**fields)
@@ -152,9 +150,8 @@ async def _found(request: Invocation, rt: Runtime) -> Invocation:
         repo = await rt.repos.known(request.repo)
         place = Place(repo) if repo else None
     saved = await rt.repos.profile(place) if place else None
-    if saved is None or saved.profile.agent is None:
-        raise _which_agent(rt.settings)
-    return request.model_copy(update={"agent": saved.profile.agent})
+    agent = (saved and saved.profile.agent) or _default_agent(rt.settings)
+    return request.model_copy(update={"agent": agent})
 
 
 def on_this_machine(request: Invocation, rt: Runtime) -> None:
@@ -214,6 +211,9 @@ def _repo(repo: str, said: str) -> Wrong:
     return Wrong("repo", said, f"--repo {repo}: {said}")
 
 
-def _which_agent(settings: Settings) -> Wrong:
+def _default_agent(settings: Settings) -> str:
+    if (name := settings.agent_by_default) is not None:
+        return name
     known = ", ".join(sorted(settings.agents))
-    return Wrong("agent", f"which agent? there are: {known}", f"which agent? give --agent: {known}")
+    then = f"which agent? give --agent: {known}; or set default_agent in the configuration"
+    raise Wrong("agent", f"which agent? there are: {known}", then)

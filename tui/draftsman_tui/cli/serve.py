@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import sys
@@ -14,6 +13,7 @@ from draftsman.errors import ConfigError
 from draftsman_tui.cli import params
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.environment import Finding
+from draftsman_tui.cli.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
 OURSELVES: Final = (sys.executable, "-P", "-m", "draftsman_tui")
 """-P: what lies in the current directory, maybe somebody else's repository, is not imported."""
-EXTRA: Final = {
-    "slack": ("slack_bolt", "aiohttp", "starlette", "uvicorn", "prometheus_client"),
-    "trello": ("trello", "starlette", "uvicorn", "prometheus_client"),
-}
-"""What `pip install 'draftsman[NAME]'` brings for a chat."""
+CHATS: Final = ("slack", "trello")
+"""Chats that have a bot: each is a table of the configuration and an extra of the package."""
 _log = logging.getLogger(__name__)
 
 
@@ -88,7 +85,7 @@ async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
     if missing := [name for name in wanted if name not in chats]:
         raise ConfigError(f"{missing[0]} is not configured; add [{missing[0]}]")
     for name in wanted or chats:
-        needs_the_extra(name)
+        require(name)
     from draftsman_bots.process import run_bots
 
     if code := await run_bots(settings, only=wanted or chats, parent=parent):
@@ -97,14 +94,7 @@ async def bots(app: App, slack: bool, trello: bool, parent: int | None) -> None:
 
 def _chats(settings: Settings) -> list[str]:
     """Return the chats that are configured."""
-    return [name for name in EXTRA if getattr(settings, name) is not None]
-
-
-def needs_the_extra(chat: str) -> None:
-    """Raise ConfigError where the libraries of a chat's bot are not installed."""
-    missing = [name for name in EXTRA[chat] if importlib.util.find_spec(name) is None]
-    if missing:
-        raise ConfigError(f"{missing[0]} is not installed; run: pip install 'draftsman[{chat}]'")
+    return [name for name in CHATS if getattr(settings, name) is not None]
 
 
 @command("up", examples=("draftsman up", "draftsman up --headless"), long_running=True)
@@ -144,7 +134,7 @@ async def up(app: App, headless: bool, attached: bool) -> None:
 async def look_at_slack(slack: SlackSettings) -> list[Finding]:
     """Return what `doctor` finds out about Slack."""
     try:
-        needs_the_extra("slack")
+        require("slack")
     except ConfigError as error:
         return [Finding("slack", "fail", str(error))]
     from draftsman_bots.slack.doctor import checks
@@ -157,7 +147,7 @@ async def look_at_trello(rt: Runtime) -> list[Finding]:
     if (trello := rt.settings.trello) is None:
         return []
     try:
-        needs_the_extra("trello")
+        require("trello")
     except ConfigError as error:
         return [Finding("trello", "fail", str(error))]
     from draftsman_bots.trello.doctor import checks
@@ -173,7 +163,7 @@ def _children(app: App) -> list[Child]:
     found = [Child("worker", worker, "worker; its runs get time to finish")]
     if chats := _chats(app.settings):
         for name in chats:
-            needs_the_extra(name)
+            require(name)
         found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
     return found
 

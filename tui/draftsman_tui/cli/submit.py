@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.invocation import Invocation
+from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, waiting
 from draftsman_tui.cli.app import App, command
@@ -30,6 +31,7 @@ CHUNK: Final = 1000
     examples=(
         "draftsman submit --agent tidy --repo . 'Tidy up the tests'",
         "draftsman submit --type report:weekly --payload @week.json --key week-31",
+        "draftsman submit --repo . --subject nightly-tidy --wait 'Tidy up'",
         "draftsman submit --notify log --notify webhook:ops 'Tidy up'",
         """draftsman submit --type http_request --payload '{"url": "https://example.org/"}'""",
         "draftsman submit --type report:weekly --max-retries 0 --on-lost fail --run-timeout 10m",
@@ -43,8 +45,8 @@ CHUNK: Final = 1000
 @click.option("--ref", type=params.TEXT, help="Branch, tag or commit to start from.")
 @click.option("--mode", help="fix, or investigate: looks and changes nothing.")
 @click.option("--title", type=params.TEXT, help="Default: the first line of the text.")
-@click.option("--key", type=params.TEXT, help="Idempotency key: the same makes no second job.")
-@click.option("--subject", type=params.TEXT, help="What it is about; a live job of it is joined.")
+@click.option("--key", type=params.TEXT, help="Idempotency key: never makes a second job.")
+@click.option("--subject", type=params.TEXT, help="Recurring work: joins its live job, if any.")
 @click.option("--queue", type=params.TEXT, help="Default: default.")
 @click.option("--priority", type=int, help="Higher runs first; -1000 to 1000.")
 @click.option("--at", type=params.INSTANT, help="Not before this time: 2030-12-31T18:00.")
@@ -105,6 +107,8 @@ async def submit(
     async with app.runtime() as rt:
         request = await settled(request, rt, unchecked=unchecked)
         made = await rt.intake.submit(request, await rt.actor())
+        if made.how == "deduplicated" and made.status in TERMINAL and not app.json:
+            app.out.say(_of_an_old_key(made))
         if not wait:
             await _print(app, rt, made)
             return
@@ -183,6 +187,14 @@ async def _settled_line(
 
 KEPT = "your request is kept in its history"
 """What a request that joined a live job is told."""
+
+
+def _of_an_old_key(made: Submitted) -> str:
+    how = made.status.replace("_", " ")
+    return (
+        f"nothing was run: {made.name} of this key ended before ({how}), and a key is permanent;"
+        " for recurring work give --subject instead"
+    )
 
 
 async def _print(app: App, rt: Runtime, made: Submitted) -> None:

@@ -40,7 +40,7 @@ def known(catalog: Catalog, settings: Settings) -> dict[str, Sequence[str]]:
     places = ["log", "none", *(f"webhook:{name}" for name in sorted(settings.webhooks))]
     return {
         "repo": [place.name for place in catalog.places()],
-        "agent": sorted(settings.agents),
+        "agent": settings.agent_names,
         "notify": places,
         "type": ["run_agent", *sorted(settings.handlers)],
     }
@@ -118,6 +118,8 @@ def _follows(name: str, fields: Mapping[str, Any], wrong: Mapping[str, str]) -> 
 
 async def _form(desk: Desk, title: str, typed: form.Typed, catalog: Catalog) -> None:
     help = form.hints(catalog)
+    if (agent := desk.rt.settings.default_agent) is not None:
+        help["agent"] = f"none: that of the repository, or {agent}"
     dialog = NewJob(title, typed, known(catalog, desk.rt.settings), Asked(desk), help)
     made = await desk.ask(dialog)
     if made is None:

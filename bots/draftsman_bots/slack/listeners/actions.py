@@ -92,7 +92,7 @@ async def _route(desk: Desk, press: Press, place: Place) -> Said | None:
     elif kind == ids.NEW_JOB:
         check_opening(desk, press.who)
         target = f"slack:{press.who.id}"
-        show(desk, place, press.trigger, forms.new_job(sorted(desk.rt.settings.agents), target))
+        show(desk, place, press.trigger, forms.new_job(desk.rt.settings.agent_names, target))
     elif kind == ids.REFRESH:
         home.publish(desk, press.who)
     return None

@@ -132,11 +132,12 @@ def title(text: str) -> str | None:
 def _agent(desk: Desk, name: str | None) -> str:
     agents = desk.rt.settings.agents
     known = ", ".join(sorted(agents))
-    if name is None and len(agents) != 1:
+    name = name or desk.rt.settings.agent_by_default
+    if name is None:
         raise UsageError(f"which agent? give --agent=NAME: {known}")
-    if name is not None and name not in agents:
+    if name not in agents:
         raise UsageError(f"there is no agent {name[:60]!r}; choose: {known}")
-    return name or next(iter(agents))
+    return name
 
 
 async def _own_agent(desk: Desk, place: Place | None) -> str | None:

@@ -40,5 +40,5 @@ def run(desk: Desk, body: dict[str, Any]) -> None:
         whisper(desk, where, refusal(error, found.who.id))
         return
     target = place(found.channel, found.thread or found.ts, found.who.id)
-    view = forms.new_job(sorted(desk.rt.settings.agents), target, found.text)
+    view = forms.new_job(desk.rt.settings.agent_names, target, found.text)
     show(desk, where, found.trigger, view)

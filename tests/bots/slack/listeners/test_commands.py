@@ -224,3 +224,6 @@ async def test_a_repository_that_is_known_is_named(
         ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it")
         assert why in ack.body["text"]
     assert len(await bench.jobs()) == 4
+    object.__setattr__(bench.rt.settings, "default_agent", "careful")
+    await bench.slack.command(ANNA, bench.general, "fix --repo=https://x.org/other it")
+    assert (await bench.rt.inspect.job(5)).agent == "careful"
