@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import Question, QuestionKind
 from draftsman.domain.retry import layer
@@ -39,7 +40,8 @@ class Facts:
     workers: int
     able: int
     slots: int
-    worker: str | None
+    host: str | None
+    """That of its worker, while it is registered."""
     silent: float | None
     due_in: float | None
 
@@ -138,7 +140,8 @@ def _due(facts: Facts) -> tuple[str, str, str]:
 
 
 def _held(facts: Facts) -> tuple[str, str, str]:
-    worker = facts.worker or f"worker {facts.worker_id}"
+    worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
+    worker += f" on {facts.host}" if facts.host else ""
     if facts.status is Status.CLAIMED:
         return "claimed", f"{worker} claimed it ahead", "it starts in that worker's next free slot"
     if facts.cancel_requested_at is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
@@ -125,14 +126,13 @@ def no_log(number: int, kept: int | None) -> str:
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
     """Return one event on one line."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
-    kind, _, id = event.actor.partition(":")
     detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
     return line(
         words(times.clock(event.created_at, now), "dim"),
         words(f"  D-{event.job}" if name else "", "bold"),
         f"  {event.kind}",
         words(f" →{moved}" if moved else "", STYLES.get(event.to_status or "", "cyan")),
-        words(f"  {kind} {id[-4:]}" if kind == "worker" else f"  {event.actor}", "dim"),
+        words(f"  {actor_name(event.actor)}", "dim"),
         f"  {detail}" if detail else "",
     )
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import Status
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
@@ -59,14 +60,14 @@ class Events(Resource[Event]):
             Cell(f"D-{row.job}", "key"),
             cells.text(row.kind.replace("_", " ")),
             cells.status(row.to_status or ""),
-            cells.text(row.actor),
+            cells.text(actor_name(row.actor)),
             cells.text(_detail(row), "dim"),
         )
 
     def facts(self, row: Event) -> Facts:
         """Return what a filter looks at."""
         said = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
-        return Facts(said, row.to_status or "", by=row.actor, at=row.created_at)
+        return Facts(said, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
 
 
 def _detail(row: Event) -> str:
