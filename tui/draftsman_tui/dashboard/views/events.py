@@ -30,9 +30,9 @@ class Events(Resource[Event]):
     columns = (
         Column[Event]("AT", 11, order=lambda event: event.created_at),
         Column[Event]("JOB", 9, order=lambda event: event.job),
-        Column[Event]("EVENT", 20, order=lambda event: event.kind),
+        Column[Event]("EVENT", 20, most=30, order=lambda event: event.kind),
         Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
-        Column[Event]("BY", 18, from_width=100, order=lambda event: event.actor),
+        Column[Event]("BY", 18, most=30, from_width=100, order=lambda event: event.actor),
         Column[Event]("DETAIL", 0),
     )
 

@@ -42,8 +42,8 @@ class Workers(Resource[Seen]):
         Column[Seen]("HEARD", 8, right=True, order=lambda one: one.row.silent),
         Column[Seen]("LEADS", 6, order=lambda one: not one.row.leader),
         Column[Seen]("HOST", 0, order=lambda one: one.row.host),
-        Column[Seen]("PID", 8, right=True),
-        Column[Seen]("QUEUES", 20, from_width=100),
+        Column[Seen]("PID", 8, right=True, from_width=110),
+        Column[Seen]("QUEUES", 20, most=40, from_width=100),
         Column[Seen]("VERSION", 12, from_width=120),
         Column[Seen]("UP", 6, right=True, order=lambda one: one.row.started_at),
     )
