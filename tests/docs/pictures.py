@@ -67,7 +67,7 @@ async def take(config: Path, into: Path) -> None:
 
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
     async with looking(rt, ANNA, size=SIZE) as seen:
-        await seen.see("approve or deny", f"{HOST} leads")
+        await seen.see("approve or deny", "leader ")
         _keep(seen, into / "jobs.svg")
         await seen.job(f"D-{done}", "4")
         await seen.see("files changed")

@@ -77,7 +77,7 @@ def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write(ASKING)
     shown = Tmux(tmp_path, [*COMMAND, "--config", str(cli.config), "up"])
-    see(shown, "1 alive", "leads")
+    see(shown, "1 alive", "leader")
     family = shown.family
     yield shown
     if any(not ended([one]) for one in family):

@@ -30,6 +30,17 @@ def new_id() -> UUID:
     return uuid7()
 
 
+def worker_name(id: UUID | str) -> str:
+    """Return what people call a worker, everywhere: the end of its id, which is random."""
+    return str(id)[-8:]
+
+
+def actor_name(actor: str) -> str:
+    """Return who did something, for people: `worker 6d0f9a1c`, `slack:U1`."""
+    kind, _, id = actor.partition(":")
+    return f"worker {worker_name(id)}" if kind == "worker" else actor
+
+
 def parse_job(text: str) -> JobRef:
     """Read `D-142`, `142`, a UUID or a prefix of one with a letter or at least eight digits.
 

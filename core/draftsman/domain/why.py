@@ -8,6 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retry import layer
@@ -41,7 +42,8 @@ class Facts:
     workers: int
     able: int
     slots: int
-    worker: str | None
+    host: str | None
+    """That of its worker, while it is registered."""
     silent: float | None
     due_in: float | None
 
@@ -171,7 +173,8 @@ def _due(facts: Facts) -> tuple[str, str, str]:
 
 
 def _held(facts: Facts) -> tuple[str, str, str]:
-    worker = facts.worker or f"worker {facts.worker_id}"
+    worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
+    worker += f" on {facts.host}" if facts.host else ""
     if facts.status is Status.CLAIMED:
         return "claimed", f"{worker} claimed it ahead", "it starts in that worker's next free slot"
     if facts.cancel_requested_at is not None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from uuid import UUID
 
 from draftsman import host
+from draftsman.domain.ids import worker_name
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.leftovers import remove_leftovers
 from draftsman.handlers.prints import routed
@@ -70,9 +71,9 @@ class Crew:
         await self._presence.register()
         if gone := await remove_leftovers(self._data_dir, self.worker.claim):
             _log.info("%s clones of runs that are over were removed", gone)
-        types = ", ".join(self.worker.types)
+        name, types = worker_name(self.id), ", ".join(self.worker.types)
         _log.info(
-            "worker %s on %s: %s slots, types %s", self.id, host.name(), self.worker.slots, types
+            "worker %s on %s: %s slots, types %s", name, host.name(), self.worker.slots, types
         )
         parts = (self.heart, self.ear, self.leader, self.dispatcher)
         others = [part for part in parts if part is not None]
@@ -95,7 +96,7 @@ class Crew:
             await self._schemas.close()
             with contextlib.suppress(DatabaseUnreachable):
                 await self._presence.leave()
-        _log.info("worker %s stopped", self.id)
+        _log.info("worker %s stopped", name)
         if broken := [end for end in ends if isinstance(end, Exception)]:
             raise broken[0]
 

@@ -7,6 +7,7 @@ from uuid import uuid4
 
 import pytest
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import OnExpire
@@ -173,16 +174,20 @@ async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
     work = await make.running()
     await clock.forward(60)
     why = await rt.inspect.why(work.number)
-    assert why.text == "far pid 7 is running it; last heartbeat 60 s ago"
+    name = f"worker {worker_name(make.worker)} on far"
+    assert why.text == f"{name} is running it; last heartbeat 60 s ago"
     await rt.operate.cancel(work.number, make.owner)
     why = await rt.inspect.why(work.number)
-    assert (why.reason, why.text) == ("canceling", "far pid 7 was told to stop it")
+    assert (why.reason, why.text) == ("canceling", f"{name} was told to stop it")
 
 
 async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) -> None:
     work = await make.claimed()
     why = await rt.inspect.why(work.number)
-    assert (why.reason, why.text) == ("claimed", f"worker {make.worker} claimed it ahead")
+    assert (why.reason, why.text) == (
+        "claimed",
+        f"worker {worker_name(make.worker)} claimed it ahead",
+    )
 
 
 async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:

@@ -7,6 +7,7 @@ import os
 import pytest
 
 from draftsman import host
+from draftsman.domain.ids import worker_name
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
 from tests.factories import QUESTION, Factory
@@ -29,7 +30,7 @@ async def test_workers_are_listed_with_their_health(
             " WHERE id = %s",
             (seconds, worker),
         )
-    await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
+    far = await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
     found = (await cli("workers", "--json")).json
     assert {one["host"]: one["health"] for one in found} == {
         "here": "alive",
@@ -39,9 +40,11 @@ async def test_workers_are_listed_with_their_health(
         "far": "alive",
     }
     shown = (await cli("workers")).out.splitlines()
-    assert shown[0].split() == ["WORKER", "HEALTH", "BUSY", "QUEUES", "BEAT", "STARTED", "ROLE"]
-    assert [line.split()[:5] for line in shown if line.startswith("far:1")] == [
-        ["far:1", "alive", "0/7", "fast,", "slow"]
+    assert shown[0].split() == [
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
+    ]
+    assert [line.split()[:7] for line in shown if " far " in line] == [
+        [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
     ]
 
 

@@ -25,7 +25,7 @@ def up(cli: Cli, window: Windows) -> Iterator[Window]:
     with cli.config.open("a", encoding="utf-8") as config:
         config.write(ASKING)
     shown = window("up")
-    see(shown, "1 alive", "leads")
+    see(shown, "1 alive", "leader")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
     for one in family:

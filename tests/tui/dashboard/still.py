@@ -188,7 +188,7 @@ def worker(number: int, silent: float) -> Worker:
 
 
 def event(id: int, kind: str, to: str | None, **payload: Any) -> Event:
-    actor = "worker:build-1" if to == "running" else "cli:anna"
+    actor = f"worker:{UUID(int=1)}" if to == "running" else "cli:anna"
     return Event(142, id, 1, kind, None, to, actor, payload, ago(20 - id), 1, 1)
 
 
@@ -249,7 +249,7 @@ def pulse() -> Pulse:
 
 
 JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
-CREW: Final = Crew({"alive": 2, "silent": 1}, 7, 20, "build-1", 2.0)
+CREW: Final = Crew({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
 VITALS: Final = Vitals(JOBS, ["completed"], CREW, 4.0, pulse())
 """Of the strip."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from types import SimpleNamespace
+from uuid import UUID
 
 import pytest
 from textual.message import Message
@@ -104,23 +105,25 @@ def _second(crew: Crew, width: int = 78, skew: float = 0, stale: float = 0) -> s
 
 
 def test_the_strip_fits_the_screen() -> None:
-    crew = Crew({"alive": 2}, 13, 20, "build-1", 2)
-    for width, bars in ((78, 5), (98, 15), (118, 15), (158, 30)):
+    crew = Crew({"alive": 2}, 13, 20, "6d0f9a1c", 2)
+    for width, bars in ((78, 5), (98, 10), (118, 15), (158, 30)):
         assert len(_second(crew, width)) <= width
         assert _second(crew, width).count("▁") + 1 == bars
-    assert _second(crew).startswith("2 alive, 13/20 busy  build-1 leads 2s  ended 12/min ▁")
+    assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c 2s  ended 12/min ▁")
 
 
 @pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
 def test_a_leader_is_late_when_its_heartbeats_are(health: str, late: bool) -> None:
-    leader = SimpleNamespace(leader=True, host="build-1", silent=29.0, busy=0, slots=2)
+    leader = SimpleNamespace(
+        leader=True, id=UUID(int=7), host="build-1", silent=29.0, busy=0, slots=2
+    )
     crew = vitals.crew([(leader, health)])
     assert crew.leader_late is late
     drawn = lines(Vitals({}, [], crew), NOW, width=120)
     reversed_ = [
         drawn.plain[one.start : one.end] for one in drawn.spans if "reverse" in str(one.style)
     ]
-    assert ("build-1 leads heard 29 s ago" in reversed_) is late
+    assert ("leader 00000007 heard 29 s ago" in reversed_) is late
 
 
 def test_what_is_wrong_comes_first() -> None:

@@ -12,8 +12,9 @@ from draftsman.domain.repo import Repo
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
 from draftsman_tui.dashboard.asking import checked
-from draftsman_tui.dashboard.form import Errors
+from draftsman_tui.dashboard.form import FIELDS, Errors
 from draftsman_tui.dashboard.screens.new_job import NewJob
+from draftsman_tui.dashboard.widgets.field import FieldRow
 from tests.factories import Factory
 from tests.support.server import Server
 from tests.tui.dashboard.seeing import looking
@@ -93,7 +94,7 @@ async def test_a_lost_database_keeps_the_form(
         admin = await rt.db.dedicated(server.url("postgres"))
         await cut(admin, database)
         await seen.press("enter")
-        await seen.see("Tidy", "database")
+        await seen.see("Tidy", "couldn't get a connection")
         await seen.dialog("NewJob")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
@@ -161,3 +162,33 @@ async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owne
         await seen.paste(PAY)
         await seen.press("enter")
         await seen.hear("D-1 created")
+
+
+async def test_tab_goes_from_field_to_field_and_back(rt: Runtime, owner: Actor) -> None:
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
+
+    async with looking(rt, owner, size=(80, 24)) as seen:
+
+        def here() -> str:
+            rows = [one for one in seen.app.screen.query(FieldRow) if one.has_focus_within]
+            return rows[0].field.name if rows else f"outside: {seen.app.focused}"
+
+        await seen.press("n")
+        await seen.dialog("NewJob")
+        await seen.press(*"one", "ctrl+j", *"two")
+        first = [field.name for field in FIELDS if not field.more]
+        walked = []
+        for _ in range(len(first) + 1):
+            walked.append(here())
+            await seen.press("tab")
+        assert walked == [*first, "text"]
+        await seen.press("shift+tab")
+        assert here() == "text"
+        await seen.press("ctrl+o")
+        for field in FIELDS[len(first) :]:
+            assert here() == field.name
+            await seen.press("tab")
+        assert here() == "text"
+        form = seen.app.screen
+        assert isinstance(form, NewJob)
+        assert form.typed["text"] == "one\ntwo"

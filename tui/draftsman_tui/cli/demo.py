@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import __version__
+from draftsman.domain.ids import actor_name
 from draftsman.errors import DraftsmanError, NobodyAnswered, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.asking import prompt
@@ -362,6 +363,6 @@ def _timeline(trail: Sequence[Event]) -> list[Any]:
     rows = [words("timeline", "bold")]
     for event in moves:
         at = f"{(event.created_at - moves[0].created_at).total_seconds():8.2f} s  "
-        by = "worker" if event.actor.startswith("worker:") else event.actor
+        by = actor_name(event.actor)
         rows.append(line(words(at, "dim"), f"{event.to_status:<20} ", words(by, "dim")))
     return rows

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman import host
+from draftsman.domain.ids import worker_name
 from draftsman.domain.target import NONE
 from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman_tui.cli import environment, times
@@ -190,7 +191,8 @@ async def _listen(rt: Runtime) -> Sequence[Finding]:
     deaf = [one for one in await rt.inspect.workers() if not one.connected]
     deaf = [one for one in deaf if health_of(one, rt.settings) == "alive"]
     if deaf:
-        text = f"the worker {deaf[0].host}:{deaf[0].pid} has no session of its own: it only polls"
+        name = f"{worker_name(deaf[0].id)} on {deaf[0].host}"
+        text = f"worker {name} has no session of its own: it only polls"
         then = "through a transaction pooler? set listen_url to a session connection"
         return [Finding("notifications", "warn", text, then)]
     return [Finding("notifications", "ok", "they arrive")]

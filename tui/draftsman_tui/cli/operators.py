@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.job import Status
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
@@ -36,9 +37,9 @@ async def workers(app: App) -> None:
     elif not found:
         app.out.say("no worker is running; start one: draftsman up")
     else:
-        heads = ("WORKER", "HEALTH", "BUSY", "QUEUES", "BEAT", "STARTED", "ROLE")
+        heads = ("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
         rows = [_row(one, how) for one, how in zip(found, health, strict=True)]
-        app.out.table(heads, rows, flexible=3, right=(2,))
+        app.out.table(heads, rows, flexible=(3, 5), right=(2, 4))
 
 
 @command(
@@ -117,9 +118,11 @@ async def stats(app: App) -> None:
 def _row(worker: Any, health: str) -> list[Text | str]:
     style = {"alive": "green", "draining": "yellow", "silent": "yellow", "lost": "red"}[health]
     return [
-        words(f"{worker.host}:{worker.pid}", "bold"),
+        words(worker_name(worker.id), "bold"),
         words(health, style),
         f"{worker.busy}/{worker.slots}",
+        worker.host,
+        str(worker.pid),
         ", ".join(worker.queues),
         times.span(worker.silent),
         times.ago(worker.started_at),

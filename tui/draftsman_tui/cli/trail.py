@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL
 from draftsman.errors import UsageError
 from draftsman_tui.cli import params, times
@@ -127,7 +128,6 @@ def no_log(number: int, kept: int | None) -> str:
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
     """Return one event on one line."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
-    kind, _, id = event.actor.partition(":")
     denied = event.payload.get("error_class") == ErrorClass.DENIED
     style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
     detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
@@ -136,7 +136,7 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
         words(f"  D-{event.job}" if name else "", "bold"),
         f"  {event.kind}",
         words(f" →{moved}" if moved else "", style),
-        words(f"  {kind} {id[-4:]}" if kind == "worker" else f"  {event.actor}", "dim"),
+        words(f"  {actor_name(event.actor)}", "dim"),
         f"  {detail}" if detail else "",
     )
 

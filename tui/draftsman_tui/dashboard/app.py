@@ -77,6 +77,8 @@ class Dashboard(App[str]):
         for one in list(self._notifications):
             if (one.message, one.severity) == (new.message, new.severity):
                 self._unnotify(one, refresh=False)
+        if isinstance(self.screen, Desk):
+            self.screen.keep_toasts_clear()
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line before the next key is dealt out: a slow network brings several at once."""

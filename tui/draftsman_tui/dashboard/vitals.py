@@ -12,6 +12,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Final
 
+from draftsman.domain.ids import worker_name
 from draftsman.services.inspect import SPAN, Pulse
 
 WINDOW: Final = 30
@@ -28,7 +29,7 @@ class Crew:
     slots: int = 0
     """Of those that are alive."""
     leader: str | None = None
-    """Its host."""
+    """Its name, as every table has it."""
     leader_silent: float = 0
     """Seconds since it was heard."""
     leader_late: bool = False
@@ -57,7 +58,7 @@ def crew(workers: Sequence[tuple[Any, str]]) -> Crew:
         Counter(health for _, health in workers),
         sum(one.busy for one in working),
         sum(one.slots for one in working),
-        None if leader is None else leader.host,
+        None if leader is None else worker_name(leader.id),
         0 if leader is None else leader.silent,
         health == "silent",
     )

@@ -228,8 +228,7 @@ SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_er
        (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
          WHERE j.queue = ANY (w.queues) AND NOT w.draining
            AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
-       (SELECT w.host || ' pid ' || w.pid FROM draftsman.workers w WHERE w.id = j.worker_id)
-           AS worker,
+       (SELECT w.host FROM draftsman.workers w WHERE w.id = j.worker_id) AS host,
        (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
           FROM draftsman.job_runs r
          WHERE r.job = j.number AND r.status = 'running') AS silent,

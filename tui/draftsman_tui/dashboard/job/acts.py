@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from draftsman.domain.ids import actor_name
 from draftsman.domain.wording import settled
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.output import as_data
@@ -90,7 +91,7 @@ async def open_item(screen: JobScreen) -> None:
             _page(screen, f"{key} {settled(asked)}", f"{asked.text}\n\n{context}")
         case "timeline":
             event = next(one for one in seen.events if key.endswith(f"#{one.id}"))
-            _page(screen, f"{event.kind}, by {event.actor}", written(event.payload))
+            _page(screen, f"{event.kind}, by {actor_name(event.actor)}", written(event.payload))
         case "deliveries":
             one = next(one for one in seen.deliveries if str(one.seq) == key)
             _page(screen, f"delivery {key}", written(as_data(one)))

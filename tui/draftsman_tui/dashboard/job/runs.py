@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.run import Run
 from draftsman_tui.cli import times
 from draftsman_tui.cli.output import one_line
@@ -45,7 +46,7 @@ def _run(run: Run, width: int, now: datetime) -> Iterator[Row]:
     yield from wrapped(row_of(run_text(run, now, error=False)), width)
     ended = f" to {times.clock(run.finished_at, now)}" if run.finished_at else ", goes on"
     heard = "" if run.finished_at else f", heard {times.ago(run.heartbeat_at, now)}"
-    by = f"worker {str(run.worker_id)[-8:]}, {times.clock(run.started_at, now)}{ended}{heard}"
+    by = f"worker {worker_name(run.worker_id)}, {times.clock(run.started_at, now)}{ended}{heard}"
     yield (Cell(" " * _HANG), Cell(by, "dim"))
     if run.error:
         kind = f" ({run.error_class})" if run.error_class else ""

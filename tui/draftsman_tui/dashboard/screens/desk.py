@@ -205,6 +205,7 @@ class Desk(Screen[None]):
 
     def tick(self) -> None:
         """Draw anew what tells the time."""
+        self.keep_toasts_clear()
         if self.session.started is not None:
             self.query_one(Notice).show(self.session.started)
         if self.live.counted is not None:
@@ -236,6 +237,16 @@ class Desk(Screen[None]):
     async def ask(self, dialog: Dialog[T]) -> T | None:
         """Return what a dialog returns."""
         return await self.app.push_screen_wait(dialog)
+
+    @property
+    def cursor_line(self) -> int | None:
+        """The line of the screen that the cursor is on; None: there is none."""
+        return None
+
+    def keep_toasts_clear(self) -> None:
+        """Show what is told in the half of the screen that the cursor is not in."""
+        line = self.cursor_line
+        self.set_class(line is not None and 2 * line < self.size.height, "toasts-below")
 
     def say(self, text: str) -> None:
         """Tell what was done."""

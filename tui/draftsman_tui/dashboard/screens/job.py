@@ -71,6 +71,11 @@ class JobScreen(Desk):
         return self.lines
 
     @property
+    def cursor_line(self) -> int | None:
+        """The line of the item under the cursor."""
+        return self.lines.cursor_line
+
+    @property
     def chosen(self) -> str | None:
         """The key of the item under the cursor."""
         item = self.lines.chosen
@@ -215,6 +220,7 @@ class JobScreen(Desk):
 
     @on(Lines.Moved)
     def _moved(self) -> None:
+        self.keep_toasts_clear()
         self._entitle()
 
     def _enter(self, part: str, key: str | None = None) -> None:

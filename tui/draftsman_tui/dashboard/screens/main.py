@@ -105,6 +105,11 @@ class MainScreen(Desk):
         """The table."""
         return self.table
 
+    @property
+    def cursor_line(self) -> int | None:
+        """The line of the row under the cursor."""
+        return self.table.cursor_line
+
     def on_mount(self) -> None:
         """Begin with the table."""
         self.table.focus()
@@ -250,6 +255,7 @@ class MainScreen(Desk):
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
+        self.keep_toasts_clear()
         self.refresh_bindings()
 
     @on(ResourceTable.Opened)

@@ -11,6 +11,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical, VerticalScroll
 from textual.widgets import Collapsible, Static
+from textual.widgets._collapsible import CollapsibleTitle
 
 from draftsman.errors import DraftsmanError
 from draftsman_tui.cli.output import one_line
@@ -65,6 +66,7 @@ class NewJob(Trying[Any]):
 
     def on_mount(self) -> None:
         """Begin with what is to be done."""
+        self.query_one(CollapsibleTitle).can_focus = False  # tab goes from field to field
         self.query(FieldRow).first().go_here()
         self._at_first = self.typed
 

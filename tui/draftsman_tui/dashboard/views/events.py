@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from draftsman.domain.event import Event
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import Status
 from draftsman_tui.dashboard import cells
 from draftsman_tui.dashboard.filter import Facts
@@ -29,9 +30,9 @@ class Events(Resource[Event]):
     columns = (
         Column[Event]("AT", 11, order=lambda event: event.created_at),
         Column[Event]("JOB", 9, order=lambda event: event.job),
-        Column[Event]("EVENT", 20, order=lambda event: event.kind),
+        Column[Event]("EVENT", 20, most=30, order=lambda event: event.kind),
         Column[Event]("TO", 10, order=lambda event: event.to_status or ""),
-        Column[Event]("BY", 18, from_width=100, order=lambda event: event.actor),
+        Column[Event]("BY", 18, most=30, from_width=100, order=lambda event: event.actor),
         Column[Event]("DETAIL", 0),
     )
 
@@ -59,14 +60,14 @@ class Events(Resource[Event]):
             Cell(f"D-{row.job}", "key"),
             cells.text(row.kind.replace("_", " ")),
             cells.status(row.to_status or ""),
-            cells.text(row.actor),
+            cells.text(actor_name(row.actor)),
             cells.text(_detail(row), "dim"),
         )
 
     def facts(self, row: Event) -> Facts:
         """Return what a filter looks at."""
         said = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
-        return Facts(said, row.to_status or "", by=row.actor, at=row.created_at)
+        return Facts(said, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
 
 
 def _detail(row: Event) -> str:

@@ -32,7 +32,7 @@ class Jobs(Resource[Line]):
         Column[Line]("STATUS", 10, order=lambda job: job.status),
         Column[Line]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
         Column[Line]("REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""),
-        Column[Line]("AGENT", 12, from_width=120, order=lambda job: job.agent or ""),
+        Column[Line]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
         Column[Line]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
         Column[Line]("TRIES", 5, right=True, from_width=130, order=lambda job: job.run_count),
         Column[Line]("AGE", 6, right=True, order=lambda job: job.created_at),

@@ -23,11 +23,13 @@ class Repos(Resource[Repo]):
     fields = ("repo", "by", "age")
     empty = "No repository is known; make one known: draftsman repos add PATH|URL"
     columns = (
-        Column[Repo]("REPOSITORY", 24, order=lambda repo: repo.full_name.casefold()),
+        Column[Repo]("REPOSITORY", 24, most=40, order=lambda repo: repo.full_name.casefold()),
         Column[Repo]("DEFAULT", 7, order=lambda repo: not repo.is_default),
-        Column[Repo]("BRANCH", 12, from_width=90, order=lambda repo: repo.default_branch or ""),
+        Column[Repo](
+            "BRANCH", 12, most=24, from_width=90, order=lambda repo: repo.default_branch or ""
+        ),
         Column[Repo]("ADDRESS", 0, order=lambda repo: repo.remote_url),
-        Column[Repo]("ADDED BY", 16, from_width=110, order=lambda repo: repo.added_by),
+        Column[Repo]("ADDED BY", 16, most=24, from_width=110, order=lambda repo: repo.added_by),
         Column[Repo]("AGE", 6, right=True, order=lambda repo: repo.created_at),
     )
 

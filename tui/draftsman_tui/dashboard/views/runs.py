@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.text import first_line
 from draftsman_tui.cli import times
@@ -62,7 +63,7 @@ class Runs(Resource[Run]):
             cells.age(row.started_at, now),
             Cell(times.span(took)),
             Cell("") if row.finished_at else cells.age(row.heartbeat_at, now),
-            Cell(str(row.worker_id)[-8:], "dim"),
+            Cell(worker_name(row.worker_id), "dim"),
             Cell("" if row.exit_code is None else str(row.exit_code)),
             cells.text(first_line(row.error or "", 200), "bad"),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from draftsman.domain.ids import worker_name
 from draftsman_tui.cli import times
 from draftsman_tui.cli.health import health_of
 from draftsman_tui.dashboard import cells
@@ -35,13 +36,14 @@ class Workers(Resource[Seen]):
     empty = "No worker is registered; start one: draftsman up"
     beat = 2.0
     columns = (
-        Column[Seen]("WORKER", 9, order=lambda one: str(one.row.id)[-8:]),
+        Column[Seen]("WORKER", 9, order=lambda one: worker_name(one.row.id)),
         Column[Seen]("HEALTH", 9, order=lambda one: one.health),
         Column[Seen]("BUSY", 7, right=True, order=lambda one: one.row.busy),
         Column[Seen]("HEARD", 8, right=True, order=lambda one: one.row.silent),
         Column[Seen]("LEADS", 6, order=lambda one: not one.row.leader),
         Column[Seen]("HOST", 0, order=lambda one: one.row.host),
-        Column[Seen]("QUEUES", 20, from_width=100),
+        Column[Seen]("PID", 8, right=True, from_width=110),
+        Column[Seen]("QUEUES", 20, most=40, from_width=100),
         Column[Seen]("VERSION", 12, from_width=120),
         Column[Seen]("UP", 6, right=True, order=lambda one: one.row.started_at),
     )
@@ -59,12 +61,13 @@ class Workers(Resource[Seen]):
         """Return how it is and what it does."""
         one = row.row
         return (
-            Cell(str(one.id)[-8:], "key"),
+            Cell(worker_name(one.id), "key"),
             cells.status(row.health),
             Cell(f"{one.busy} of {one.slots}"),
             Cell(times.span(one.silent)),
             Cell("leader" if one.leader else "", "good"),
-            cells.text(f"{one.host} pid {one.pid}"),
+            cells.text(one.host),
+            Cell(str(one.pid)),
             cells.text(" ".join(one.queues)),
             cells.text(one.version),
             cells.age(one.started_at, now),

@@ -85,6 +85,13 @@ class Lines(ScrollView, can_focus=True):
         self._draw = draw
         self._redraw()
 
+    @property
+    def cursor_line(self) -> int | None:
+        """The line of the screen on which the item under the cursor begins."""
+        if self.chosen is None:
+            return None
+        return self.region.y + self._span(self._cursor)[0] - round(self.scroll_y)
+
     def take(self, place: Place | None, *, picks: bool, follows: bool) -> None:
         """Begin with another part, where it was left; by itself at its end if that counts."""
         self.picks, self._follows = picks, follows

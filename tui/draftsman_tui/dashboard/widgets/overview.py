@@ -12,7 +12,6 @@ from textual.widgets import Static
 
 from draftsman.services.inspect import Pulse
 from draftsman_tui.cli import times
-from draftsman_tui.cli.output import one_line
 from draftsman_tui.dashboard import vitals
 from draftsman_tui.dashboard.vitals import Crew, Vitals
 
@@ -130,13 +129,9 @@ def _crew(crew: Crew, *, narrow: bool) -> Iterator[Text]:
     words = [f"{crew.health.get('alive', 0)} alive"] + [f"{draining} draining"] * bool(draining)
     yield Text(f"{', '.join(words)}, {crew.busy}/{crew.slots} busy")
     if crew.leader is not None:
-        heard = (
-            f"{crew.leader_silent:.0f}s"
-            if narrow
-            else f"heard {times.span(crew.leader_silent)} ago"
-        )
-        style = "bold reverse" if crew.leader_late else ""
-        yield Text(f"{_short(crew.leader, 8 if narrow else 24)} leads {heard}", style)
+        silent = f"{crew.leader_silent:.0f}s" if narrow else times.span(crew.leader_silent)
+        heard = silent if narrow else f"heard {silent} ago"
+        yield Text(f"leader {crew.leader} {heard}", "bold reverse" if crew.leader_late else "")
 
 
 def _flow(pulse: Pulse | None, now: datetime, bars: int) -> Iterator[Text]:
@@ -149,8 +144,3 @@ def _flow(pulse: Pulse | None, now: datetime, bars: int) -> Iterator[Text]:
     if took is not None:
         shown = sparkline(vitals.answer_times(pulse, now, bars))
         yield Text(f"answers {times.span(took)} {shown}")
-
-
-def _short(name: str, most: int) -> str:
-    name = one_line(name)
-    return name if len(name) <= most else name[: most - 1] + "…"

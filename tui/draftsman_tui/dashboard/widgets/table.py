@@ -85,6 +85,11 @@ class ResourceTable(Pointed, can_focus=True):
         return self._rows[self.place] if self._rows and self.place < len(self._rows) else None
 
     @property
+    def cursor_line(self) -> int | None:
+        """The line of the screen that the cursor is on, if there are rows."""
+        return self.region.y + 1 + self.place - round(self.scroll_y) if self._keys else None
+
+    @property
     def keys(self) -> Sequence[str]:
         """The keys of all rows, in the order shown."""
         return self._keys

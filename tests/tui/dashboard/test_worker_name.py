@@ -1,0 +1,30 @@
+"""One name for a worker, wherever it is shown."""
+
+from __future__ import annotations
+
+from draftsman.domain.actor import Actor
+from draftsman.domain.ids import worker_name
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.tui.dashboard.seeing import looking
+
+
+async def test_every_table_and_dialog_calls_a_worker_the_same(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    worker = await make.worker_row(id=make.worker, host="far", pid=4711)
+    name = worker_name(worker)
+    work = await make.running()
+    async with looking(rt, owner, view="workers", size=(140, 30)) as seen:
+        for view in ("workers", "runs", "events"):
+            await seen.command(view)
+            await seen.see(view, name)
+            assert str(worker) not in seen.text
+            assert "far:4711" not in seen.text
+        await seen.command("jobs")
+        await seen.press("w")
+        await seen.see(f"worker {name} on far is running it")
+        await seen.press("escape")
+        await seen.job(work.name)
+        await seen.see(f"worker {name} on far is running it")
+        await seen.read(f"worker {name}")
