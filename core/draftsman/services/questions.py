@@ -26,14 +26,7 @@ from draftsman.domain.question import (
 )
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import (
-    LeaseLost,
-    NotFound,
-    NotPermitted,
-    QuestionClosed,
-    Refused,
-    UsageError,
-)
+from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import tokens
 from draftsman.store import questions as store
 from draftsman.store.db import Connection, Database
