@@ -136,13 +136,20 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
     assert asked.name in shown(made)
 
 
-def test_a_question_that_is_too_large_loses_its_context_before_its_descriptions() -> None:
+def test_a_question_that_is_too_large_loses_context_then_descriptions_then_options() -> None:
     asked = question(text="Which?", choices=DESCRIBED[:10], context_snippet="c" * 2500)
-    assert "ddd" in shown(rendered(DeliveryKind.QUESTION, question=asked))
-    longer = replace(asked, text="Which? " * 1000)
-    made = shown(rendered(DeliveryKind.QUESTION, question=longer))
-    assert "ccc" not in made
-    assert "The context is too long for this message" in made
+    details = []
+    for asked_again in (asked, *(replace(asked, text="Which? " * n) for n in (600, 1000, 1300))):
+        blocks = rendered(DeliveryKind.QUESTION, question=asked_again)["blocks"]
+        (row,) = [block for block in blocks if block["type"] == "actions"]
+        said = shown({"blocks": [block for block in blocks if block is not row]})
+        details.append(("ccc" in said, "ddd" in said, row["elements"][0]["type"]))
+    assert details == [
+        (True, True, "static_select"),
+        (False, True, "static_select"),
+        (False, False, "static_select"),
+        (False, False, "external_select"),
+    ]
 
 
 def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
