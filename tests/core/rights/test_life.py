@@ -6,12 +6,17 @@ import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
+from draftsman.domain.delivery import ChannelName
 from draftsman.domain.directory import Directory, Entry
+from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Source, Status
 from draftsman.domain.outcome import Done
 from draftsman.domain.question import OnDeny, OnExpire
+from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
+from draftsman.services.presence import SessionLock
+from draftsman.store import workers
 from draftsman.store.sweeps import Term
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
@@ -63,18 +68,46 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     escalates = await make.asked(GATE.model_copy(update=soon | rule))
     lost, due = await make.running(), await make.retrying()
     followed = await make.running(on_lost="new_job")
+    dead = await make.dead()
     await clock.forward(3600)
     worker = await as_role("worker")
-    for sweep in ("expire", "promote", "rescue", "reap", "partitions"):
+    for sweep in ("expire", "promote", "rescue", "reap", "notify", "partitions"):
         await getattr(worker.sweeps, sweep)(Term())
     assert (await known.inspect.job(plain.number)).status is Status.EXPIRED
     assert (await known.inspect.job(gate.number)).status is Status.EXPIRED
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
     assert (await known.inspect.job(lost.number)).status is not Status.RUNNING
     assert (await known.inspect.job(due)).status is Status.QUEUED
+    assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
     told = {event.kind for event in await known.inspect.trail(followed.number)}
     assert "not_followed" not in told
     assert (await known.inspect.job(followed.number)).status in TERMINAL
+
+
+async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
+    as_role: As, make: Factory
+) -> None:
+    bot, lock, owner = await as_role("bot"), SessionLock(), new_id()
+    number = await make.queued(notify=("slack:C1",))
+    conn = await bot.db.dedicated()
+    try:
+        await lock.hold(conn)
+        (item,) = await bot.deliver.claim(ChannelName.SLACK, free=1, share=1, sender=lock.number)
+        assert item.job == number
+        assert await bot.deliver.reclaim([ChannelName.SLACK]) == 0
+        assert await bot.boards.acquire(owner, 60, lock.number) is not None
+    finally:
+        await conn.close()
+    other = await as_role("bot")
+
+    async def free() -> bool:
+        return await other.deliver.reclaim([ChannelName.SLACK]) == 1
+
+    await until(free, "the delivery of a session that ended")
+    assert await other.boards.acquire(new_id(), 60) is not None
+    with pytest.raises(Refused, match="a bot cannot hold the lease leader"):
+        async with bot.db.connection() as session:
+            await workers.acquire(session, "leader", owner, 60)
 
 
 async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
