@@ -7,6 +7,7 @@ import contextlib
 import logging
 import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
@@ -62,7 +63,9 @@ class ShutdownSignals:
     def left_to_kernel(self, number: signal.Signals) -> Iterator[None]:
         """Let one signal end the process at once, as it does without a handler."""
         loop = asyncio.get_running_loop()
-        loop.remove_signal_handler(number)
+        if not loop.remove_signal_handler(number):  # none is handled in this thread
+            yield
+            return
         signal.signal(number, signal.SIG_DFL)
         try:
             yield
@@ -75,12 +78,14 @@ async def shutdown_signals(parent: int | None = None) -> AsyncIterator[ShutdownS
     """Let a signal cancel this block, which then ends without an error.
 
     That the process `parent` is no longer the one that this one belongs to counts as a signal.
+    Outside of the main thread, which alone gets signals, nothing else does.
     """
     task = asyncio.current_task()
     assert task is not None  # noqa: S101 - a coroutine runs in a task
     signals = ShutdownSignals(task.cancel)
     watch = asyncio.create_task(_watch(parent, signals)) if parent else None
-    with _in_loop(signals):
+    main = threading.current_thread() is threading.main_thread()
+    with _in_loop(signals) if main else contextlib.nullcontext():
         try:
             yield signals
         except asyncio.CancelledError:

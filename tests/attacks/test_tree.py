@@ -19,6 +19,8 @@ from tests.attacks.catalog import attack
 from tests.core.loops.agents import git, make_repository
 
 DEADLINE = 60.0
+SNAPSHOTS = 5
+"""Snapshots of one stop."""
 ROUNDS = 12
 SWAP = """
 import ctypes, os, sys
@@ -58,18 +60,19 @@ signal.pause()
 WAKES = """
 import ctypes, os, signal
 def go_on(*_):
-    with open("count", "a") as file: file.write("x")
+    timers.timer_settime(timer, 0, interval, None)
 signal.signal(signal.SIGCONT, go_on)
 libc = ctypes.CDLL(None)
 timers = libc if hasattr(libc, "timer_create") else ctypes.CDLL("librt.so.1")
 event = (ctypes.c_int * 16)(0, 0, signal.SIGCONT, 0)
 timer, interval = ctypes.c_void_p(), (ctypes.c_long * 4)(0, 50_000_000, 0, 50_000_000)
 timers.timer_create(1, event, ctypes.byref(timer))
-timers.timer_settime(timer, 0, interval, None)
 go_on()
 print("ready", flush=True)
 while True: signal.pause()
 """
+"""Its timer continues it. One that expired just before the stop is dead in many kernels, which
+discard its signal: so it is set again, each time that the agent goes on."""
 
 
 async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
@@ -194,15 +197,15 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Path) -> None:
     space, _ = await prepared(tmp_path, mode)
-    count, refused = space.path / "count", None
+    refused = None
     async with await hostile(space, WAKES) as process, asyncio.timeout(DEADLINE):
-        try:
-            async with process.frozen():
-                size = count.stat().st_size
-                while count.stat().st_size == size:
-                    await space.snapshot("while it runs")
-        except Failure as error:
-            refused = error.code
+        while refused is None:
+            try:
+                async with process.frozen():
+                    for _ in range(SNAPSHOTS):  # longer than its timer takes
+                        await space.snapshot("while it runs")
+            except Failure as error:
+                refused = error.code
     assert refused == "not_frozen"
     await space.remove()
 

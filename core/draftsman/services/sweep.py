@@ -25,6 +25,8 @@ LEADER: Final = "leader"
 MONTHS_AHEAD: Final = 3
 SELDOM: Final = {"prune": 3600.0}
 """Seconds between two rounds, at least, of what looks at whole months."""
+LEASE_WAIT: Final = 2.0
+"""Seconds that the leader waits for the session of its lease."""
 UNLOCKED: Final = 15.0
 """Seconds that a silent worker's session lock is free before it counts as dead."""
 _log = logging.getLogger(__name__)
@@ -49,6 +51,8 @@ class Sweeps:
         self._settings = settings
         self._lease = lease
         self._fallback = fallback
+        self._leading = db.line(pinned=False)
+        """The session of the leader's lease: it must not wait for a connection of the pool."""
         self.names: Final[dict[str, Callable[[store.Term], Awaitable[int]]]] = {
             "expire": self.expire,
             "remind": reminders.remind,
@@ -132,13 +136,16 @@ class Sweeps:
 
     async def renew(self, term: store.Term, seconds: float) -> bool:
         """Lengthen the lease of this term; False when it is over."""
-        async with self._db.connection() as conn:
+        async with self._leading.connection(LEASE_WAIT) as conn:
             return await workers.renew(conn, LEADER, term.owner, term.term or 0, seconds)
 
     async def resign(self, term: store.Term) -> None:
-        """Give the lease back."""
-        async with self._db.connection() as conn:
-            await workers.resign(conn, LEADER, term.owner, term.term or 0)
+        """Give the lease back, and the session with it."""
+        try:
+            async with self._leading.connection(LEASE_WAIT) as conn:
+                await workers.resign(conn, LEADER, term.owner, term.term or 0)
+        finally:
+            await self._leading.close()
 
     async def local_deaths(self) -> bool:
         """Return whether a registered worker of this host is gone."""

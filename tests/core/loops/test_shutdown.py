@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AsyncExitStack
+from uuid import uuid4
 
 import pytest
 
@@ -12,6 +14,7 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
+from draftsman.loops.leader import Leader
 from draftsman.loops.run import Bench, Execution
 from draftsman.runtime import Runtime
 from draftsman.store.db import Connection
@@ -29,6 +32,7 @@ from tests.core.loops.crews import (
 )
 from tests.core.loops.wire import wired
 from tests.factories import Factory
+from tests.support.statements import value
 from tests.support.waits import background, until, wait_blocked
 
 S = Status
@@ -318,3 +322,21 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
             await until(lambda: draining(rt, crew), "the worker draining")
         assert (await ends(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
+
+
+async def test_it_resigns_while_others_hold_every_connection_of_the_pool(
+    rt: Runtime, conn: Connection
+) -> None:
+    leader = Leader(rt.sweeps, rt.settings.sweeps, uuid4())
+    held = "SELECT count(*) FROM draftsman.leases WHERE expires_at > draftsman.now()"
+    async with background(leader.run()) as running, AsyncExitStack() as others:
+        await until(lambda: _is(conn, held, 1), "the leader")
+        for _ in range(rt.settings.database.pool_size):
+            await others.enter_async_context(rt.db.connection())
+        leader.stop.set()
+        await soon(asyncio.shield(running))
+        assert await value(conn, held) == 0
+
+
+async def _is(conn: Connection, query: str, wanted: int) -> bool:
+    return bool(await value(conn, query) == wanted)
