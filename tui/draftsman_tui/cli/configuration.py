@@ -104,7 +104,10 @@ def as_toml(data: dict[str, Any], prefix: str = "") -> Iterator[str]:
     for name, value in data.items():
         key = prefix + _key(name)
         if isinstance(value, dict) and value:
-            yield from as_toml(value, f"{key}.")
+            lines = list(as_toml(value, f"{key}."))
+            if all(line.startswith("#") for line in lines):
+                yield f"{key} = {{}}"  # that it is there says something: a type is known
+            yield from lines
         elif value is None or value == {}:
             yield f"# {key} is {'unset' if value is None else 'empty'}"
         else:
