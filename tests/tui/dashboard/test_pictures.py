@@ -151,7 +151,7 @@ async def test_a_lost_database(monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown() as seen:
         monkeypatch.setattr(banner, "time", SimpleNamespace(monotonic=lambda: 100.0))
         seen.app.main.post_message(Lost("db.internal:5432 cannot be reached", 104.0))
-        await seen.see("trying again in 4 s")
+        await seen.see("Retrying in 4 s")
         await is_as_pictured("lost", seen)
 
 
