@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime, tzinfo
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from draftsman_tui.cli import times
 from draftsman_tui.dashboard.live import Live
 from draftsman_tui.dashboard.messages import Counted
+from draftsman_tui.dashboard.screens import desk
 from tests.tui.dashboard.still import NOW, VITALS
 
 
@@ -43,4 +45,5 @@ def stands(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Live, "run", nothing)
     monkeypatch.setattr(Live, "now", NOW)
     monkeypatch.setattr(Live, "counted", Counted(VITALS))
+    monkeypatch.setattr(desk, "STALE", math.inf)
     monkeypatch.setattr(times, "datetime", Still)
