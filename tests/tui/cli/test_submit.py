@@ -96,7 +96,8 @@ async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cl
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
     done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
-    assert done.out == f"D-{first['number']} joined: a live job has the same subject\n"
+    said = "joined: a live job has the same subject; your request is kept in its history"
+    assert done.out == f"D-{first['number']} {said}\n"
 
 
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
