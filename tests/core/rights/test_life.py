@@ -16,7 +16,7 @@ from draftsman.errors import Refused
 from draftsman.runtime import Runtime
 from draftsman.services.intake import invocation
 from draftsman.services.presence import SessionLock
-from draftsman.store import workers
+from draftsman.store import intake, workers
 from draftsman.store.sweeps import Term
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
@@ -179,3 +179,20 @@ async def test_what_was_decided_stays_borne_out(
     assert await known.questions.ask(again.lease, GATE.model_copy(update={"text": "Again?"}))
     await known.people.save(Directory({"zoe": Entry()}))
     assert not any((await known.inspect.invariants()).values())
+
+
+async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_role: As) -> None:
+    anna, bot, worker = [await as_role(who) for who in ("anna", "bot", "worker")]
+    wanted = {"type": "noop", "subject_key": "card:1", "queue": "q"}
+    made = await anna.intake.submit(invocation(**wanted), await anna.actor())
+    own = await anna.intake.submit(invocation(**wanted, text="and test it"), await anna.actor())
+    assert own.how == "joined"
+    for session, actor in ((anna, "slack:U-ANNA"), (bot, "cli:anna"), (worker, "worker:1")):
+        with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+            async with session.db.connection() as conn:
+                await intake.join(conn, [(made.number, {"key": "forged"})], actor)
+    trail = await anna.inspect.trail(made.number)
+    joined = [event for event in trail if event.kind == "request_joined"]
+    assert [(one.payload["requester"], one.payload["text"]) for one in joined] == [
+        ("anna", "and test it")
+    ]

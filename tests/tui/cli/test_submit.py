@@ -130,7 +130,8 @@ async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
     done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
-    assert done.out == f"D-{first['number']} joined: a live job has the same subject\n"
+    said = "joined: a live job has the same subject; your request is kept in its history"
+    assert done.out == f"D-{first['number']} {said}\n"
 
 
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
