@@ -113,7 +113,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
 
         result = await story.shown("safe fixes applied")
         bots = await story.anew(bots)
-        await slack.until(lambda: len(slack.files) == 2, "the files of the result")
+        await slack.until(lambda: len(slack.files) == 3, "the files of the result")
         card = await story.shown("is completed")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
@@ -125,7 +125,8 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         assert not story.says("draftsman_answer")
         assert story.says("safe fixes applied") == [result]
         assert result["thread_ts"] == question["thread_ts"] == card["ts"]
-        assert {one["name"] for one in slack.files} == {"changes.patch", "report.md"}
+        names = {one["name"] for one in slack.files}
+        assert names == {"D-1-result.md", "changes.patch", "report.md"}
         assert len(slack.ephemerals(story.room, story.ben)) == 1
         assert [job["number"] for job in await story.told("jobs")] == [1]
         assert (await story.told("show", "D-1"))["status"] == "completed"

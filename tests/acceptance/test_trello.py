@@ -131,7 +131,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
 
         await story.shown(card, "safe fixes applied")
         bots = await story.anew(bots)
-        await story.see(lambda: len(trello.attachments(card)) == 2, "the files of the result")
+        await story.see(lambda: len(trello.attachments(card)) == 3, "the files of the result")
         await story.see(lambda: trello.labels_of(card) == [], "the label to be taken off")
         await story.shown(card, "✅")
         for process in (bots, worker):
@@ -145,7 +145,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
             assert len(story.says(card, part)) == 1, part
         assert trello.card_now(card)["idList"] == story.review
         files = {one.name.partition(" · ")[0] for one in trello.attachments(card)}
-        assert files == {"changes.patch", "report.md"}
+        assert files == {"D-1-result.md", "changes.patch", "report.md"}
         [job] = await rt.inspect.jobs()
         assert (job.number, job.status, job.ticket_title) == (1, "completed", "Tidy up, please")
         found = [one for one in await rt.inspect.trail(1) if one.kind == "repo_resolved"]
