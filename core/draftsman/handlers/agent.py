@@ -79,6 +79,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
         saved = await space.restored() if bundle else None
         talk = Conversation(ctx, space, found.pinned, saved)
         await _drive(ctx, agent, space, talk, await _start(ctx, space, found, data))
+        ctx.ending = False
         if talk.question is not None:
             await _park(ctx, talk, talk.question)
         return await _deliver(ctx, space, talk, found.saved)
@@ -116,6 +117,7 @@ async def _drive(
                 await asyncio.wait([pump], timeout=ctx.settings.worker.abort)
             raise
         finally:
+            ctx.ending = True
             process.kill()  # its end is the end of the pump, should a cancellation be lost
             pump.cancel()
             disk.cancel()

@@ -61,6 +61,8 @@ class RunProgress:
 
     stopping: str | None = None
     """Why the run has to end, once it has: `canceled`, `shutdown`, `lost` or `timeout`."""
+    ending: bool = False
+    """Set while it ends the processes that it started: it must not be canceled again then."""
 
     def __init__(self, job: Claimed, services: Services) -> None:
         self.job = job

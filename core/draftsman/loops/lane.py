@@ -22,6 +22,8 @@ from draftsman.loops.run import Bench, Execution
 
 FORGET_SKIPPED: Final = 60.0
 """Seconds after which a type that another worker knows is looked at again."""
+ENDING: Final = 30.0
+"""Seconds in which processes of a run that were killed must be gone, and its clone removed."""
 _log = logging.getLogger(__name__)
 
 
@@ -222,6 +224,8 @@ class Lane:
         for execution in list(self.running.values()):
             execution.kill()
         await self._finish(self._settings.abort)
+        if any(execution.ending for execution in self.running.values()):
+            await self._finish(ENDING)
         for execution in list(self.running.values()):
             await execution.abandon()
 

@@ -92,9 +92,14 @@ class Execution:
         _log.error("%s does not end; its job is handed back", self.job.name)
         await self._persist(lambda: self._bench.settle.hand_back(self.job, "shutdown"))
 
+    @property
+    def ending(self) -> bool:
+        """Whether the handler ends what it started; that takes the time that it takes."""
+        return self._context is not None and self._context.ending
+
     def kill(self) -> None:
-        """Cancel a handler again that did not end when it was told to."""
-        if self.task is not None and not self._settling:
+        """Cancel a handler again that did not end when it was canceled, unless it is ending."""
+        if self.task is not None and not (self._settling or self.ending):
             self.task.cancel()
 
     def beat(self) -> None:

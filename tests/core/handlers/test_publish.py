@@ -107,6 +107,13 @@ def canary() -> Iterator[Path]:
 
 
 @pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Give a folder that others can enter: a pytest that starts closes those of all others."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
 def source(tmp_path: Path) -> Path:
     repository = tmp_path / "source"
     run("init", "-q", "-bmain", str(repository), cwd=tmp_path)

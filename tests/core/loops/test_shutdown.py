@@ -14,6 +14,7 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
 from draftsman.loops.crew import Crew
+from draftsman.loops.lane import ENDING, Lane
 from draftsman.loops.leader import Leader
 from draftsman.loops.run import Bench, Execution
 from draftsman.runtime import Runtime
@@ -177,6 +178,45 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
     assert job.attempts == 0
     await until(lambda: gone(f"D-{number}.1"), "the handler's end")
     assert (await rt.inspect.job(number)).status is S.RESUMED
+
+
+class Ending(Held):
+    """A handler that takes its time to end what it started."""
+
+    whole = False
+
+    async def __call__(self, ctx: RunContext) -> Outcome:
+        self.entered.put_nowait(ctx)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ctx.ending = True
+            await self.go.wait()
+            self.whole = True
+        return Done({})
+
+
+async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_waited_for(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, waited = Lane._finish, asyncio.Event()
+
+    async def note(lane: Lane, seconds: float) -> None:
+        if seconds == ENDING:
+            waited.set()
+        await finish(lane, seconds)
+
+    monkeypatch.setattr(Lane, "_finish", note)
+    slow = Ending()
+    number = await make.queued(queue="default")
+    async with working(tuned(rt, abort=0.05), {"noop": slow}) as crew:
+        await slow.next()
+        crew.shut_down("test")
+        await soon(waited.wait())
+        slow.go.set()
+        await reaches(rt, number, S.RESUMED)
+    assert slow.whole
+    assert not crew.worker.running
 
 
 async def gone(task: str) -> bool:
