@@ -103,7 +103,7 @@ async def test_a_sweep_by_hand_and_a_month_that_never_left(
         await seen.command("sweep floors")
         await seen.hear("there is no sweep 'floors'; choose: expire, remind")
         await seen.command("sweep")
-        await seen.see("1  expire", "7  prune")
+        await seen.see("1  expire", "8  prune")
         await seen.press("1")
         await seen.hear("expire: changed 0 rows")
         await seen.command("restore")

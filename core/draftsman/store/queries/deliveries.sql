@@ -341,8 +341,9 @@ SELECT j.invoker_id, coalesce(j.overrides ->> 'notify' = 'none', false) AS wante
           FROM unnest(%(statuses)s::draftsman.job_status[]) AS s (status)
          CROSS JOIN LATERAL (
                SELECT invoker_id, overrides, has_targets FROM draftsman.jobs
-                WHERE status = s.status
-                ORDER BY status, number DESC
+                WHERE (status, number) >= (s.status, 0)
+                  AND (status, number) < (s.status, 9223372036854775807)
+                ORDER BY status DESC, number DESC
                 LIMIT %(most)s) n) j
  WHERE NOT j.has_targets
  GROUP BY 1, 2
