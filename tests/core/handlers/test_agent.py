@@ -159,14 +159,15 @@ async def test_a_branch_of_that_name_is_not_overwritten(
 async def test_the_start_tells_all_there_is_to_know(
     rt: Runtime, make: Factory, data: Path, repo: Path
 ) -> None:
-    code = 'start["cwd"] = os.getcwd(); say("result", summary="", data=start)'
+    folders = 'start |= {"cwd": os.getcwd().split("/"), "workspace": start["workspace"].split("/")}'
+    code = f'{folders}; say("result", summary="", data=start)'
     words: dict[str, Any] = {"title": "Fix it", "text": "All of it", "skills": ["sql", "python"]}
     job = await done(rt, make, data, repo, code, **words)
     told = (job.result or {})["data"]
     assert (told["v"], told["job"], told["run"], told["mode"]) == (1, job.name, 1, "fix")
     assert (told["repo"], told["branch"]) == (str(repo), f"draftsman/{job.name}")
     assert told["cwd"] == told["workspace"]
-    assert told["workspace"] == "/workspace/repo"
+    assert told["workspace"] == ["", "workspace", "repo"]
     assert told["base_sha"] == git("rev-parse", "HEAD", cwd=repo)
     assert (told["checkpoint"], told["steps"], told["answers"]) == (None, {}, {})
     assert told["request"] == {"title": "Fix it", "text": "All of it"}
@@ -258,7 +259,8 @@ for folder, _, names in os.walk("."):
             found[path] = [os.stat(path).st_mode & 0o777, open(path, "rb").read().hex()]
 status = os.popen("git status --porcelain --untracked-files=all").read().splitlines()
 say("result", summary="", data={
-    "found": found, "at": start["checkpoint"], "status": status, "where": start["workspace"]})
+    "found": found, "at": start["checkpoint"], "status": status,
+    "where": start["workspace"].split("/")})
 """
 
 
@@ -272,7 +274,7 @@ async def test_another_host_goes_on_with_the_tree_as_it_was_at_the_checkpoint(
     async with driving(rt, tmp_path / "elsewhere", CHANGES):
         job = await ends(rt, number)
     result = (job.result or {})["data"]
-    assert result["where"] == "/workspace/repo"
+    assert result["where"] == ["", "workspace", "repo"]
     assert result["at"] == {"at": 7}
     assert result["found"] == {
         "./a.txt": [0o644, b"changed\n".hex()],
