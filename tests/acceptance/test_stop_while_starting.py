@@ -157,8 +157,6 @@ async def test_a_bot(place: Place, chat: str) -> None:
             config.write(f'{key} = {{ env = "{name}" }}\n')
     service = f"draftsman_bots.{chat}.service"
     stages = [
-        ("draftsman_bots.process:<module>", INT),
-        ("draftsman.store.db:Database.open", HUP),
         (f"{service}:<module>", TERM),
         (f"{service}:Service.__init__", INT),
         (f"{service}:Service.run", HUP),

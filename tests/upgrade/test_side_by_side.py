@@ -26,6 +26,8 @@ from tests.upgrade.releases import Release
 
 PROCESSES = 10
 """That migrate at once."""
+LONG = 300.0
+"""Seconds after which it hangs: a machine that many others use takes minutes for it."""
 
 
 @pytest.fixture(autouse=True)
@@ -51,6 +53,7 @@ async def more(upgrade: Upgrade, *, old: bool) -> None:
     await until(look, f"another job, by the {'release' if old else 'new version'}")
 
 
+@pytest.mark.timeout(LONG)
 async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
     upgrade: Upgrade, release: Release, rt: Runtime, make: Factory, conn: Connection
 ) -> None:
