@@ -39,6 +39,8 @@ STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
 KNOWN: Final = "https://github.com/acme/pay"
 SUBMITTED: Final = "killed-while-submitting"
 """The key of the job that the people's script submits."""
+SUBJECT: Final = "card:1"
+"""The subject of a job that its second request joins."""
 
 
 async def people(settings: Settings, jobs: dict[str, int]) -> None:
@@ -46,6 +48,9 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
     async with open_runtime(settings) as rt:
         wanted = invocation(type="noop", key=SUBMITTED, queue="nobody")
         number = (await rt.intake.submit(wanted, OWNER)).number
+        for text in ("first", "and the tests"):
+            more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
+            await rt.intake.submit(more, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _converse(rt, jobs["answered"])

@@ -18,7 +18,7 @@ from draftsman.store import intake
 from tests.core.loops.agents import PRELUDE, git, make_repository
 from tests.factories import GATE, QUESTION, Factory
 from tests.kill.campaign import Campaign, all_ended, people_answer
-from tests.kill.clients import SUBMITTED
+from tests.kill.clients import SUBJECT, SUBMITTED
 from tests.kill.faults import AGENT, kill
 from tests.kill.telling import OWNER, SAYS, TOLD
 from tests.kill.work import HALFWAY
@@ -249,6 +249,9 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     for name, status in (("queued", S.CANCELED), ("running", S.RUNNING), ("stuck", S.CANCELED)):
         assert (await rt.inspect.job(jobs[name])).status is status, name
     all_jobs = [await rt.inspect.job(line.number) for line in await rt.inspect.jobs()]
+    [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
+    kinds = [event.kind for event in await rt.inspect.trail(joined.number)]
+    assert kinds.count("request_joined") in (1, 2)  # a killed first one comes again, and joins
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
     trail = await rt.inspect.trail(jobs["unfollowed"])

@@ -117,12 +117,6 @@ class Intake:
         for place, item in taken.items():
             if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
                 raise IdempotencyConflict(_conflict(rows[place], item))
-        joined = [(it.number, _request(rows[at])) for at, it in taken.items() if it.how == "joined"]
-        if joined and connection is not None:
-            with translated():
-                await store.join(adapt(connection), joined, actor.name)
-        elif joined:
-            await again(partial(self._join, joined, actor.name))
         return [
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
@@ -185,16 +179,11 @@ class Intake:
                 raise UsageError("nobody would hear it: name targets in its payload, or --notify")
         return told
 
-    async def _join(self, requests: list[tuple[int, dict[str, Any]]], actor: str) -> None:
-        """Keep the requests that joined live jobs as events of those."""
-        async with self._db.connection() as conn:
-            await store.join(conn, requests, actor)
-
     async def _send(
         self, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
     ) -> list[store.Taken]:
-        """Insert a batch: in one statement, and with its targets, if any, in one transaction."""
-        if not any(told):
+        """Insert a batch: in one statement, or in one transaction with targets or subjects."""
+        if not any(told) and not any(one["subject_key"] for one in rows):
             async with self._db.connection() as conn:
                 return await store.submit(conn, rows, actor)
         async with self._db.transaction() as conn:
@@ -204,8 +193,11 @@ class Intake:
 async def _insert(
     conn: Connection, rows: list[dict[str, Any]], told: list[list[Target]], actor: str
 ) -> list[store.Taken]:
-    """Insert a batch and the targets of its new jobs."""
+    """Insert a batch, its targets, and an event for each request that joined a live job."""
     taken = await store.submit(conn, rows, actor)
+    joined = [(item.number, _request(rows[item.place])) for item in taken if item.how == "joined"]
+    if joined:
+        await store.join(conn, joined, actor)
     new = [
         (item.number, told[item.place])
         for item in taken

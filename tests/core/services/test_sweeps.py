@@ -128,9 +128,8 @@ async def test_an_operator_may_run_a_sweep_by_hand(rt: Runtime, people: People, 
 
 
 async def test_an_unknown_sweep_is_told_with_those_there_are(rt: Runtime, people: People) -> None:
-    with pytest.raises(
-        UsageError, match="choose: expire, remind, promote, rescue, reap, partitions"
-    ):
+    names = "choose: expire, remind, promote, rescue, reap, notify, partitions"
+    with pytest.raises(UsageError, match=names):
         await rt.sweeps.by_hand("broom", people.olga)
 
 

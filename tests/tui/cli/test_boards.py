@@ -257,7 +257,7 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     said = (await wall("preview", f"D-{number}", "--json")).json
     assert said["board"] == "Work"
     assert said["text"].splitlines()[0] == (
-        f"D-{number} is done: All @\u200bwell, postgresql://u:\\*\\*\\*@\u200bh/x"
+        f"D-{number} is done: All @\u200bwell, postgresql:\u200b//u:\\*\\*\\*@\u200bh/x"
     )
     assert "hushhush" not in said["text"]
     shown = await wall("preview", f"D-{number}", "--template", "none")

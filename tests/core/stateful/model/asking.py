@@ -83,7 +83,9 @@ class Asking(Runs):
             raise Refusal("NotPermitted")
         if item.status != "open" or self._over(item):
             raise Refusal("QuestionClosed")
-        start = self.now if item.expires is None else max(item.expires, self.now)
+        if item.expires is None:
+            raise Refusal("Refused")
+        start = max(item.expires, self.now)
         item.expires = None if seconds is None else start + seconds
         item.timed(self.now)
         job.trail.append("question_extended")
@@ -151,7 +153,7 @@ class Asking(Runs):
         item.status, item.outcome, item.by = "answered", outcome, by
         job.trail.append("answer_received")
         if outcome == "denied" and item.on_deny == "fail":
-            job.error = "PERMANENT"
+            job.error = "DENIED"
             job.move("failed")
         else:
             job.move("resumed")

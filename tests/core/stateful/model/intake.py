@@ -42,6 +42,8 @@ class Intake(State):
             same = item.key is not None and self._key(found) == (item.type, item.key)
             conflict |= same and self.jobs[found].wanted.content != item.content
             answers.append((found, "deduplicated" if same else "joined"))
+            if not same:
+                self._join(found, item, who)
         if conflict:
             raise Refusal("IdempotencyConflict")
         return answers
@@ -97,6 +99,14 @@ class Intake(State):
         status = "queued" if due is None else "scheduled"
         self.jobs.append(Job(item, who.voter, status, item.priority, due=due))
         return len(self.jobs) - 1
+
+    def _join(self, place: int, item: Wanted, who: Who) -> None:
+        """Note a request for a live subject, once for its key, and for what one person asks."""
+        job = self.jobs[place]
+        same = (item.type, item.content, who.voter)
+        if not {item.key or same, same} & job.joined:
+            job.trail.append("request_joined")
+            job.joined |= {item.key or same, same}
 
     def _known(self, item: Wanted) -> int | None:
         for place in range(len(self.jobs)):

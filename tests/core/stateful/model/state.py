@@ -123,6 +123,8 @@ class Job:
     result: int | None = None
     version: int = 1
     trail: list[str] = field(default_factory=lambda: ["job_created"])
+    joined: set[Any] = field(default_factory=set)
+    """Keys and contents of the requests that joined it."""
     runs: list[str] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
     said: list[Said] = field(default_factory=list)

@@ -24,7 +24,7 @@ class Inbox(Resource[OpenQuestion]):
     name = "inbox"
     help = "Open questions, those that expire soonest first."
     statuses = tuple(map(str, QuestionKind))
-    fields = ("status", "for", "age")
+    fields = ("status", "repo", "by", "agent", "for", "age")
     empty = "Nothing waits for a person."
     columns = (
         Column[OpenQuestion]("QUESTION", 11, order=lambda asked: (asked.job, asked.ordinal)),
