@@ -17,7 +17,7 @@ from uuid import UUID
 from draftsman.domain.answer import Response, fails_job, fits, read
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
-from draftsman.domain.outcome import Outcome, Parked, Snooze
+from draftsman.domain.outcome import Outcome, Parked, Snooze, checked_result
 from draftsman.domain.question import (
     Ask,
     OnExpire,
@@ -121,8 +121,9 @@ async def run_handler(
     names steps after whose effect the worker is lost once, before the result was recorded.
     `columns` are further columns of the job, such as `ticket_text`.
 
-    Raises what the handler raises; NobodyAnswered where a question ends the job without an answer,
-    NotPermitted where a denial does, and AssertionError for a question that `answers` lacks.
+    Raises what the handler raises; Failure for a result that a worker refuses; NobodyAnswered where
+    a question ends the job without an answer, NotPermitted where a denial does, and AssertionError
+    for a question that `answers` lacks.
     """
     async with Checker() as schemas:
         memory = _Memory(answers or {}, set(lost_after), clock or Clock())
@@ -135,6 +136,7 @@ async def run_handler(
             except (Parked, _WorkerLost):
                 memory.answer_open_question()
             else:
+                checked_result(outcome)
                 if not isinstance(outcome, Snooze):
                     return memory.result(outcome)
                 await memory.outcome(ctx.job, outcome)

@@ -109,8 +109,13 @@ class Client:
         Raises TimeoutError after `timeout` seconds; the job goes on.
         """
         number = await self._number(job)
-        async with asyncio.timeout(timeout):
-            await self._rt.inspect.wait(number)
+        try:
+            async with asyncio.timeout(timeout) as timer:
+                await self._rt.inspect.wait(number)
+        except TimeoutError:
+            if timer.expired():
+                raise TimeoutError(f"D-{number} did not end within {timeout:g} s") from None
+            raise
         return await self._rt.inspect.job(number)
 
     async def questions(self, job: JobName | None = None) -> list[Question]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from draftsman.domain.text import REQUEST_LIMIT, bounded
+from draftsman.errors import Failure, UsageError
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -29,6 +32,21 @@ class Cancel:
 
 
 Outcome = Done | Snooze | Cancel
+
+
+def checked_result(outcome: object) -> dict[str, Any] | None:
+    """Return the result of a Done, None for another outcome; raises Failure for neither."""
+    if isinstance(outcome, Snooze | Cancel):
+        return None
+    if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
+        text = "the handler returned no outcome; return Done({...}), Snooze(...) or Cancel(...)"
+        raise Failure(text, declared="INVALID_OUTPUT")
+    if not outcome.result:
+        return {}
+    try:
+        return dict(bounded(outcome.result, REQUEST_LIMIT, "the result"))
+    except UsageError as error:
+        raise Failure(str(error), declared="INVALID_OUTPUT") from None
 
 
 class Parked(BaseException):

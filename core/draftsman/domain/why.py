@@ -8,7 +8,7 @@ from datetime import datetime
 from uuid import UUID
 
 from draftsman.domain.classify import ErrorClass
-from draftsman.domain.ids import worker_name
+from draftsman.domain.ids import actor_name, worker_name
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retry import layer
@@ -37,6 +37,8 @@ class Facts:
     max_retries: int
     worker_id: UUID | None
     cancel_requested_at: datetime | None
+    cancel_requested_by: str | None
+    cancel_reason: str | None
     claimable: bool
     ahead: int
     workers: int
@@ -88,6 +90,8 @@ def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
         then = "nothing follows; draftsman retry goes on from its last checkpoint"
         if facts.error_class == ErrorClass.DENIED:
             return "denied", facts.last_error or "denied", f"{then}, and asks again"
+        if facts.status is Status.CANCELED:
+            return "ended", _canceled(facts), then
         return "ended", facts.last_error or "it is over", then
     if question is not None:
         return _asked(question)
@@ -116,6 +120,11 @@ def expiry(question: Question) -> str:
         f"{question.name} expired at {question.expires_at:%Y-%m-%d %H:%M %Z}:"
         f" no {'decision' if gate else 'answer'} within {given} ({rule}): {question.text}"
     )
+
+
+def _canceled(facts: Facts) -> str:
+    by = f" by {actor_name(facts.cancel_requested_by)}" if facts.cancel_requested_by else ""
+    return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
 def _asked(question: Question) -> tuple[str, str, str]:

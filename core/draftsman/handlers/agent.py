@@ -78,7 +78,7 @@ async def run_agent(ctx: RunContext) -> Outcome:
         await set_up(ctx, space, found.saved)
         saved = await space.restored() if bundle else None
         talk = Conversation(ctx, space, found.pinned, saved)
-        await _drive(ctx, agent, space, talk, await _start(ctx, space, found, data))
+        await _drive(ctx, agent, space, talk, await _start(ctx, agent, space, found, data))
         ctx.ending = False
         if talk.question is not None:
             await _park(ctx, talk, talk.question)
@@ -205,7 +205,11 @@ async def _push(space: Workspace, snapshot: Snapshot, ours: list[str]) -> None:
 
 
 async def _start(
-    ctx: RunContext, space: Workspace, found: Found, data: dict[str, Any] | None
+    ctx: RunContext,
+    agent: AgentSettings,
+    space: Workspace,
+    found: Found,
+    data: dict[str, Any] | None,
 ) -> Start:
     answers = {
         key: AnswerBody(
@@ -244,7 +248,7 @@ async def _start(
         mode=ctx.job.mode.value,
         request=Request(title=ctx.job.ticket_title, text=ctx.job.ticket_text),
         profile=profile,
-        limits=kept.limits if kept else {},
+        limits=kept.limits | {"network": agent.network} if kept else {},
     )
 
 

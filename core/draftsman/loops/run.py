@@ -11,10 +11,9 @@ from typing import Any, Final, TypeVar
 
 from draftsman.domain.classify import as_failure
 from draftsman.domain.limits import Limits
-from draftsman.domain.outcome import Cancel, Done, Parked, Snooze
+from draftsman.domain.outcome import Parked, checked_result
 from draftsman.domain.run import Claimed
-from draftsman.domain.text import REQUEST_LIMIT, bounded
-from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost, UsageError
+from draftsman.errors import DatabaseUnreachable, Failure, LeaseLost
 from draftsman.handlers import mistakes
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.patience import patiently
@@ -155,7 +154,7 @@ class Execution:
             timer.cancel()
         self._settling = True
         try:
-            result = _result(outcome)
+            result = checked_result(outcome)
         except Failure:  # what nobody can use is kept for who wants to see it
             context.log(redact(repr(outcome)[:INVALID_KEPT]))
             raise
@@ -229,18 +228,3 @@ def _more_of(error: BaseException, failure: Failure) -> str | None:
         text = str(failure)
         return text if len(text) > ERROR_LIMIT else None
     return "".join(traceback.format_exception(error))
-
-
-def _result(outcome: object) -> dict[str, Any] | None:
-    """Return the result of a Done, None for another outcome; raises Failure for neither."""
-    if isinstance(outcome, Snooze | Cancel):
-        return None
-    if not isinstance(outcome, Done) or not isinstance(outcome.result, dict):
-        text = "the handler returned no outcome; return Done({...}), Snooze(...) or Cancel(...)"
-        raise Failure(text, declared="INVALID_OUTPUT")
-    if not outcome.result:
-        return {}
-    try:
-        return dict(bounded(outcome.result, REQUEST_LIMIT, "the result"))
-    except UsageError as error:
-        raise Failure(str(error), declared="INVALID_OUTPUT") from None

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from draftsman.domain.classify import ErrorClass
 from draftsman.domain.delivery import ChannelName, Claimed, DeliveryKind, Message, Subject
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import Job, Source, Status
 from draftsman.domain.policy import Person, Policy
 from draftsman.domain.question import Question, QuestionKind
@@ -92,7 +93,7 @@ def _subject(facts: store.Facts | Job, id: UUID) -> Subject:
         invoker=facts.invoker_display_name or facts.invoker_id,
         error=_public(facts.last_error),
         denied=facts.error_class == ErrorClass.DENIED,
-        canceled_by=facts.cancel_requested_by,
+        canceled_by=actor_name(facts.cancel_requested_by) if facts.cancel_requested_by else None,
         cancel_reason=_public(facts.cancel_reason),
         next_retry_at=facts.next_retry_at,
         result=_public(facts.result),

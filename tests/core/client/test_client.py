@@ -79,7 +79,7 @@ async def test_many_requests_become_jobs_in_their_order(client: Client) -> None:
 
 async def test_wait_returns_the_job_with_its_result(client: Client, make: Factory) -> None:
     made = await client.submit(type="noop", queue="waited")
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError, match=rf"{made.name} did not end within 0\.05 s"):
         await client.wait(made, timeout=0.05)
     waiting = asyncio.create_task(client.wait(made))
     work = await make.running(made.number)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,20 @@ async def test_failures_and_snoozes_and_columns() -> None:
     assert clock.now.hour == 1
     with pytest.raises(TypeError, match="no_such"):
         await run_handler(wait, no_such=1)
+
+
+async def test_a_return_value_that_a_worker_refuses_fails_the_test() -> None:
+    async def bare(ctx: RunContext) -> Any:
+        return {"to": "staging"}
+
+    async def unstorable(ctx: RunContext) -> Outcome:
+        return Done({"to": object()})
+
+    with pytest.raises(Failure, match="returned no outcome") as caught:
+        await run_handler(bare)
+    assert caught.value.declared == "INVALID_OUTPUT"
+    with pytest.raises(Failure, match="type object is not JSON"):
+        await run_handler(unstorable)
 
 
 async def test_a_handler_that_never_ends_is_reported() -> None:

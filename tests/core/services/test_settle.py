@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from draftsman.domain.ids import worker_name
 from draftsman.domain.job import OnLost, Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
 from draftsman.domain.run import Claimed, RunStatus
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman.services.message import result_of
 from draftsman.store.sweeps import Term
 from tests.factories import Factory
 from tests.support.clock import Clock
@@ -71,6 +73,7 @@ async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: R
         "the card was archived",
         f"worker:{make.worker}",
     )
+    assert result_of(job).subject.canceled_by == f"worker {worker_name(make.worker)}"
 
 
 async def test_handing_back_spends_nothing(make: Factory, rt: Runtime) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.domain.ids import worker_name
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.outcome import Done
+from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.question import OnExpire
 from draftsman.errors import NotFound
 from draftsman.runtime import Runtime
@@ -194,6 +194,13 @@ async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
     why = await rt.inspect.why(await make.failed())
     assert why.text == "no such thing"
     assert "draftsman retry" in why.then
+
+
+async def test_a_canceled_job_says_by_whom_and_why(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    await rt.settle.outcome(work, Cancel("the card was archived"))
+    why = await rt.inspect.why(work.number)
+    assert why.text == f"canceled by worker {worker_name(make.worker)}: the card was archived"
 
 
 async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime) -> None:

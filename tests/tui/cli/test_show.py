@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from draftsman.domain.answer import Response
-from draftsman.domain.outcome import Done
+from draftsman.domain.ids import worker_name
+from draftsman.domain.outcome import Cancel, Done
 from draftsman.domain.question import Ask
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
@@ -63,6 +64,10 @@ async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) 
     await rt.operate.cancel(running.number, make.owner, "not needed")
     assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
     assert "by cli:root: not needed" in (await cli("show", running.name)).out
+    unwanted = await make.running()
+    await rt.settle.outcome(unwanted, Cancel("the card was archived"))
+    shown = (await cli("show", unwanted.name)).out
+    assert f"by worker {worker_name(make.worker)}: the card was archived" in shown
 
 
 async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:

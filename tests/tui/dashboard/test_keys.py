@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import warnings
+
 import pytest
 
 from draftsman.domain.actor import Actor
 from draftsman.runtime import Runtime
+from draftsman_tui.dashboard import commands
 from draftsman_tui.dashboard.widgets.keys import Keys
 from tests.factories import Factory
 from tests.tui.dashboard.seeing import looking
@@ -56,3 +60,16 @@ async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> Non
         await seen.press("2")
         await seen.see("Nothing waits for a person")
         assert "n new" not in seen.lines[-1]
+
+
+async def test_a_command_that_is_canceled_before_it_began_warns_of_nothing(
+    rt: Runtime, owner: Actor
+) -> None:
+    async with looking(rt, owner) as seen:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            seen.app.main.do(commands.BY_NAME["refresh"])
+            seen.app.workers.cancel_group(seen.app.main, "commands")
+            await seen.pilot.pause()
+            gc.collect()
+        assert [str(warning.message) for warning in caught] == []

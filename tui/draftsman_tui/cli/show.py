@@ -10,6 +10,7 @@ import click
 
 from draftsman.domain import wording
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionStatus
 from draftsman_tui.cli import params, times
@@ -126,7 +127,7 @@ def _head(job: Job, why: Why, chain: Sequence[Link]) -> Iterator[Text | Table]:
         yield _pair("chain", _chain(job, chain))
     if job.cancel_requested_by:
         reason = f": {job.cancel_reason}" if job.cancel_reason else ""
-        yield _pair("cancel", f"by {job.cancel_requested_by}{reason}")
+        yield _pair("cancel", f"by {actor_name(job.cancel_requested_by)}{reason}")
     if job.error_class == ErrorClass.DENIED:
         yield _pair("decision", str(job.last_error), DENIED)
     elif job.last_error:

@@ -209,7 +209,7 @@ SELECT number, status, retry_of, chain_length, last_error, error_class::text FRO
 -- name: why
 SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
        j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
-       j.worker_id, j.cancel_requested_at,
+       j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
        EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
        (SELECT count(*) FROM (
            SELECT c.priority, c.position, c.created_at, c.number FROM draftsman.claimable c

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.classify import ErrorClass
+from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL, Job, Status
 from draftsman.domain.question import QuestionKind
 from draftsman.domain.why import Why, ended_by, expiry
@@ -94,7 +95,8 @@ def _what_next(seen: JobSeen, now: datetime) -> Row:
         return (Cell("made  ", "good"), Cell(one_line(_summary(job))))
     if job.status is Status.CANCELED:
         because = f": {job.cancel_reason}" if job.cancel_reason else ""
-        return (Cell(one_line(f"canceled by {job.cancel_requested_by}{because}")),)
+        by = actor_name(job.cancel_requested_by or "")
+        return (Cell(one_line(f"canceled by {by}{because}")),)
     if _denied(job):
         return (Cell("decision  ", DENIED), Cell(one_line(str(job.last_error))))
     if job.status is Status.EXPIRED and (question := ended_by(seen.questions)) is not None:

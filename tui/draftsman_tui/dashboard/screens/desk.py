@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from textual import on
@@ -298,7 +299,7 @@ class Desk(Screen[None]):
 
     def do(self, command: commands.Command, text: str = "") -> None:
         """Run a command beside everything else; what is refused is said."""
-        self.run_worker(self._do(command, text), group="commands")
+        self.run_worker(partial(self._do, command, text), group="commands")  # type: ignore[arg-type]
 
     def opener(self, key: str) -> commands.Command | None:
         """Return the command of a key that opens a line, unless one is being typed."""
@@ -362,7 +363,7 @@ class Desk(Screen[None]):
     def _entered(self, entered: CommandLine.Entered) -> None:
         if self._typed is None:
             self._typed = entered
-            self.run_worker(self._do_typed(entered), group="commands")
+            self.run_worker(partial(self._do_typed, entered), group="commands")  # type: ignore[arg-type]
 
     async def _do_typed(self, entered: CommandLine.Entered) -> None:
         """Do what was typed; where it cannot be meant, the line stays to be mended."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
 from rich.text import Text
@@ -54,7 +55,7 @@ class Trying(Dialog[T]):
         if not self._busy:
             self._busy = True
             self.remark(self.BUSY)
-            self.run_worker(self._attempt(given))
+            self.run_worker(partial(self._attempt, given))  # type: ignore[arg-type]
 
     def failed(self, error: DraftsmanError) -> None:
         """Say why it did not work."""
