@@ -46,6 +46,7 @@ async def reply(desk: Desk, message: Message) -> Said | None:
     if asked is None:
         await _check_posted(desk, message)
         return NOT_ABOUT_US
+    asked = await _handed_in(desk, message, asked) or asked
     waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
     if not waiting:
         return await _late(desk, message, asked)
@@ -82,18 +83,17 @@ async def questions_for(
     if named or not message.text.strip():
         return []
     asked = await _asked(desk, message) or []
-    if taking := _taking([one for one in asked if one.status is QuestionStatus.OPEN], message):
-        return [one.name for one in taking]
-    return [one.name for one in asked if await _answers(desk, message, one)]
+    if before := await _handed_in(desk, message, asked):
+        return [one.name for one in before]
+    taking = _taking([one for one in asked if one.status is QuestionStatus.OPEN], message)
+    return [one.name for one in taking]
 
 
 async def touched(desk: Desk, message: Message) -> bool:
     """Note that an answer was edited or deleted after it counted; return whether it was one."""
     if not message.thread:
         return False
-    for question in await _asked(desk, message) or ():
-        if not await _answers(desk, message, question):
-            continue
+    for question in await _handed_in(desk, message, await _asked(desk, message) or ()):
         actor = await admit(desk, message.who)
         name = (question.job, question.ordinal, message.key, actor)
         if message.change is Change.EDITED:
@@ -143,11 +143,14 @@ async def _asked(desk: Desk, message: Message) -> list[Question] | None:
     return found
 
 
-async def _answers(desk: Desk, message: Message, question: Question) -> bool:
-    """Return whether this message was handed in to the question."""
-    _, given = await desk.rt.questions.of_job(question.job)
-    found = [one.source_event_id for one in given if one.question == question.ordinal]
-    return message.key in found
+async def _handed_in(desk: Desk, message: Message, asked: Sequence[Question]) -> list[Question]:
+    """Return the questions that this message was handed in to: delivered again, it means them."""
+    found: list[Question] = []
+    for job in sorted({one.job for one in asked}):
+        _, given = await desk.rt.questions.of_job(job)
+        meant = {one.question for one in given if one.source_event_id == message.key}
+        found += [one for one in asked if one.job == job and one.ordinal in meant]
+    return found
 
 
 def _taking(asked: Sequence[Question], message: Message) -> list[Question]:

@@ -153,3 +153,23 @@ async def test_the_advice_fits_the_manifest(
     await channel.send(message(DeliveryKind.QUESTION, direct, question=question))
     (copy,) = bench.slack.messages(direct)
     assert "by a reply in this thread" in shown(copy), "both manifests read direct messages"
+
+
+@pytest.mark.parametrize(
+    ("ask", "who", "text"),
+    [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
+    ids=["gate", "words"],
+)
+async def test_a_message_that_comes_again_answers_no_later_question(
+    bench: Bench, ask: Ask, who: str, text: str
+) -> None:
+    first, root = await bench.asked(ask)
+    written = await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(first)
+    work = await bench.make.running(first.job)
+    await bench.rt.questions.ask(work.lease, ask.model_copy(update={"key": "second"}))
+    second = await bench.rt.questions.get(first.job, 2)
+    await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
+    assert await bench.is_open(second)
+    await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(second)
