@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.answer import read
@@ -11,6 +12,7 @@ from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import LostRace, NotPermitted, UsageError
 from draftsman_bots.slack.asking import NAME
 from draftsman_bots.slack.blocks import actions, button, section
+from draftsman_bots.slack.catchup import closed_since
 from draftsman_bots.slack.grammar import Wish
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.inbound import Change
@@ -46,7 +48,7 @@ async def reply(desk: Desk, message: Message) -> Said | None:
     if asked is None:
         await _check_posted(desk, message)
         return NOT_ABOUT_US
-    asked = await _handed_in(desk, message, asked) or asked
+    asked = await _handed_in(desk, message, asked) or _asked_before(message, asked)
     waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
     if not waiting:
         return await _late(desk, message, asked)
@@ -85,6 +87,7 @@ async def questions_for(
     asked = await _asked(desk, message) or []
     if before := await _handed_in(desk, message, asked):
         return [one.name for one in before]
+    asked = _asked_before(message, asked)
     taking = _taking([one for one in asked if one.status is QuestionStatus.OPEN], message)
     return [one.name for one in taking]
 
@@ -151,6 +154,20 @@ async def _handed_in(desk: Desk, message: Message, asked: Sequence[Question]) ->
         meant = {one.question for one in given if one.source_event_id == message.key}
         found += [one for one in asked if one.job == job and one.ordinal in meant]
     return found
+
+
+def _asked_before(message: Message, asked: list[Question]) -> list[Question]:
+    """Return the questions that a message may mean: after one that was open then, none later.
+
+    What arrives late must not answer what was asked meanwhile.
+    """
+    try:
+        written = datetime.fromtimestamp(float(message.ts), UTC)
+    except (ValueError, OverflowError, OSError):
+        return asked
+    if not any(closed_since(one, message.ts) for one in asked):
+        return asked
+    return [one for one in asked if one.asked_at <= written]
 
 
 def _taking(asked: Sequence[Question], message: Message) -> list[Question]:
