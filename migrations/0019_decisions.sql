@@ -59,7 +59,8 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.speaks_for(actor) AND (
            draftsman.session_kind() = 'bot'  -- a board asks, too
-           OR draftsman.has_role(draftsman.person_behind(actor), 'invoker'))) IS NOT TRUE THEN
+           OR (draftsman.has_role(draftsman.person_behind(actor), 'invoker')
+               AND request ->> 'requester' = draftsman.person_behind(actor)))) IS NOT TRUE THEN
         PERFORM draftsman.refuse_session(format('%s may not ask for D-%s', actor, job));
     END IF;
     PERFORM FROM draftsman.jobs j WHERE j.number = $1 FOR NO KEY UPDATE;

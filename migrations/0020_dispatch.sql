@@ -77,8 +77,9 @@ CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH
 CREATE FUNCTION draftsman.check_lease() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() = 'bot' AND NEW.name <> 'trello' THEN
-        PERFORM draftsman.refuse_session(format('a bot cannot hold the lease %s', NEW.name));
+    IF draftsman.session_kind() = 'bot' AND (NEW.name <> 'trello' OR OLD.name <> 'trello') THEN
+        PERFORM draftsman.refuse_session(format('a bot cannot hold the lease %s',
+            CASE WHEN NEW.name <> 'trello' THEN NEW.name ELSE OLD.name END));
     END IF;
     RETURN NEW;
 END $$;

@@ -139,7 +139,7 @@ class CatchUp:
             asked, given = await self._rt.questions.of_job(number)
             if any(one.source_event_id == key for one in given):
                 return
-            if any(_closed_since(one, said["ts"]) for one in asked):
+            if any(closed_since(one, said["ts"]) for one in asked):
                 return
         await self._hear(_event(home, channel, said), tells)
 
@@ -170,7 +170,7 @@ def _replies(page: Data, oldest: str) -> list[Data]:
     return [one for one in said if isinstance(one.get("ts"), str) and one["ts"] > oldest]
 
 
-def _closed_since(question: Question, ts: str) -> bool:
+def closed_since(question: Question, ts: str) -> bool:
     """Return whether a question that is closed now was open when this was written."""
     if question.status is QuestionStatus.OPEN:
         return False

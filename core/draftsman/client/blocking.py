@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Iterable, Iterator
+from concurrent.futures import CancelledError, Future
 from contextlib import AbstractAsyncContextManager
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack
 
 from draftsman.client.asynchronous import Client, Cursor, Fields, JobName, Request
 from draftsman.domain.answer import Verdict
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from draftsman.store.callers import CallersConnection
 
 T = TypeVar("T")
+CLOSED: Final = "this client is closed; open another Draftsman"
 
 
 class BlockingClient:
@@ -32,6 +34,10 @@ class BlockingClient:
 
     def __init__(self, connection: AbstractAsyncContextManager[Client]) -> None:
         self._connection = connection
+        self._lock = threading.Lock()
+        self._closed = False
+        self._calls: set[Future[Any]] = set()
+        """Calls under way, of any thread."""
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
             target=self._loop.run_forever, name="draftsman-client", daemon=True
@@ -44,9 +50,16 @@ class BlockingClient:
             raise
 
     def close(self) -> None:
-        """Disconnect; iterations of `events` that are under way end with an error."""
+        """Disconnect; calls of other threads that are under way end with an error."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed, calls = True, list(self._calls)
+        for call in calls:
+            call.cancel()
         try:
-            self._run(self._connection.__aexit__(None, None, None))
+            end = self._connection.__aexit__(None, None, None)
+            asyncio.run_coroutine_threadsafe(_finish(end), self._loop).result()
         finally:
             self._stop()
 
@@ -103,23 +116,31 @@ class BlockingClient:
     ) -> Iterator[Event]:
         """Yield the events of a job until it ended, or those of all jobs."""
         events = self._client.events(job, after=after, new=new)
-        try:
-            while (event := self._run(_next(events))) is not None:
+        while (event := self._run(_next(events))) is not None:
+            try:
                 yield event
-        finally:
-            if self._loop.is_running():
-                self._run(_close(events))
+            except BaseException:
+                if not self._closed:
+                    self._run(_close(events))
+                raise
 
     def _run(self, call: Coroutine[Any, Any, T]) -> T:
-        if not self._thread.is_alive():
-            call.close()
-            raise DraftsmanError("this client is closed; open another Draftsman")
-        future = asyncio.run_coroutine_threadsafe(call, self._loop)
+        with self._lock:
+            if self._closed or not self._thread.is_alive():
+                call.close()
+                raise DraftsmanError(CLOSED)
+            future = asyncio.run_coroutine_threadsafe(call, self._loop)
+            self._calls.add(future)
         try:
             return future.result()
+        except CancelledError:
+            raise DraftsmanError(CLOSED) from None
         except BaseException:
             future.cancel()
             raise
+        finally:
+            with self._lock:
+                self._calls.discard(future)
 
     def _stop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)
@@ -133,3 +154,11 @@ async def _next(events: AsyncIterator[Event]) -> Event | None:
 
 async def _close(events: Any) -> None:
     await events.aclose()
+
+
+async def _finish(end: Awaitable[Any]) -> None:
+    """Wait for the end, and for the calls that were canceled before it."""
+    current = asyncio.current_task()
+    calls = [task for task in asyncio.all_tasks() if task is not current and task.cancelling()]
+    await asyncio.gather(*calls, return_exceptions=True)
+    await end

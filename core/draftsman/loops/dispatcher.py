@@ -20,6 +20,7 @@ from draftsman.loops.loop import Outage, Stop
 from draftsman.ports import Channel
 from draftsman.services.deliver import Deliver
 from draftsman.settings import NotificationSettings
+from draftsman.store.dispatch import HEAD_START
 
 TRIES: Final = 3
 """Calls that one try may take: to look for it, for the copy that it rewrites, and to send it."""
@@ -202,6 +203,8 @@ class Lane:
             if isinstance(outcome, Later) and outcome.limited:
                 limited = self._closed if item.urgent else self._reserved
                 limited[item.target] = time.monotonic() + outcome.seconds
+            elif isinstance(outcome, Failure) and 0 < (outcome.retry_after or 0) <= HEAD_START:
+                self._closed[item.target] = time.monotonic() + (outcome.retry_after or 0)
             await self._deliver.record(item, outcome)
         except DatabaseUnreachable as error:
             _log.warning("delivery %s of D-%s was not recorded: %s", item.seq, item.job, error)

@@ -16,7 +16,14 @@ from draftsman import BlockingClient, Client, Draftsman
 from draftsman.client.asynchronous import JobName
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Done
-from draftsman.errors import IdempotencyConflict, NotFound, QuestionClosed, Refused, UsageError
+from draftsman.errors import (
+    DraftsmanError,
+    IdempotencyConflict,
+    NotFound,
+    QuestionClosed,
+    Refused,
+    UsageError,
+)
 from draftsman.runtime import Runtime, login
 from tests.factories import GATE, Factory
 from tests.support.waits import wait_blocked
@@ -254,3 +261,30 @@ def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
         client.questions()
     with draftsman as again:
         assert again.questions() == []
+
+
+@pytest.mark.parametrize("what", ["wait", "events"])
+def test_closing_ends_the_calls_of_other_threads(
+    draftsman: Draftsman, database_url: str, what: str
+) -> None:
+    def call() -> None:
+        try:
+            if what == "wait":
+                begun.set()
+                client.wait(made)
+            for event in client.events(made):
+                assert event.kind == "job_created"
+                begun.set()
+        except DraftsmanError as error:
+            ends.append(str(error))
+
+    ends: list[str] = []
+    begun = threading.Event()
+    with draftsman as client:
+        made = client.submit(type="noop")
+        other = threading.Thread(target=call, daemon=True)
+        other.start()
+        assert begun.wait(10)
+    other.join(10)
+    assert ends == ["this client is closed; open another Draftsman"]
+    client.close()

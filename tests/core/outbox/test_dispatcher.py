@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from typing import Any
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryStatus, Unknown
+from draftsman.domain.delivery import ChannelName, Claimed, DeliveryStatus, Unknown
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
+from draftsman.services.deliver import Deliver
 from draftsman.store.db import Connection
 from tests.core.outbox.desk import CHAT, FAST, Desk, running
 from tests.core.outbox.rows import claim, shape, told
@@ -121,6 +123,35 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     assert due <= 60, "the lease of the other"
     await clock.forward(3601)
     assert {item.job for item in await claim(rt, ChannelName.SLACK)} == {first, second, other}
+
+
+async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
+    make: Factory, rt: Runtime, desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def later(_: Request) -> Reply:
+        return Reply(429, headers=(("retry-after", "20"),))
+
+    async def note(deliver: Deliver, channel: ChannelName, **wanted: Any) -> list[Claimed]:
+        busy.append(wanted["busy"])
+        return await original(deliver, channel, **wanted)
+
+    desk.rule, original = later, Deliver.claim
+    busy: list[list[str]] = []
+    monkeypatch.setattr(Deliver, "claim", note)
+    number = await make.queued(**CHAT)
+    async with running(desk.dispatcher()):
+
+        async def refused() -> bool:
+            return (await told(rt, number))[0].last_error == "HTTP 429"
+
+        await until(refused, "the refusal")
+        before = len(busy)
+
+        async def looked() -> bool:
+            return len(busy) > before + 1
+
+        await until(looked, "further claims")
+    assert all(targets == ["C1"] for targets in busy[before + 1 :])
 
 
 async def test_who_hangs_is_waited_for_by_nobody_else(

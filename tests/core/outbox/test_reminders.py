@@ -13,6 +13,7 @@ from draftsman.domain.question import Ask, OnExpire
 from draftsman.domain.run import Claimed
 from draftsman.domain.target import parse
 from draftsman.domain.wording import plain
+from draftsman.errors import Refused
 from draftsman.runtime import Runtime, wire
 from draftsman.services.message import message_of
 from draftsman.settings import Settings
@@ -132,6 +133,9 @@ async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> N
     await rt.questions.extend(work.number, 1, None, make.owner)
     await clock.forward(99 * HOUR)
     assert await rt.sweeps.names["remind"](Term()) == 0
+    with pytest.raises(Refused, match="never expires"):
+        await rt.questions.extend(work.number, 1, 10 * HOUR, make.owner)
+    assert await count(rt, work.number) == 0
 
 
 async def test_where_nobody_would_hear_it_the_point_passes(

@@ -85,7 +85,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
 
 
 async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
-    as_role: As, make: Factory
+    as_role: As, make: Factory, known: Runtime
 ) -> None:
     bot, lock, owner = await as_role("bot"), SessionLock(), new_id()
     number = await make.queued(notify=("slack:C1",))
@@ -108,6 +108,13 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
     with pytest.raises(Refused, match="a bot cannot hold the lease leader"):
         async with bot.db.connection() as session:
             await workers.acquire(session, "leader", owner, 60)
+    async with known.db.connection() as session:
+        assert await workers.acquire(session, "leader", new_id(), 60)
+    rename = "UPDATE draftsman.leases SET name = %s WHERE name = %s"
+    for names in (("trello", "leader"), ("leader", "trello")):
+        with pytest.raises(Refused, match="hold the lease leader"):
+            async with bot.db.connection() as session:
+                await session.execute(rename, names)
 
 
 async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
@@ -191,6 +198,10 @@ async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_ro
         with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
             async with session.db.connection() as conn:
                 await intake.join(conn, [(made.number, {"key": "forged"})], actor)
+    actor = (await anna.actor()).name
+    with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
+        async with anna.db.connection() as conn:
+            await intake.join(conn, [(made.number, {"requester": "carol"})], actor)
     trail = await anna.inspect.trail(made.number)
     joined = [event for event in trail if event.kind == "request_joined"]
     assert [(one.payload["requester"], one.payload["text"]) for one in joined] == [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from draftsman.domain.answer import read
@@ -11,6 +12,7 @@ from draftsman.domain.question import Question, QuestionKind, QuestionStatus
 from draftsman.errors import LostRace, NotPermitted, UsageError
 from draftsman_bots.slack.asking import NAME
 from draftsman_bots.slack.blocks import actions, button, section
+from draftsman_bots.slack.catchup import closed_since
 from draftsman_bots.slack.grammar import Wish
 from draftsman_bots.slack.ids import FREE, answer_value
 from draftsman_bots.slack.inbound import Change
@@ -46,6 +48,7 @@ async def reply(desk: Desk, message: Message) -> Said | None:
     if asked is None:
         await _check_posted(desk, message)
         return NOT_ABOUT_US
+    asked = await _handed_in(desk, message, asked) or _asked_before(message, asked)
     waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
     if not waiting:
         return await _late(desk, message, asked)
@@ -82,18 +85,18 @@ async def questions_for(
     if named or not message.text.strip():
         return []
     asked = await _asked(desk, message) or []
-    if taking := _taking([one for one in asked if one.status is QuestionStatus.OPEN], message):
-        return [one.name for one in taking]
-    return [one.name for one in asked if await _answers(desk, message, one)]
+    if before := await _handed_in(desk, message, asked):
+        return [one.name for one in before]
+    asked = _asked_before(message, asked)
+    taking = _taking([one for one in asked if one.status is QuestionStatus.OPEN], message)
+    return [one.name for one in taking]
 
 
 async def touched(desk: Desk, message: Message) -> bool:
     """Note that an answer was edited or deleted after it counted; return whether it was one."""
     if not message.thread:
         return False
-    for question in await _asked(desk, message) or ():
-        if not await _answers(desk, message, question):
-            continue
+    for question in await _handed_in(desk, message, await _asked(desk, message) or ()):
         actor = await admit(desk, message.who)
         name = (question.job, question.ordinal, message.key, actor)
         if message.change is Change.EDITED:
@@ -143,11 +146,28 @@ async def _asked(desk: Desk, message: Message) -> list[Question] | None:
     return found
 
 
-async def _answers(desk: Desk, message: Message, question: Question) -> bool:
-    """Return whether this message was handed in to the question."""
-    _, given = await desk.rt.questions.of_job(question.job)
-    found = [one.source_event_id for one in given if one.question == question.ordinal]
-    return message.key in found
+async def _handed_in(desk: Desk, message: Message, asked: Sequence[Question]) -> list[Question]:
+    """Return the questions that this message was handed in to: delivered again, it means them."""
+    found: list[Question] = []
+    for job in sorted({one.job for one in asked}):
+        _, given = await desk.rt.questions.of_job(job)
+        meant = {one.question for one in given if one.source_event_id == message.key}
+        found += [one for one in asked if one.job == job and one.ordinal in meant]
+    return found
+
+
+def _asked_before(message: Message, asked: list[Question]) -> list[Question]:
+    """Return the questions that a message may mean: after one that was open then, none later.
+
+    What arrives late must not answer what was asked meanwhile.
+    """
+    try:
+        written = datetime.fromtimestamp(float(message.ts), UTC)
+    except (ValueError, OverflowError, OSError):
+        return asked
+    if not any(closed_since(one, message.ts) for one in asked):
+        return asked
+    return [one for one in asked if one.asked_at <= written]
 
 
 def _taking(asked: Sequence[Question], message: Message) -> list[Question]:

@@ -9,7 +9,7 @@ from draftsman.domain.question import Ask
 from draftsman_bots.slack.channel import SlackChannel
 from draftsman_bots.slack.scopes import FULL, MINIMAL
 from tests.bots.slack.desk import message, shown
-from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, MENTIONS, Bench
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, Bench
 from tests.factories import GATE
 
 WORDS = Ask(key="how", text="How?", freeform=True)
@@ -153,3 +153,39 @@ async def test_the_advice_fits_the_manifest(
     await channel.send(message(DeliveryKind.QUESTION, direct, question=question))
     (copy,) = bench.slack.messages(direct)
     assert "by a reply in this thread" in shown(copy), "both manifests read direct messages"
+
+
+@pytest.mark.parametrize(
+    ("ask", "who", "text"),
+    [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
+    ids=["gate", "words"],
+)
+async def test_a_message_that_comes_again_answers_no_later_question(
+    bench: Bench, ask: Ask, who: str, text: str
+) -> None:
+    first, root = await bench.asked(ask)
+    written = await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(first)
+    work = await bench.make.running(first.job)
+    await bench.rt.questions.ask(work.lease, ask.model_copy(update={"key": "second"}))
+    second = await bench.rt.questions.get(first.job, 2)
+    await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
+    assert await bench.is_open(second)
+    await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(second)
+
+
+async def test_a_message_that_comes_late_decides_no_gate_that_was_asked_meanwhile(
+    bench: Bench,
+) -> None:
+    first, root = await bench.asked(GATE)
+    written = (await bench.post("a message, for its ts"))["ts"]
+    other = await bench.slack.mention(DAVE, bench.general, "approve", root)
+    work = await bench.make.running(first.job)
+    await bench.rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
+    second = await bench.rt.questions.get(first.job, 2)
+    event = {**other.sent["event"], "user": CAROL, "ts": written, "client_msg_id": "x"}
+    await bench.slack.event({**other.sent, "event_id": "Ev0LATE", "event": event})
+    assert await bench.is_open(second)
+    (said,) = await bench.whispered(CAROL)
+    assert first.name in said
