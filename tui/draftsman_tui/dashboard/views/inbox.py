@@ -28,9 +28,9 @@ class Inbox(Resource[OpenQuestion]):
     empty = "Nothing waits for a person."
     columns = (
         Column[OpenQuestion]("QUESTION", 11, order=lambda asked: (asked.job, asked.ordinal)),
-        Column[OpenQuestion]("KIND", 8, order=lambda asked: asked.kind),
-        Column[OpenQuestion]("TITLE", 20, most=40, from_width=100, order=lambda asked: asked.title),
+        Column[OpenQuestion]("TITLE", 20, most=40, order=lambda asked: asked.title),
         Column[OpenQuestion]("ASKS", 0, order=lambda asked: asked.text),
+        Column[OpenQuestion]("KIND", 8, from_width=100, order=lambda asked: asked.kind),
         Column[OpenQuestion]("REPO", 14, most=24, from_width=120, order=lambda row: row.repo or ""),
         Column[OpenQuestion]("BY", 12, most=20, from_width=130, order=lambda row: row.requester),
         Column[OpenQuestion]("CHOICES", 24, from_width=140),
@@ -67,9 +67,9 @@ class Inbox(Resource[OpenQuestion]):
         said = "approve, deny" if gate else ", ".join(row.labels())
         return (
             Cell(row.name, "key"),
-            Cell("approval" if gate else "question", "asks"),
             cells.text(row.title),
             cells.text(_asks(row)),
+            Cell("approval" if gate else "question", "asks"),
             cells.text(row.repo),
             cells.text(row.requester),
             cells.text(said or "free text"),
