@@ -55,6 +55,7 @@ class Garbler(ast.NodeTransformer):
         self._is_errors = module == "errors"
         self._errors = errors
         self._names: set[str] = set()
+        self._helpers: set[str] = set()
         self.count = 0
 
     def text(self, node: ast.expr) -> ast.expr:
@@ -71,6 +72,8 @@ class Garbler(ast.NodeTransformer):
                 node.body, node.orelse = self.text(body), self.text(orelse)
             case ast.Name(id=name):
                 self._names.add(name)
+            case ast.Call(func=ast.Name(id=name)):
+                self._helpers.add(name)
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -78,6 +81,16 @@ class Garbler(ast.NodeTransformer):
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
         return self._function(node)
+
+    def visit_Module(self, node: ast.Module) -> ast.AST:
+        """Replace also what functions return whose results are messages."""
+        self.generic_visit(node)
+        for function in ast.walk(node):
+            if isinstance(function, ast.FunctionDef) and function.name in self._helpers:
+                for part in ast.walk(function):
+                    if isinstance(part, ast.Return) and part.value is not None and not self._all:
+                        part.value = self.text(part.value)
+        return node
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         if self._errors & {base.id for base in node.bases if isinstance(base, ast.Name)}:
