@@ -1,12 +1,16 @@
 """Every error that draftsman raises on purpose.
 
-Each message is one line: what was wrong, what is allowed, what to do. The exit code is what a
-command ends with when the error reaches it.
+Each message is one line: what was wrong, what is allowed, what to do. Only people read it: what a
+program needs of an error (its subject, a command that helps, a field, another job) is data, and a
+front end that is no terminal words the command in its own way. The exit code is what a command ends
+with when the error reaches it.
 
     DraftsmanError                1  refused, or it did not work
     ├── UsageError                2  an argument or a request that cannot be meant
-    │   └── ConfigError           2  a wrong key or value in the configuration
+    │   ├── ConfigError           2  a wrong key or value in the configuration
+    │   └── FieldError            2  a field of a request that cannot be meant
     ├── NotFound                  3  no such job, question, run, artifact, worker
+    │   └── UnknownRepo           3  a name that no repository has
     ├── Refused                   1  understood, and not allowed now
     │   ├── NotPermitted          1  the actor lacks the role or is not among the approvers
     │   └── QuestionClosed        1  the question was resolved before this answer
@@ -23,22 +27,83 @@ command ends with when the error reaches it.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command that helps: `name` and `arguments` of the command line, and what introduces it.
+
+    As text it is worded for a terminal: `see: draftsman artifacts D-5`.
+    """
+
+    name: str
+    arguments: str = ""
+    lead: str = "see"
+
+    @property
+    def line(self) -> str:
+        """The command without the program: `artifacts D-5`."""
+        return f"{self.name} {self.arguments}".rstrip()
+
+    def __str__(self) -> str:
+        return f"{self.lead}: draftsman {self.line}" if self.lead else f"draftsman {self.line}"
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """An option that helps, with which the same command does not refuse: `give --again`."""
+
+    name: str
+    lead: str = "give"
+
+    def __str__(self) -> str:
+        return f"{self.lead} --{self.name}"
+
+
+Hint = Command | Option
+
+
 class DraftsmanError(Exception):
-    """It did not work."""
+    """It did not work.
+
+    `subject` names what the error is about (`D-13`), `reason` says what is wrong with it, and
+    `hint` is a command that helps; the message is all three.
+    """
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, message: str | None = None) -> None:
-        super().__init__(message or type(self).__doc__ or type(self).__name__)
+    def __init__(
+        self, message: str | None = None, *, subject: str = "", hint: Hint | None = None
+    ) -> None:
+        self.subject = subject
+        self.reason = message or (type(self).__doc__ or type(self).__name__).splitlines()[0]
+        self.hint = hint
+        text = f"{subject} {self.reason}" if subject else self.reason
+        super().__init__(text if hint is None else f"{text}; {hint}")
 
 
 class UsageError(DraftsmanError):
     """This argument or request cannot be meant."""
 
     exit_code = 2
+
+
+class FieldError(UsageError):
+    """A field of a request cannot be meant.
+
+    `field` is its name, or empty for the whole request; `problem` says what is wrong, without the
+    name; `rule` is pydantic's name for the kind of error.
+    """
+
+    def __init__(
+        self, message: str | None = None, *, field: str = "", problem: str = "", rule: str = ""
+    ) -> None:
+        super().__init__(message)
+        self.field = field
+        self.problem = problem
+        self.rule = rule
 
 
 class ConfigError(UsageError):
@@ -49,6 +114,23 @@ class NotFound(DraftsmanError):
     """There is no such thing."""
 
     exit_code = 3
+
+
+class UnknownRepo(NotFound):
+    """No repository is called so.
+
+    `known` names repositories that there are.
+    """
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        known: tuple[str, ...] = (),
+        hint: Hint | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.known = known
 
 
 class Refused(DraftsmanError):
@@ -70,7 +152,14 @@ class Conflict(DraftsmanError):
 
 
 class IdempotencyConflict(Conflict):
-    """This key was used for another request."""
+    """This key was used for another request.
+
+    `job` is the number of the job that the other request made.
+    """
+
+    def __init__(self, message: str | None = None, *, job: int | None = None) -> None:
+        super().__init__(message)
+        self.job = job
 
 
 class LostRace(Conflict):

@@ -17,6 +17,7 @@ import re
 import sys
 import time
 import traceback
+from enum import StrEnum
 from typing import TYPE_CHECKING, TextIO, TypedDict, Unpack
 
 if TYPE_CHECKING:
@@ -43,6 +44,16 @@ class Keys(TypedDict, total=False):
     pid: object
     count: object
     seconds: object
+    event: LogEvent
+
+
+class LogEvent(StrEnum):
+    """What a line reports, for programs that read the log: its text is for people alone."""
+
+    WORKER_STARTED = "worker_started"
+    WORKER_STOPPED = "worker_stopped"
+    LEADER_STARTED = "leader_started"
+    LEADER_STOPPED = "leader_stopped"
 
 
 def keys(**values: Unpack[Keys]) -> Keys:

@@ -21,7 +21,7 @@ from typing import Final
 from psycopg import AsyncConnection, errors
 
 from draftsman import resources
-from draftsman.errors import LostRace, SchemaOutdated
+from draftsman.errors import Command, LostRace, SchemaOutdated
 from draftsman.store import schema
 from draftsman.store.db import Connection, translated
 
@@ -140,7 +140,9 @@ async def _apply(conn: Connection, item: Migration, say: Callable[[str], None]) 
 def _refuse_missing(found: list[Migration]) -> None:
     if missing := [item.name for item in found if item.applied_at is None]:
         names = ", ".join(missing)
-        raise SchemaOutdated(f"migrations are missing: {names}; run: draftsman migrate")
+        raise SchemaOutdated(
+            f"migrations are missing: {names}", hint=Command("migrate", lead="run")
+        )
 
 
 async def _state(conn: Connection) -> list[Migration]:

@@ -62,6 +62,17 @@ DOUBTFUL: Final = frozenset(
 RATES: Final = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
 
 
+class SlackRefusal(Failure):
+    """Slack refused a call.
+
+    `error` is its own word for why; `code` may be ours, which says what follows from it.
+    """
+
+    def __init__(self, message: str, *, error: str = "", **facts: Any) -> None:
+        super().__init__(message, origin="slack", **facts)
+        self.error = error
+
+
 def translate(error: BaseException, method: str, *, writes: bool = True) -> Failure | Unknown:
     """Return what an exception of slack_sdk or aiohttp means; a read is never in doubt."""
     if isinstance(error, SlackApiError):
@@ -121,10 +132,11 @@ def _failure(
     retry_after: float | None = None,
     declared: str | None = None,
 ) -> Failure:
-    return Failure(
+    error = code.partition(",")[0]
+    return SlackRefusal(
         f"{code} ({method})",
-        origin="slack",
-        code=kind or code.partition(",")[0],
+        error=error,
+        code=kind or error,
         http_status=status,
         retry_after=retry_after,
         declared=declared,

@@ -13,7 +13,18 @@ from typing import Final
 from draftsman.domain.attachment import LENGTH, is_long, wholes
 from draftsman.domain.delivery import DeliveryKind, Message, Subject
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.wording import brief, change, details, ending, notice, pr_url, settled
+from draftsman.domain.question import Question
+from draftsman.domain.wording import (
+    brief,
+    change,
+    details,
+    ending,
+    ending_parts,
+    notice,
+    pr_url,
+    settled,
+    settled_parts,
+)
 from draftsman_bots.slack import ids
 from draftsman_bots.slack.asking import NAME, fitting
 from draftsman_bots.slack.blocks import (
@@ -75,13 +86,13 @@ def short(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text that is never too long for Slack."""
     how = "reply in this thread" if replies else f"mention {NAME} in this thread"
     said = escaped(brief(message, how), TEXT)
-    if message.kind is DeliveryKind.SETTLE:
-        return _of_people(said)
+    if message.kind is DeliveryKind.SETTLE and message.question is not None:
+        return _of_people(said, _settled_head(message.question))
     subject = message.subject
     by_person = subject.status is Status.CANCELED or subject.denied
     if message.kind is DeliveryKind.RESULT and by_person:
         ended = escaped(ending(subject, again=""))
-        return said.replace(ended, _of_people(ended), 1)
+        return said.replace(ended, _of_people(ended, _ending_head(subject)), 1)
     return said
 
 
@@ -125,7 +136,7 @@ def _facts(subject: Subject) -> Iterator[str]:
     if not subject.denied:
         yield state
     if subject.status is Status.CANCELED or subject.denied:
-        yield _of_people(escaped(ending(subject, again=""), 300))
+        yield _of_people(escaped(ending(subject, again=""), 300), _ending_head(subject))
     for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
         if value:
             yield name + person(value)
@@ -160,7 +171,8 @@ def _closed(message: Message) -> Iterator[Block]:
     """Yield what became of a question: nothing is left to press."""
     question = message.question
     assert question is not None  # noqa: S101
-    yield from _paragraphs_of_people(f"{question.name} {settled(question)}")
+    text = f"{question.name} {settled(question)}"
+    yield from _paragraphs_of_people(text, _settled_head(question))
     yield context(f"{bold(message.subject.title, 200)} asked:")
     yield from paragraphs(question.text)
 
@@ -170,7 +182,7 @@ def _result(message: Message) -> Iterator[Block]:
     yield section(_headline(subject))
     words = clamped(ending(subject, again="press Retry"), LENGTH // 2)
     if subject.status is Status.CANCELED or subject.denied:
-        yield from _paragraphs_of_people(words, 3)
+        yield from _paragraphs_of_people(words, _ending_head(subject), 3)
     elif subject.status is not Status.COMPLETED:  # what stands below says that it is
         yield from paragraphs(words, 3)
     summary = result.get("summary")
@@ -194,21 +206,29 @@ def _notice(message: Message) -> Iterator[Block]:
         yield context(WHOLE)
 
 
-def _paragraphs_of_people(text: str, most: int = 4) -> Iterator[Block]:
-    """Yield text in sections that begins with how something ended, and by whom."""
+def _settled_head(question: Question) -> str:
+    return f"{question.name} {settled_parts(question)[0]}"
+
+
+def _ending_head(subject: Subject) -> str:
+    return ending_parts(subject)[0]
+
+
+def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block]:
+    """Yield text in sections that begins with how something ended, and by whom: its head."""
     for place, block in enumerate(paragraphs(text, most)):
         if place == 0:
-            block["text"]["text"] = _of_people(block["text"]["text"])
+            block["text"]["text"] = _of_people(block["text"]["text"], head)
         yield block
 
 
-def _of_people(text: str) -> str:
-    """Return how something ended with Slack's voters by their names here.
+def _of_people(text: str, head: str) -> str:
+    """Return escaped text whose head says how something ended, voters there by their names here.
 
-    What somebody wrote comes after a colon, and mentions nobody.
+    What follows the head was written by a person, and mentions nobody.
     """
-    head, colon, words = text.partition(": ")
-    return named(head) + colon + words
+    length = len(escaped(head))
+    return named(text[:length]) + text[length:]
 
 
 def person(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman.errors import Failure
 from draftsman_bots.slack.calls import Caller, Data
-from draftsman_bots.slack.failures import TARGET, THREAD
+from draftsman_bots.slack.failures import TARGET, THREAD, SlackRefusal
 from draftsman_bots.slack.place import Ref, is_it, is_person, thread_of
 
 SKEW: Final = timedelta(minutes=5)
@@ -42,8 +42,8 @@ def _over(failure: Failure) -> bool:
     """Return whether there is nothing to be found; without the scope nobody can know."""
     if failure.code == "missing_scope":
         _log.warning("cannot look for a message that may be there, and repeat it: %s", failure)
-    gone = str(failure).partition(" ")[0]
-    return failure.code == "missing_scope" or gone in THREAD or gone in TARGET
+    error = failure.error if isinstance(failure, SlackRefusal) else None
+    return failure.code == "missing_scope" or error in THREAD or error in TARGET
 
 
 async def _channel(caller: Caller, target: str) -> str | Failure | None:

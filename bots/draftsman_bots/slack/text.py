@@ -12,6 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 from draftsman.domain.text import is_link
+from draftsman.errors import Command, DraftsmanError
 from draftsman_bots.text import fenceless, fit, graphemes, visible, width
 
 TEXT: Final = 3000
@@ -51,19 +52,34 @@ def _elsewhere(match: re.Match[str]) -> str:
     return f"somebody {way}" if match[1] == "trello" else f"{match[2]} ({way})"
 
 
-_COMMANDS: Final = (
-    (re.compile(r"; see: draftsman (?:jobs|questions)\b"), "; see: list"),
-    (re.compile(r"use: draftsman approve\|deny"), "approve or deny it"),
-    (re.compile(r"use: draftsman answer"), "answer it in words"),
-    (re.compile(r"\bdraftsman (retry|answer|approve|deny|cancel|show|list|status)\b"), r"\1"),
+_HINTS: Final = {
+    "jobs": "see: list",
+    "questions": "see: list",
+    "approve|deny": "approve or deny it",
+    "answer": "answer it in words",
+}
+"""Hints, by the command that they name, as they are worded here."""
+_TYPED: Final = frozenset(
+    {"retry", "answer", "approve", "deny", "cancel", "show", "list", "status"}
 )
+"""Commands that are typed in a chat as in a terminal, without the program's name."""
 
 
-def in_chat(text: str) -> str:
-    """Return words of the services with what to type in a terminal as it is typed in a chat."""
-    for command, here in _COMMANDS:
-        text = command.sub(here, text)
-    return text
+def in_chat(error: DraftsmanError) -> str:
+    """Return the message of an error, its hint worded for a chat."""
+    text = f"{error.subject} {error.reason}" if error.subject else error.reason
+    hint = error.hint
+    if hint is None:
+        return text
+    if not isinstance(hint, Command):
+        return f"{text}; {hint}"
+    here = f"{hint.lead}: {typed(hint)}" if hint.lead else typed(hint)
+    return f"{text}; {_HINTS.get(hint.name, here)}"
+
+
+def typed(command: Command) -> str:
+    """Return a command as it is typed in a chat, or in a terminal where no chat has it."""
+    return command.line if command.name in _TYPED else f"draftsman {command.line}"
 
 
 def escape(text: str) -> str:

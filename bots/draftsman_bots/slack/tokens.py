@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from draftsman.errors import ConfigError, Failure
+from draftsman.errors import ConfigError
 from draftsman.outbound import secret
 from draftsman.settings import SecretSettings, SlackSettings
 
@@ -50,8 +50,8 @@ def _read(key: str, source: SecretSettings | None) -> str:
         raise ConfigError(f"[slack] {key} is unset; see docs/slack.md")
     try:
         value = secret.read(source, f"[slack] {key}")
-    except Failure as error:
-        raise ConfigError(str(error).removesuffix(" on this worker")) from None
+    except secret.NoSecret as error:
+        raise ConfigError(error.problem) from None
     if not (value.isascii() and value.isprintable() and " " not in value):
         raise ConfigError(f"[slack] {key}: it has characters that no token has")
     return value

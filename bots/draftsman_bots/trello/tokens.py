@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from draftsman.errors import ConfigError, Failure
+from draftsman.errors import ConfigError
 from draftsman.outbound import secret
 from draftsman.settings import SecretSettings, TrelloSettings
 
@@ -39,8 +39,8 @@ def read(trello: TrelloSettings) -> Tokens:
 def _read(key: str, source: SecretSettings) -> str:
     try:
         value = secret.read(source, f"[trello] {key}")
-    except Failure as error:
-        raise ConfigError(str(error).removesuffix(" on this worker")) from None
+    except secret.NoSecret as error:
+        raise ConfigError(error.problem) from None
     if not value.isascii() or not value.isprintable() or set(value) & set(' "\\'):
         raise ConfigError(f"[trello] {key}: it has characters that none has")
     return value

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
 from draftsman.domain.text import clean_fields
-from draftsman.errors import UsageError
+from draftsman.errors import Command, UsageError
 
 
 class Response(BaseModel):
@@ -116,9 +116,15 @@ def fits(question: Question, response: Response) -> None:
     Free text never decides a gate: only an explicit approve or deny does.
     """
     if question.kind is QuestionKind.APPROVAL and response.decision is None:
-        raise UsageError(f"{question.name} is an approval; use: draftsman approve|deny")
+        raise UsageError(
+            "is an approval", subject=question.name, hint=Command("approve|deny", lead="use")
+        )
     if question.kind is QuestionKind.INPUT and response.decision is not None:
-        raise UsageError(f"{question.name} is a question, not an approval; use: draftsman answer")
+        raise UsageError(
+            "is a question, not an approval",
+            subject=question.name,
+            hint=Command("answer", lead="use"),
+        )
 
 
 def tally(question: Question, approvals: Sequence[str], denier: str | None) -> Resolution | None:

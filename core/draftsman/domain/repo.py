@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from draftsman.domain.address import Address, is_address, mentions, parse
 from draftsman.domain.invocation import repo_name
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import Command, UnknownRepo, UsageError
 
 Label = tuple[str, str]
 """Id and name of a label on a card."""
@@ -199,11 +199,12 @@ def _explicit(catalog: Catalog, wanted: str) -> Resolved | Unsure:
         address = parse(wanted)
         repo = catalog.of(address) or Repo.at(address)
         return Resolved(repo, CONFIDENCE["explicit"], "explicit")
-    known = ", ".join(sorted(place.name for place in catalog.places())[:20])
+    known = tuple(sorted(place.name for place in catalog.places())[:20])
     shown = " ".join(word.rpartition("@")[2] for word in wanted.split())[:60]
-    raise NotFound(
-        f"no repository is called {shown!r}; known are: {known or 'none'};"
-        " or give a URL, or: draftsman repos add PATH|URL"
+    raise UnknownRepo(
+        f"no repository is called {shown!r}; known are: {', '.join(known) or 'none'}",
+        known=known,
+        hint=Command("repos add", "PATH|URL", lead="or give a URL, or"),
     )
 
 

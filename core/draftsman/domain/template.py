@@ -20,19 +20,22 @@ FIELDS: Final = (
 _PART: Final = re.compile(r"\{\{|\}\}|\{([^{}\n]*)\}|[{}]")
 
 
-def check(template: str) -> str:
-    """Return the template; raises ValueError that says what is wrong, and what is allowed."""
+def check(template: str, *, name: str = "comment_template") -> str:
+    """Return the template; raises ValueError that says what is wrong, and what is allowed.
+
+    `name` is what its error calls it: the field, or the option that it was given with.
+    """
     for match in _PART.finditer(template):
         if match[0] in ("{{", "}}"):
             continue
         if match[1] is None:
-            raise ValueError(f"comment_template: a lone {match[0]}; write it twice for itself")
+            raise ValueError(f"{name}: a lone {match[0]}; write it twice for itself")
         if match[1] not in FIELDS:
             raise ValueError(
-                f"comment_template: {{{match[1][:40]}}} is no field; fields: {', '.join(FIELDS)}"
+                f"{name}: {{{match[1][:40]}}} is no field; fields: {', '.join(FIELDS)}"
             )
     if not template.strip():
-        raise ValueError("comment_template: it is empty; leave it out for the usual comment")
+        raise ValueError(f"{name}: it is empty; leave it out for the usual comment")
     return template
 
 

@@ -13,6 +13,7 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.question import GATE_ENDS, Question, QuestionKind, QuestionStatus
 from draftsman.domain.retry import layer
 from draftsman.domain.text import first_line
+from draftsman.errors import Command
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,12 @@ class Why:
     text: str
     then: str
     due_in: float | None = None
+    parts: tuple[str | Command, ...] = ()
+    """`then` in parts: a front end that is no terminal words its commands in its own way."""
+
+
+Then = str | tuple[str | Command, ...]
+"""What a person can do or expect: words, and commands among them."""
 
 
 def explain(facts: Facts, question: Question | None) -> Why:
@@ -70,14 +77,16 @@ def explain(facts: Facts, question: Question | None) -> Why:
     `question` is the open question of the job, or the one whose time made the job expire.
     """
     reason, text, then = _reason(facts, question)
-    return Why(facts.status, reason, text, then, facts.due_in)
+    parts = (then,) if isinstance(then, str) else then
+    return Why(facts.status, reason, text, "".join(map(str, parts)), facts.due_in, parts)
 
 
-def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
+def _reason(facts: Facts, question: Question | None) -> tuple[str, str, Then]:
     if facts.status is Status.EXPIRED and question is not None:
         then = (
-            f"draftsman retry D-{facts.number} goes on from its last checkpoint and asks again;"
-            " for more time set expires_in, of the question or of [questions]"
+            _command("retry", f"D-{facts.number}"),
+            " goes on from its last checkpoint and asks again; ",
+            "for more time set expires_in, of the question or of [questions]",
         )
         return "expired", expiry(question), then
     if facts.status in TERMINAL:
@@ -85,14 +94,14 @@ def _reason(facts: Facts, question: Question | None) -> tuple[str, str, str]:
             return (
                 "ended",
                 "it is over",
-                "nothing follows; draftsman retry --again runs it once more",
+                ("nothing follows; ", _command("retry", "--again"), " runs it once more"),
             )
-        then = "nothing follows; draftsman retry goes on from its last checkpoint"
+        goes_on = ("nothing follows; ", _command("retry"), " goes on from its last checkpoint")
         if facts.error_class == ErrorClass.DENIED:
-            return "denied", facts.last_error or "denied", f"{then}, and asks again"
+            return "denied", facts.last_error or "denied", (*goes_on, ", and asks again")
         if facts.status is Status.CANCELED:
-            return "ended", _canceled(facts), then
-        return "ended", facts.last_error or "it is over", then
+            return "ended", _canceled(facts), goes_on
+        return "ended", facts.last_error or "it is over", goes_on
     if question is not None:
         return _asked(question)
     if facts.claimable:
@@ -127,25 +136,28 @@ def _canceled(facts: Facts) -> str:
     return f"canceled{by}{f': {facts.cancel_reason}' if facts.cancel_reason else ''}"
 
 
-def _asked(question: Question) -> tuple[str, str, str]:
+def _asked(question: Question) -> tuple[str, str, Then]:
     gate = question.kind is QuestionKind.APPROVAL
     who = f" by {', '.join(question.approvers)}" if question.approvers else ""
     until = f"; expires {question.expires_at:%Y-%m-%d %H:%M %Z}" if question.expires_at else ""
     verb = "approve or deny" if gate else "answer"
     wants = "a decision" if gate else "an answer"
     text = f"{question.name} waits for {wants}{who}: {question.text}"
-    command = f"draftsman {'approve' if gate else 'answer'} {question.name}"
-    return "question", text, f"{verb} it with: {command}{until}"
+    command = _command("approve" if gate else "answer", question.name)
+    return "question", text, (f"{verb} it with: ", command, until)
 
 
-def _queued(facts: Facts) -> tuple[str, str, str]:
+def _queued(facts: Facts) -> tuple[str, str, Then]:
     if not facts.workers:
         return (
             "no_worker",
             f"no live worker serves the queue {facts.queue!r}",
-            "start one: draftsman up"
-            if facts.queue == "default"
-            else f"start one: draftsman worker --queue {facts.queue}",
+            (
+                "start one: ",
+                _command("up")
+                if facts.queue == "default"
+                else _command("worker", f"--queue {facts.queue}"),
+            ),
         )
     if not facts.able:
         return (
@@ -163,13 +175,14 @@ def _queued(facts: Facts) -> tuple[str, str, str]:
     return "next", f"it is first in {facts.queue!r}", "the next free slot takes it"
 
 
-def _due(facts: Facts) -> tuple[str, str, str]:
+def _due(facts: Facts) -> tuple[str, str, Then]:
     seconds = max(0.0, facts.due_in or 0.0)
     when = f"in {_span(seconds)}" if seconds else "now; the leader promotes it"
+    served: tuple[str | Command, ...] = ()
     if not facts.workers:
-        when += "; but no live worker serves its queue: draftsman up"
+        served = ("; but no live worker serves its queue: ", _command("up"))
     if facts.status is Status.SCHEDULED:
-        return "scheduled", "it waits for its time", f"due {when}"
+        return "scheduled", "it waits for its time", (f"due {when}", *served)
     spent = layer(
         facts.error_class,
         attempts=facts.attempts,
@@ -178,10 +191,11 @@ def _due(facts: Facts) -> tuple[str, str, str]:
         max_retries=facts.max_retries,
     )
     error = first_line(facts.last_error or "", 300)
-    return "backoff", f"run {facts.run_count} failed: {error}", f"tried again {when} ({spent})"
+    then = (f"tried again {when}", *served, f" ({spent})")
+    return "backoff", f"run {facts.run_count} failed: {error}", then
 
 
-def _held(facts: Facts) -> tuple[str, str, str]:
+def _held(facts: Facts) -> tuple[str, str, Then]:
     worker = f"worker {worker_name(facts.worker_id)}" if facts.worker_id else "its worker"
     worker += f" on {facts.host}" if facts.host else ""
     if facts.status is Status.CLAIMED:
@@ -192,8 +206,12 @@ def _held(facts: Facts) -> tuple[str, str, str]:
     return (
         "running",
         f"{worker} is running it{silent}",
-        f"follow it: draftsman logs -f D-{facts.number}",
+        ("follow it: ", _command("logs", f"-f D-{facts.number}")),
     )
+
+
+def _command(name: str, arguments: str = "") -> Command:
+    return Command(name, arguments, lead="")
 
 
 def _span(seconds: float) -> str:

@@ -259,15 +259,20 @@ def how_to_answer(question: Question) -> str:
 
 def settled(question: Question) -> str:
     """Return how a question ended and by whom: `was answered by anna: red`."""
+    return "".join(settled_parts(question))
+
+
+def settled_parts(question: Question) -> tuple[str, str]:
+    """Return the two parts of `settled`: how and by whom, and what that person wrote."""
     if question.status is QuestionStatus.OPEN:
-        return "is open"
+        return "is open", ""
     how = question.resolution or {}
     outcome = how.get("outcome", str(question.status))
     by = ", ".join(how.get("by", ())) or (how["via"] if how.get("via") == "policy" else "")
     said = how.get("value") or how.get("text") or how.get("reason")
     verb = outcome if outcome == "expired" else f"was {outcome}"
     own = ", who asked for the job" if how.get("self_approved") else ""
-    return f"{verb}{f' by {by}{own}' if by else ''}{f': {said}' if said else ''}"
+    return f"{verb}{f' by {by}{own}' if by else ''}", f": {said}" if said else ""
 
 
 def already_recorded(verdict: Verdict) -> str:
@@ -288,21 +293,28 @@ def ending(subject: Subject, again: str | None = None) -> str:
 
     `again` is what to do for another try; unset: the command of a terminal.
     """
+    return "".join(ending_parts(subject, again))
+
+
+def ending_parts(subject: Subject, again: str | None = None) -> tuple[str, str]:
+    """Return the two parts of `ending`: how and by whom, and the words of a person or an error."""
     again = f"draftsman retry {subject.name}" if again is None else again
     then = f"; again: {again}" if again else ""
     match subject.status:
         case Status.CANCELED:
             why = f": {subject.cancel_reason}" if subject.cancel_reason else ""
-            return f"was canceled{f' by {subject.canceled_by}' if subject.canceled_by else ''}{why}"
+            return f"was canceled{f' by {subject.canceled_by}' if subject.canceled_by else ''}", why
         case Status.FAILED if subject.denied:
-            return f"was {subject.error or 'denied'}{then}"
+            # the database words a denial: `denied by VOTER: REASON`
+            head, colon, words = (subject.error or "denied").partition(": ")
+            return f"was {head}", f"{colon}{words}{then}"
         case Status.FAILED | Status.DEAD_LETTER:
             dead = " for the last time" if subject.status is Status.DEAD_LETTER else ""
-            return f"failed{dead}: {subject.error}{then}"
+            return f"failed{dead}", f": {subject.error}{then}"
         case Status.EXPIRED:
-            return f"expired: nobody answered in time{then}"
+            return "expired", f": nobody answered in time{then}"
         case _:
-            return str(subject.status).replace("_", " ")
+            return str(subject.status).replace("_", " "), ""
 
 
 def _headline(subject: Subject) -> str:

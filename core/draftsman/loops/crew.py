@@ -15,6 +15,7 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.leftovers import remove_leftovers
 from draftsman.handlers.prints import routed
 from draftsman.handlers.registry import Handler
+from draftsman.log import LogEvent, keys
 from draftsman.loops.dispatcher import Dispatcher
 from draftsman.loops.ear import Ear
 from draftsman.loops.heart import Heart
@@ -73,7 +74,12 @@ class Crew:
             _log.info("%s clones of runs that are over were removed", gone)
         name, types = worker_name(self.id), ", ".join(self.worker.types)
         _log.info(
-            "worker %s on %s: %s slots, types %s", name, host.name(), self.worker.slots, types
+            "worker %s on %s: %s slots, types %s",
+            name,
+            host.name(),
+            self.worker.slots,
+            types,
+            extra=keys(event=LogEvent.WORKER_STARTED),
         )
         parts = (self.heart, self.ear, self.leader, self.dispatcher)
         others = [part for part in parts if part is not None]
@@ -96,7 +102,7 @@ class Crew:
             await self._schemas.close()
             with contextlib.suppress(DatabaseUnreachable):
                 await self._presence.leave()
-        _log.info("worker %s stopped", name)
+        _log.info("worker %s stopped", name, extra=keys(event=LogEvent.WORKER_STOPPED))
         if broken := [end for end in ends if isinstance(end, Exception)]:
             raise broken[0]
 

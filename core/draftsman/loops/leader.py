@@ -16,6 +16,7 @@ from uuid import UUID
 from apscheduler.schedulers.asyncio import AsyncIOScheduler
 
 from draftsman.errors import DraftsmanError
+from draftsman.log import LogEvent, keys
 from draftsman.loops.loop import Outage, Stop
 from draftsman.services.sweep import SELDOM, Sweeps
 from draftsman.settings import SweepSettings
@@ -53,7 +54,7 @@ class Leader:
         self._term = await self._sweeps.acquire(self._owner, self._settings.lease)
 
     async def _lead(self, term: Term) -> None:
-        _log.info("leading, term %s", term.term)
+        _log.info("leading, term %s", term.term, extra=keys(event=LogEvent.LEADER_STARTED))
         scheduler = AsyncIOScheduler(timezone="UTC")
         for name in self._sweeps.names:
             scheduler.add_job(
@@ -80,7 +81,8 @@ class Leader:
             await asyncio.gather(*parts, return_exceptions=True)
             scheduler.shutdown(wait=False)
             await self._outage.guard(lambda: self._sweeps.resign(term))
-            _log.info("no longer leading, term %s", term.term)
+            stopped = keys(event=LogEvent.LEADER_STOPPED)
+            _log.info("no longer leading, term %s", term.term, extra=stopped)
 
     async def _keep(self, term: Term) -> None:
         """Renew at half of the lease; return when it is lost, doubtful, or we stop."""

@@ -15,14 +15,26 @@ SHORTEST: Final = 6
 """Characters from which a secret is recognised in a text; a shorter one is in every second word."""
 
 
+class NoSecret(Failure):
+    """The place of a secret holds none.
+
+    `problem` says so without where it was read; its class of errors is that of `no_secret`.
+    """
+
+    def __init__(self, message: str, *, problem: str = "") -> None:
+        super().__init__(message, code="no_secret")
+        self.problem = problem
+
+
 def read(source: SecretSettings, what: str) -> str:
-    """Return the secret; raises Failure `no_secret`, which names its place and never its value."""
+    """Return the secret; raises NoSecret, which names its place and never its value."""
     if source.env is not None:
         value, place = os.environ.get(source.env, ""), f"the variable {source.env}"
     else:
         value, place = _read_file(str(source.file)), str(source.file)
     if not value.strip():
-        raise Failure(f"{what}: {place} holds no secret on this worker", code="no_secret")
+        problem = f"{what}: {place} holds no secret"
+        raise NoSecret(f"{problem} on this worker", problem=problem)
     return value.strip()
 
 

@@ -18,7 +18,7 @@ from typing import Final
 from draftsman import host
 from draftsman.domain.actor import Actor
 from draftsman.domain.policy import Policy, Verb
-from draftsman.errors import Conflict, LostRace, Refused
+from draftsman.errors import Command, Conflict, LostRace, Refused
 from draftsman.services.archive_file import BLOCK, Content, Writer, blocks, check
 from draftsman.settings import RetentionSettings
 from draftsman.store import archives as store
@@ -197,7 +197,7 @@ class Archives:
         known = {one.month: one for one in await store.archives(conn)}
         month = f"{found.month:%Y-%m}"
         if found.month not in known:
-            raise Refused(f"this database pruned no {month}; see: draftsman archives list")
+            raise Refused(f"this database pruned no {month}", hint=Command("archives list"))
 
         if known[found.month].sha256 != found.sha256:
             raise Refused(f"this is another archive of {month} than the one this database made")

@@ -10,7 +10,7 @@ from uuid import UUID
 from draftsman.domain.actor import Actor
 from draftsman.domain.board import BoardConfig, Cursor, Episode, Sighting, Stage
 from draftsman.domain.policy import Policy, Verb
-from draftsman.errors import NotFound
+from draftsman.errors import Command, NotFound
 from draftsman.store import boards as store
 from draftsman.store import progress, workers
 from draftsman.store.db import Connection, Database
@@ -50,7 +50,7 @@ class Boards:
         self._policy.check(self._policy.resolve(actor), Verb.BOARDS)
         async with self._db.connection() as conn:
             if not await store.remove(conn, board):
-                raise NotFound(f"board {board!r} is not watched; see: draftsman boards")
+                raise NotFound(f"board {board!r} is not watched", hint=Command("boards"))
 
     async def webhook(self, board: str, webhook: str | None) -> bool:
         """Note which webhook tells of a board; False where that is known, or it is not watched."""

@@ -14,7 +14,7 @@ from draftsman.domain.ids import JobRef
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.domain.run import Run
 from draftsman.domain.why import Why, ended_by, explain
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import Command, NotFound, UsageError
 from draftsman.store import inspect as store
 from draftsman.store import questions, workers
 from draftsman.store.db import Database, translated
@@ -96,11 +96,11 @@ class Inspect:
         async with self._db.connection() as conn:
             if ref.number is not None:
                 if await store.status(conn, ref.number) is None:
-                    raise NotFound(f"there is no job D-{ref.number}; see: draftsman jobs")
+                    raise NotFound(f"there is no job D-{ref.number}", hint=Command("jobs"))
                 return ref.number
             found = await store.find(conn, ref.lowest, ref.highest)
         if not found:
-            raise NotFound(f"no job's id starts with {ref.text!r}; see: draftsman jobs")
+            raise NotFound(f"no job's id starts with {ref.text!r}", hint=Command("jobs"))
         if len(found) > 1:
             raise UsageError(f"several jobs' ids start with {ref.text!r}; give more of it")
         return found[0]
@@ -110,7 +110,7 @@ class Inspect:
         async with self._db.connection() as conn:
             found = await store.get(conn, number)
         if found is None:
-            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+            raise NotFound(f"there is no job D-{number}", hint=Command("jobs"))
         return found
 
     async def stand(self, number: int) -> tuple[Status, int]:
@@ -118,7 +118,7 @@ class Inspect:
         async with self._db.connection() as conn:
             found = await store.stand(conn, number)
         if found is None:
-            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+            raise NotFound(f"there is no job D-{number}", hint=Command("jobs"))
         return found
 
     async def jobs(self, **filters: Any) -> list[store.Line]:
@@ -232,7 +232,7 @@ class Inspect:
             async with self._db.connection() as conn:
                 stand = await store.stand(conn, number)
             if stand is None:
-                raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+                raise NotFound(f"there is no job D-{number}", hint=Command("jobs"))
             if stand == seen:
                 await asyncio.sleep(FOLLOW)
                 continue
@@ -253,7 +253,7 @@ class Inspect:
             else:
                 question = next(iter(await questions.open_of(conn, [number])), None)
         if facts is None:
-            raise NotFound(f"there is no job D-{number}; see: draftsman jobs")
+            raise NotFound(f"there is no job D-{number}", hint=Command("jobs"))
         return explain(facts, question)
 
     async def chain(self, number: int) -> list[Link]:

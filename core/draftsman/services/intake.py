@@ -24,7 +24,7 @@ from draftsman.domain.limits import Limits
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.repo import Repo, filed_as
 from draftsman.domain.target import NONE, Target, Targets, parse
-from draftsman.errors import IdempotencyConflict, LostRace, UsageError
+from draftsman.errors import FieldError, IdempotencyConflict, LostRace, UsageError
 from draftsman.schemas.checker import Checker
 from draftsman.store import deliveries, repos
 from draftsman.store import intake as store
@@ -116,7 +116,7 @@ class Intake:
             raise LostRace("another request with the same key or subject is still being committed")
         for place, item in taken.items():
             if item.how == "deduplicated" and item.request_digest != rows[place]["request_digest"]:
-                raise IdempotencyConflict(_conflict(rows[place], item))
+                raise IdempotencyConflict(_conflict(rows[place], item), job=item.number)
         return [
             Submitted(item.number, item.id, item.status, item.how)
             for _, item in sorted(taken.items())
@@ -219,14 +219,16 @@ async def _is_known(conn: Connection, folder: str) -> bool:
 
 
 def invocation(**fields: Any) -> Invocation:
-    """Build an Invocation; raises UsageError in one line for what is not allowed."""
+    """Build an Invocation; raises FieldError in one line for what is not allowed."""
     try:
         return Invocation(**fields)
     except ValidationError as error:
         key, message = field_errors.first(error)
-        value = error.errors()[0]["input"]
+        details = error.errors()[0]
+        value, rule = details["input"], details["type"]
         shown = f" {value[:60]!r}" if isinstance(value, str) and key != "repo" else ""
-        raise UsageError(f"{key or 'request'}{shown}: {message}") from None
+        text = f"{key or 'request'}{shown}: {message}"
+        raise FieldError(text, field=key, problem=message, rule=rule) from None
 
 
 def row(item: Invocation, actor: Actor, configured: Limits) -> dict[str, Any]:

@@ -12,13 +12,15 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.retry import CHAIN_LIMIT
 from draftsman.domain.text import clean
-from draftsman.errors import LostRace, NotFound, Refused
+from draftsman.errors import Command, LostRace, NotFound, Option, Refused
 from draftsman.services.intake import ROUNDS, Submitted
 from draftsman.store import deliveries
 from draftsman.store import intake as requests
 from draftsman.store import operate as store
 from draftsman.store.db import Connection, Database
 
+AGAIN = Option("again", lead="to run it once more give")
+"""What retries a job that completed."""
 REASON_LIMIT = 2000
 """Characters of a reason that are kept."""
 _INHERITED = (
@@ -78,7 +80,7 @@ class Operate:
                 raise _unknown(job)
             self._policy.check(actor, Verb.CANCEL, invoker=locked.invoker_id)
             if locked.status in TERMINAL:
-                raise Refused(f"D-{job} is {locked.status} already; nothing to cancel")
+                raise Refused(f"is {locked.status} already; nothing to cancel", subject=f"D-{job}")
             if locked.status is Status.RUNNING and not force:
                 await store.request_cancel(conn, job, actor.name, reason)
                 return Canceled(job, Status.RUNNING, requested=True)
@@ -124,9 +126,11 @@ class Operate:
                 raise _unknown(job)
             self._policy.check(actor, Verb.RETRY, invoker=locked.invoker_id)
             if locked.status not in TERMINAL:
-                raise Refused(f"D-{job} is {locked.status}, not finished; cancel it first")
+                raise Refused(
+                    f"is {locked.status}, not finished; cancel it first", subject=f"D-{job}"
+                )
             if locked.status is Status.COMPLETED and not again:
-                raise Refused(f"D-{job} completed; to run it once more give --again")
+                raise Refused("completed", subject=f"D-{job}", hint=AGAIN)
             late = await self._late(conn, job) if with_answer else {}
             made = await next_in_chain(conn, job, actor, late)
             if made.how == "created" and not fresh:
@@ -156,7 +160,7 @@ async def next_in_chain(
     old, root = found
     length = int(old["chain_length"]) + 1
     if length > CHAIN_LIMIT:
-        raise Refused(f"D-{job} was retried {CHAIN_LIMIT} times; submit a new request")
+        raise Refused(f"was retried {CHAIN_LIMIT} times; submit a new request", subject=f"D-{job}")
     row: dict[str, Any] = {key: old[key] for key in _INHERITED} | {
         "id": new_id(),
         "idempotency_key": f"retry:{root}:{length}",
@@ -173,9 +177,13 @@ async def next_in_chain(
         row["overrides"] = {**old["overrides"], "answers": {**given, **answers}}
     taken = await _insert(conn, row, actor)
     if taken.how == "deduplicated" and taken.request_digest != old["request_digest"]:
-        raise Refused(f"D-{taken.number} has the key of this retry; it was not made by one")
+        raise Refused(
+            "has the key of this retry; it was not made by one", subject=f"D-{taken.number}"
+        )
     if taken.how == "joined":
-        raise Refused(f"D-{taken.number} is live for the same subject; it goes on instead")
+        raise Refused(
+            "is live for the same subject; it goes on instead", subject=f"D-{taken.number}"
+        )
     if taken.how == "created" and old["has_targets"]:
         await deliveries.inherit_targets(conn, job, taken.number)
     return Submitted(taken.number, taken.id, taken.status, taken.how)
@@ -190,4 +198,4 @@ async def _insert(conn: Connection, row: dict[str, Any], actor: Actor) -> reques
 
 
 def _unknown(job: int) -> NotFound:
-    return NotFound(f"there is no job D-{job}; see: draftsman jobs")
+    return NotFound(f"there is no job D-{job}", hint=Command("jobs"))

@@ -11,7 +11,7 @@ from draftsman.domain.policy import Policy, Verb
 from draftsman.domain.run import Lease
 from draftsman.domain.target import Target, Targets, parse
 from draftsman.domain.text import bounded
-from draftsman.errors import LeaseLost, NotFound, Refused, UsageError
+from draftsman.errors import Command, LeaseLost, NotFound, Refused, UsageError
 from draftsman.store import deliveries as store
 from draftsman.store import progress
 from draftsman.store.db import Connection, Database
@@ -82,7 +82,7 @@ class Outbox:
         async def work(conn: Connection) -> list[int]:
             known = await store.known(conn, seqs)
             if missing := [seq for seq in seqs if seq not in known]:
-                raise NotFound(f"there is no delivery {missing[0]}; see: draftsman deliveries")
+                raise NotFound(f"there is no delivery {missing[0]}", hint=Command("deliveries"))
             found = await store.dead(conn, seqs)
             if not found:
                 how = f"delivery {seqs[0]} is {known[seqs[0]]}, not dead"
@@ -130,7 +130,11 @@ class Outbox:
         async with self._db.connection() as conn:
             found = await progress.find_artifact(conn, job, name)
         if found is None:
-            raise NotFound(f"D-{job} has no artifact {name!r}; see: draftsman artifacts D-{job}")
+            raise NotFound(
+                f"has no artifact {name!r}",
+                subject=f"D-{job}",
+                hint=Command("artifacts", f"D-{job}"),
+            )
         payload = {"artifact": found.id, "name": found.name}
         return await self._say(job, DeliveryKind.FILE, f"file:{found.id}", payload)
 
@@ -146,7 +150,7 @@ class Outbox:
 
         async def work(conn: Connection) -> int:
             if not await store.lock(conn, job):
-                raise NotFound(f"there is no job D-{job}; see: draftsman jobs")
+                raise NotFound(f"there is no job D-{job}", hint=Command("jobs"))
             return await store.say(conn, job, kind, key, payload, at)
 
         return await self._db.arrow(work)

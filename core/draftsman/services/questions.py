@@ -26,7 +26,7 @@ from draftsman.domain.question import (
 )
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import LeaseLost, NotFound, NotPermitted, QuestionClosed, Refused, UsageError
+from draftsman.errors import LeaseLost, NotPermitted, QuestionClosed, Refused, UsageError
 from draftsman.services import tokens
 from draftsman.store import questions as store
 from draftsman.store.db import Connection, Database
@@ -156,7 +156,7 @@ class Questions:
         async with self._db.connection() as conn:
             found = await store.get(conn, job, ordinal)
         if found is None:
-            raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
+            raise tokens.unknown_question(job, ordinal)
         return found
 
     async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
@@ -341,7 +341,7 @@ class Questions:
     async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.Locked:
         locked = await store.lock(conn, job, ordinal)
         if locked is None:
-            raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
+            raise tokens.unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
     def _approvers(self, item: Ask) -> list[str]:

@@ -13,7 +13,7 @@ from draftsman.domain.profile import RepoProfile
 from draftsman.domain.repo import Catalog, Label, Place, Repo, Resolved, Unsure
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import Conflict, LeaseLost, NotFound, UsageError
+from draftsman.errors import Command, Conflict, LeaseLost, NotFound, UsageError
 from draftsman.store import repos as store
 from draftsman.store.db import Connection, Database
 from draftsman.store.repos import SavedProfile as SavedProfile  # for those who show it
@@ -65,7 +65,9 @@ class Repos:
             names = ", ".join(f"{one.repo.host}/{one.name}".lstrip("/") for one in found.choices)
             raise UsageError(f"{name!r} may be several: {names}; say more of it")
         if found.repo.id is None:
-            raise NotFound(f"{found.repo.remote_url} is not known; first: draftsman repos add")
+            raise NotFound(
+                f"{found.repo.remote_url} is not known", hint=Command("repos add", lead="first")
+            )
         return Place(found.repo, found.path)
 
     async def known(self, address: str) -> Repo | None:
@@ -176,7 +178,7 @@ class Repos:
             return await store.unmap(conn, clean(label.strip()), wanted)
 
         if not (gone := await self._db.arrow(work)):
-            raise NotFound(f"no mapping of a label {label[:60]!r}; see: draftsman repos list")
+            raise NotFound(f"no mapping of a label {label[:60]!r}", hint=Command("repos list"))
         return gone
 
     async def set_default(self, repo: Repo | None, actor: Actor) -> None:
@@ -226,12 +228,12 @@ async def _check_free(conn: Connection, there: Repo, repo: Repo, profile: RepoPr
         )
     if await store.profiles(conn, _id(there), profile.path, 1):
         name = Place(there, profile.path).name
-        raise Conflict(f"{name} is known already; see: draftsman repos show {name}")
+        raise Conflict(f"{name} is known already", hint=Command("repos show", f"{name}"))
 
 
 def _id(repo: Repo) -> int:
     if repo.id is None:
-        raise NotFound(f"{repo.full_name} is not known; first: draftsman repos add")
+        raise NotFound(f"{repo.full_name} is not known", hint=Command("repos add", lead="first"))
     return repo.id
 
 

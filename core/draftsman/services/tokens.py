@@ -14,7 +14,7 @@ from typing import Final
 from draftsman.domain.actor import SYSTEM, Actor
 from draftsman.domain.policy import Policy
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.errors import NotFound, NotPermitted, QuestionClosed
+from draftsman.errors import Command, NotFound, NotPermitted, QuestionClosed
 from draftsman.store import questions as store
 from draftsman.store import tokens
 from draftsman.store.db import Connection, Database
@@ -36,7 +36,7 @@ async def mint(
     async def work(conn: Connection) -> Exception | None:
         locked = await store.lock(conn, job, ordinal)
         if locked is None:
-            raise NotFound(f"there is no question D-{job}/{ordinal}; see: draftsman questions")
+            raise unknown_question(job, ordinal)
         try:
             _check_minter(policy, locked.question, approver, actor, locked.invoker)
         except NotPermitted as error:
@@ -113,3 +113,8 @@ async def _note_refusal(
     if total <= REFUSALS:
         detail = {"question": question.ordinal, "approver": approver, "reason": reason}
         await store.note(conn, question.job, "token_refused", actor.name, detail)
+
+
+def unknown_question(job: int, ordinal: int) -> NotFound:
+    """Return the error for a question that does not exist."""
+    return NotFound(f"there is no question D-{job}/{ordinal}", hint=Command("questions"))

@@ -25,6 +25,7 @@ from draftsman.domain.job import Mode, OnLost, Source, Status
 from draftsman.domain.question import OnDeny, OnExpire, QuestionKind, QuestionStatus
 from draftsman.domain.run import RunStatus
 from draftsman.errors import (
+    Command,
     DatabaseUnreachable,
     DraftsmanError,
     LostRace,
@@ -181,7 +182,8 @@ class Database:
         found = known.keys() & _ENUMS.keys()
         if not found:
             raise SchemaOutdated(
-                "the database has no draftsman schema, or an old one; run: draftsman migrate"
+                "the database has no draftsman schema, or an old one",
+                hint=Command("migrate", lead="run"),
             )
         for name in found:
             kind = _ENUMS[name]
@@ -261,7 +263,7 @@ def meaning(error: Exception) -> DraftsmanError:
     if isinstance(error, psycopg.Error) and error.sqlstate in ("DM001", "DM002", "DM003"):
         return LostRace(text)
     if isinstance(error, _BEHIND):
-        return SchemaOutdated(f"{text}; run: draftsman migrate")
+        return SchemaOutdated(text, hint=Command("migrate", lead="run"))
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return Refused("this session is read-only")
     if isinstance(error, errors.QueryCanceled):

@@ -184,9 +184,9 @@ def read_template(given: str | None) -> str | None:
             " '{job} is done: {summary}'"
         )
     try:
-        return check(text)
+        return check(text, name="--template")
     except ValueError as error:
-        raise UsageError(str(error).replace("comment_template", "--template", 1)) from None
+        raise UsageError(str(error)) from None
 
 
 def _said(given: dict[str, Any]) -> dict[str, Any]:

@@ -120,7 +120,8 @@ async def why(app: App, job: JobRef) -> None:
         number = await number_of(rt, job)
         found = await rt.inspect.why(number)
     if app.json:
-        app.out.document({"number": number} | as_data(found))
+        shown = {key: value for key, value in as_data(found).items() if key != "parts"}
+        app.out.document({"number": number} | shown)
         return
     app.out.print(line(f"D-{number} ", status_text(found.status), f": {found.text}"))
     app.out.print(words(f"  {found.then}", "dim"))

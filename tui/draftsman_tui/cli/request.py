@@ -13,7 +13,7 @@ from draftsman.domain.delivery import ChannelName
 from draftsman.domain.invocation import Invocation, Resolution
 from draftsman.domain.repo import Place
 from draftsman.domain.target import NONE, parse
-from draftsman.errors import NotFound, UsageError
+from draftsman.errors import NotFound, UnknownRepo, UsageError
 from draftsman_tui.cli.health import health_of
 
 if TYPE_CHECKING:
@@ -203,7 +203,9 @@ async def _named(repo: str, rt: Runtime) -> Place:
         return await rt.repos.place(repo)
     except NotFound as error:
         what = "no such directory here, nor a repository of that name"
-        then = str(error).partition("; ")[2]
+        then = str(error.hint or "")
+        if isinstance(error, UnknownRepo):
+            then = f"known are: {', '.join(error.known) or 'none'}; {then}"
         raise Wrong("repo", what, f"--repo {repo}: {what}; {then}") from None
 
 

@@ -18,6 +18,10 @@ YEARS: Final = range(2000, 3000)
 """Years that a time may be in."""
 
 
+class OutOfRange(UsageError):
+    """A duration is too short or too long."""
+
+
 def duration(text: str) -> float:
     """Read `90s`, `10m`, `2h`, `1d`, `1h30m` as seconds; a bare number is seconds too.
 
@@ -31,7 +35,7 @@ def duration(text: str) -> float:
     else:
         raise UsageError(f"{text!r} is not a duration; give it as 90s, 10m, 2h, 1d or 1h30m")
     if not 0 < seconds <= LONGEST:
-        raise UsageError(f"the duration {text!r} is out of range; give 1s to 366d")
+        raise OutOfRange(f"the duration {text!r} is out of range; give 1s to 366d")
     return seconds
 
 

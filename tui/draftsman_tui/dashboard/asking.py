@@ -63,9 +63,8 @@ class Asked:
             )
         except IdempotencyConflict as error:  # the reply to an earlier try was lost, and it counted
             self._key = _key()
-            before = str(error).partition(" was used for ")[2].partition(" ")[0]
             raise UsageError(
-                f"what you sent before is {before} already; enter makes another job of this"
+                f"what you sent before is D-{error.job} already; enter makes another job of this"
             ) from None
 
 

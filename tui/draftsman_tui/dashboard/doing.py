@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from draftsman.errors import DatabaseUnreachable, DraftsmanError
+from draftsman.services.operate import AGAIN
 from draftsman_tui.dashboard.screens.confirm import Confirm
 from draftsman_tui.dashboard.screens.progress import Progress
 from draftsman_tui.dashboard.screens.text import Page
@@ -25,15 +26,26 @@ class Tally:
     """What became of each: done, refused and why, or left when it was stopped."""
 
     done: list[int] = field(default_factory=list)
-    refused: dict[int, str] = field(default_factory=dict)
+    refused: dict[int, DraftsmanError] = field(default_factory=dict)
     left: int = 0
 
     def reasons(self) -> dict[str, list[int]]:
         """Return the refusals, those for the same reason together."""
         grouped: dict[str, list[int]] = {}
         for number, error in self.refused.items():
-            grouped.setdefault(error.replace(f"D-{number} ", ""), []).append(number)
+            text = worded(error, about=f"D-{number}")
+            grouped.setdefault(text, []).append(number)
         return grouped
+
+
+def worded(error: DraftsmanError, *, about: str = "") -> str:
+    """Return the message of an error with its hint as it is typed here.
+
+    The subject is left out where it is `about`, which is named beside it.
+    """
+    named = f"{error.subject} " if error.subject and error.subject != about else ""
+    hint = "to run it once more type :retry again" if error.hint == AGAIN else error.hint
+    return f"{named}{error.reason}{f'; {hint}' if hint else ''}"
 
 
 async def sure(
@@ -64,7 +76,7 @@ async def each(
                 desk.refuse(str(error))
                 break
             except DraftsmanError as error:
-                tally.refused[number] = str(error)
+                tally.refused[number] = error
             else:
                 tally.done.append(number)
             shown.show(len(tally.done) + len(tally.refused), len(tally.refused))

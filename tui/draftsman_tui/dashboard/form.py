@@ -16,11 +16,13 @@ from draftsman.domain.job import Job, Mode, OnLost
 from draftsman.domain.repo import Catalog
 from draftsman.domain.target import parse
 from draftsman.domain.text import first_line
-from draftsman.errors import UsageError
+from draftsman.errors import FieldError, UsageError
 from draftsman.services.intake import invocation
 from draftsman_tui.cli import params, times
 from draftsman_tui.cli.request import AGENT_TYPE
 
+_OWN: Final = ("value_error", "assertion_error")
+"""Rules, by pydantic's names, that a validator of ours words for people."""
 Typed = Mapping[str, str]
 """What stands in each field."""
 
@@ -79,9 +81,10 @@ def _notify(text: str) -> dict[str, Any]:
 def _when(text: str) -> dict[str, Any]:
     try:
         return {"delay": times.duration(text)}
-    except UsageError as error:
-        if "range" in str(error):
-            raise
+    except times.OutOfRange:
+        raise
+    except UsageError:
+        pass
     try:
         return {"run_at": times.instant(text)}
     except UsageError:
@@ -171,16 +174,20 @@ def sifted(typed: Typed) -> tuple[dict[str, Any], dict[str, str]]:
             continue
         try:
             invocation(**value)
-        except UsageError as error:  # it begins with the name of the field, which stands there
-            wrong[field.name] = _worded(field, str(error).partition(": ")[2])
+        except FieldError as error:
+            wrong[field.name] = _worded(field, error)
+            continue
+        except UsageError as error:
+            wrong[field.name] = str(error)
             continue
         found |= _merged(found, value)
     return found, wrong
 
 
-def _worded(field: Field, said: str) -> str:
-    """Return what core says of a value, for people."""
-    return f"allowed: {field.allowed}" if field.allowed and said.startswith("must ") else said
+def _worded(field: Field, error: FieldError) -> str:
+    """Return what is wrong with a value, without the field's name, which stands beside it."""
+    is_bound = error.rule not in _OWN
+    return f"allowed: {field.allowed}" if field.allowed and is_bound else error.problem
 
 
 def of_job(job: Job) -> dict[str, str]:

@@ -139,7 +139,6 @@ async def _retry(desk: Desk, numbers: Sequence[int], options: dict[str, bool]) -
         desk.say("; ".join(said))
     if tally.left:
         desk.refuse(f"stopped; {tally.left:,} of {len(numbers):,} left; again takes up the rest")
-    tally.refused = {number: _here(error) for number, error in tally.refused.items()}
     refuse(desk, tally)
     await desk.retried([new.number for new in made.values()])
 
@@ -175,8 +174,3 @@ def _how(options: dict[str, bool], goes: str = "Each goes") -> str:
     if options.get("fresh"):
         return f"{goes} on as a new job, from the start, without what was kept."
     return f"{goes} on as a new job, from its last checkpoint."
-
-
-def _here(error: str) -> str:
-    """Return a refusal with the option as it is typed here."""
-    return error.replace("give --again", "type :retry again")

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from draftsman.log import LogEvent
+
 SUPERVISOR: Final = "draftsman_tui.cli.supervise"
 """The logger of what keeps the processes running."""
-CREW: Final = ("worker ", "leading", "no longer leading")
-"""How lines begin that tell of a worker or a leader."""
+ARRIVALS: Final = frozenset(LogEvent)
+"""Events of a worker or a leader that comes or goes."""
+_EVENT: Final = re.compile(r" event=(\w+)(?= |$)")
 BAD: Final = ("warning", "error", "critical")
 
 
@@ -35,6 +39,6 @@ class Started:
             match line.split(" ", 3):
                 case [_, level, logger, text] if level in BAD and logger == SUPERVISOR:
                     self.trouble, self.at = text, time.monotonic()
-                case [_, _, _, text] if text.startswith(CREW):
+                case [_, _, _, text] if ARRIVALS.intersection(_EVENT.findall(text)):
                     changed = True
         return changed

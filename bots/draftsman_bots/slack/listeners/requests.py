@@ -156,7 +156,7 @@ async def _repository(desk: Desk, repo: str) -> Place | None:
         try:
             return await desk.rt.repos.place(repo)
         except NotFound as error:
-            raise WrongRepo(str(error)) from None
+            raise WrongRepo(error.reason, hint=error.hint) from None
     if not repo.startswith(_REMOTE):
         raise WrongRepo(f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…")
     known = await desk.rt.repos.known(repo)

@@ -53,14 +53,14 @@ def refusal(error: DraftsmanError, user: str) -> Said:
     if isinstance(error, NotHere):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Said(f"Requests do not count in this channel; where they do: {where}")
-    return Said(mentioned(escaped(in_chat(str(error))), user))
+    return Said(mentioned(escaped(in_chat(error)), user))
 
 
 def refusal_in_a_window(error: DraftsmanError, user: str) -> str:
     """Return the same for a window, which shows no mentions: and so no channel."""
     if isinstance(error, NotHere):
         return "Requests do not count in the channel where this was begun; write in another."
-    return addressed(in_chat(str(error)), user)
+    return addressed(in_chat(error), user)
 
 
 def whisper(desk: Desk, place: Place, said: Said) -> None:

@@ -14,7 +14,7 @@ from draftsman_bots.slack.blocks import Block, actions, button, section
 from draftsman_bots.slack.ids import CANCEL, RETRY, job_value
 from draftsman_bots.slack.listeners import answers
 from draftsman_bots.slack.listeners.whisper import Said
-from draftsman_bots.slack.text import escaped, in_chat, named
+from draftsman_bots.slack.text import escaped, named, typed
 
 if TYPE_CHECKING:
     from draftsman.domain.actor import Actor
@@ -49,8 +49,9 @@ async def _status(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:
         return await _list(desk, actor, wish, key)
     job = await _job(desk, wish)
     why = await desk.rt.inspect.why(job.number)
+    then = "".join(part if isinstance(part, str) else typed(part) for part in why.parts)
     said = f"*D-{job.number}* {escaped(job.ticket_title or job.type, 120)}"
-    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(in_chat(why.then))}")
+    return Said(f"{said}\n{_state(job)}: {escaped(why.text)}\n{escaped(then)}")
 
 
 async def _show(desk: Desk, actor: Actor, wish: Wish, key: str) -> Said:

@@ -1,0 +1,76 @@
+"""Errors carry data: nothing has to read their messages."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from draftsman.errors import (
+    Command,
+    DraftsmanError,
+    FieldError,
+    IdempotencyConflict,
+    NotFound,
+    Option,
+    Refused,
+    UnknownRepo,
+)
+from draftsman.services.intake import invocation
+from draftsman_bots.slack.text import in_chat
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "chat"),
+    [
+        (
+            NotFound("there is no job D-5", hint=Command("jobs")),
+            "there is no job D-5; see: draftsman jobs",
+            "there is no job D-5; see: list",
+        ),
+        (
+            Refused("is an approval", subject="D-5/1", hint=Command("approve|deny", lead="use")),
+            "D-5/1 is an approval; use: draftsman approve|deny",
+            "D-5/1 is an approval; approve or deny it",
+        ),
+        (
+            NotFound("has no log", subject="D-5", hint=Command("artifacts", "D-5")),
+            "D-5 has no log; see: draftsman artifacts D-5",
+            "D-5 has no log; see: draftsman artifacts D-5",
+        ),
+        (
+            Refused("completed", subject="D-5", hint=Option("again")),
+            "D-5 completed; give --again",
+            "D-5 completed; give --again",
+        ),
+        (
+            NotFound("no job's id starts with 'see: draftsman jobs'"),
+            "no job's id starts with 'see: draftsman jobs'",
+            "no job's id starts with 'see: draftsman jobs'",
+        ),
+    ],
+)
+def test_a_hint_is_worded_for_a_terminal_and_for_a_chat(
+    error: DraftsmanError, message: str, chat: str
+) -> None:
+    assert str(error) == message
+    assert in_chat(error) == chat
+
+
+def test_what_an_error_carries_crosses_processes() -> None:
+    for error in (
+        FieldError("priority: no", field="priority", problem="no", rule="less_than"),
+        IdempotencyConflict("used", job=5),
+        UnknownRepo("none", known=("a/b",), hint=Command("repos add", lead="or")),
+        Refused("completed", subject="D-5", hint=Option("again")),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(again), vars(again)) == (str(error), vars(error))
+
+
+def test_a_wrong_field_is_named_apart_from_what_is_wrong() -> None:
+    with pytest.raises(FieldError) as wrong:
+        invocation(queue="a: b")
+    assert wrong.value.field == "queue"
+    assert wrong.value.problem not in ("", str(wrong.value))
+    assert ": b" not in wrong.value.problem
