@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
 from rich.text import Text
+from textual.actions import SkipAction
 from textual.binding import Binding, BindingType
 from textual.screen import ModalScreen
 from textual.widgets import Static
@@ -29,11 +30,19 @@ class Dialog(ModalScreen[T]):
         # at once: what is typed behind it belongs to the next field, however fast it comes
         Binding("tab", "go(1)", "Next", show=False, priority=True),
         Binding("shift+tab", "go(-1)", "Previous", show=False, priority=True),
+        Binding("ctrl+c", "copy_or_quit", show=False),
     ]
 
     def action_leave(self) -> None:
         """Do nothing."""
         self.dismiss(None)
+
+    async def action_copy_or_quit(self) -> None:
+        """Copy what is selected; where nothing is, leave the dashboard, which asks."""
+        try:
+            self.action_copy_text()
+        except SkipAction:
+            await self.app.run_action("help_quit")
 
     def action_go(self, by: int) -> None:
         """Go to the next thing that takes keys, or to the one before."""

@@ -1,0 +1,42 @@
+"""Ctrl-C in a dialog: it asks what becomes of what `up` started, as everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from draftsman_tui.dashboard.app import Dashboard
+from draftsman_tui.dashboard.screens.new_job import NewJob
+from draftsman_tui.dashboard.start import Start
+from draftsman_tui.dashboard.started import Started
+from draftsman_tui.dashboard.widgets.words import Words
+from tests.tui.dashboard.pictures import RUNTIME, shown
+from tests.tui.dashboard.seeing import Seen
+from tests.tui.dashboard.still import ANNA
+
+pytestmark = pytest.mark.usefixtures("stands")
+
+
+@pytest.mark.parametrize("tabs", [0, 1, 3], ids=["lines", "line", "choice"])
+async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Path) -> None:
+    app = Dashboard(RUNTIME, ANNA, Start(), started=Started(1, tmp_path / "log"))
+    async with app.run_test(size=(120, 30)) as pilot:
+        seen = Seen(pilot, app)
+        await seen.dialog("MainScreen")
+        await seen.app.push_screen(NewJob("A new job", {"text": "Tidy"}, {}))
+        for _ in range(tabs):
+            await seen.press("tab")
+        await seen.press("ctrl+c")
+        await seen.dialog("Leave")
+        await seen.press("enter")
+        await seen.dialog("NewJob")
+        assert seen.app.screen.query(Words).first().text == "Tidy"
+
+
+async def test_ctrl_c_copies_what_is_selected() -> None:
+    async with shown() as seen:
+        await seen.app.push_screen(NewJob("A new job", {"text": "Tidy"}, {}))
+        seen.app.screen.query(Words).first().select_all()
+        await seen.press("ctrl+c")
+        assert (seen.app.clipboard, type(seen.app.screen)) == ("Tidy", NewJob)
