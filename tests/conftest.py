@@ -37,8 +37,8 @@ hypothesis.settings.load_profile("draftsman")
 def pytest_configure(config: pytest.Config) -> None:
     """Find the session's server, and forget what this machine and this user have configured.
 
-    Tests and the processes that they start are compiled once, not each time, and Ctrl-C ends them
-    also where a script started this in its background, which ignores that for all that come after.
+    Tests and the processes that they start are compiled once, not each time. Ctrl-C and SIGHUP end
+    them also where a script started this in its background or after `nohup`, which ignore them.
     """
     told: dict[str, Any] = getattr(config, "workerinput", {})
     home = Path(told["home"]) if told else make_home()
@@ -50,6 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.dont_write_bytecode = False
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     user = home / "user"
     user.mkdir(exist_ok=True)
     for name in ("HOME", "HYPOTHESIS_STORAGE_DIRECTORY"):

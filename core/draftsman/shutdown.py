@@ -112,11 +112,15 @@ def blocked() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _in_loop(signals: ShutdownSignals) -> Iterator[None]:
-    """Receive signals in the event loop, the one that was held included."""
+    """Receive signals in the event loop, the one that was held included.
+
+    Signals that are ignored, as after `nohup`, stay ignored.
+    """
     loop = asyncio.get_running_loop()
     with blocked():
-        before = {number: signal.getsignal(number) for number in SIGNALS}
-        for number in SIGNALS:
+        handlers = {number: signal.getsignal(number) for number in SIGNALS}
+        before = {number: old for number, old in handlers.items() if old is not signal.SIG_IGN}
+        for number in before:
             loop.add_signal_handler(number, signals.receive, number.name)
     if (name := early_signals.held()) is not None:
         signals.receive(name)
@@ -124,9 +128,9 @@ def _in_loop(signals: ShutdownSignals) -> Iterator[None]:
         yield
     finally:
         with blocked():
-            for number in SIGNALS:
+            for number, old in before.items():
                 loop.remove_signal_handler(number)
-                signal.signal(number, before[number])
+                signal.signal(number, old)
 
 
 async def _watch(parent: int, signals: ShutdownSignals) -> None:
