@@ -61,7 +61,8 @@ async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) 
         later = (await make.asked(short, **LOG)).number
         await clock.forward(6)
         async with working(tuned(rt, sweeps=SELDOM), {}, leader=True):
-            await until(partial(_reminded, rt, later), "the reminder of what is due later")
+            for number in (later, first.number):  # two sweeps may have one each
+                await until(partial(_reminded, rt, number), f"the reminder of D-{number}")
         assert len(await _reminders(rt, first.number)) == 1, f"after {leaders} leaders"
 
 
