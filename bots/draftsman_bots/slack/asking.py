@@ -50,7 +50,7 @@ _IN_FULL: Final = "see it in a terminal with draftsman show"
 
 
 class Detail(IntEnum):
-    """How much a message says of its question, from all of it to what has to be there."""
+    """Levels of detail of a question's message, from complete to the least that is required."""
 
     ALL = 0
     NO_CONTEXT = 1

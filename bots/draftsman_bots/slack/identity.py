@@ -43,7 +43,7 @@ class Identity:
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
     def look(self, headers: Mapping[str, Any]) -> None:
-        """Take the scopes from an answer of the Web API: the app may be installed anew."""
+        """Read the scopes from a response of the Web API; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes
 
     def learn(self, found: Mapping[str, Any]) -> None:

@@ -225,7 +225,7 @@ def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block
 def _of_people(text: str, head: str) -> str:
     """Return escaped text whose head says how something ended, voters there by their names here.
 
-    What follows the head was written by a person, and mentions nobody.
+    The text after the head was written by a person: its mentions stay escaped.
     """
     length = len(escaped(head))
     return named(text[:length]) + text[length:]

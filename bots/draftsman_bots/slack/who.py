@@ -71,7 +71,7 @@ class Who:
     ) -> str:
         """Return whom the id means: a stranger's is followed by `@` and the workspace it is of.
 
-        Each company gives its own ids: the same one elsewhere may be somebody else.
+        Ids are unique within an organization only: elsewhere the same id is another person.
         """
         stranger = self.is_stranger(own, org, colleagues)
         return f"{self.id}@{self.team}" if stranger else self.id

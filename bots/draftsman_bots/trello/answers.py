@@ -163,8 +163,8 @@ def _response(action: Action, word: Word, question: Question) -> Response:
 async def _is_meant(desk: Desk, actor: Actor, word: Word, asked: list[Question]) -> bool:
     """Return whether words are an answer, or talk among people that is left alone.
 
-    What is addressed to us, decides, is a number or names a choice is one; other words are, where
-    a question takes words of one's own and it is for whoever says them.
+    An answer mentions the bot, is a decision or a number, or names a choice. Other words answer a
+    free-text question whose answer their writer may give.
     """
     if word.addressed or word.decision is not None or _NUMBER.fullmatch(word.text):
         return True

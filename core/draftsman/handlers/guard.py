@@ -25,6 +25,7 @@ import select
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from typing import Any, NoReturn
 
 from draftsman.handlers.sandbox import tree
@@ -87,7 +88,7 @@ def _exit_with(keeper: Keeper, plan: dict[str, Any], command: list[str]) -> NoRe
         os._exit(code)
 
 
-class Watcher:
+class Watcher(ABC):
     """What guard and keeper have in common: a lease, and a child whose end they collect."""
 
     def __init__(self, control: int, replies: int, lease: float) -> None:
@@ -117,9 +118,9 @@ class Watcher:
             if self._deadline <= time.clock_gettime(CLOCK) or not self._within_limits():
                 return None
 
+    @abstractmethod
     def _heard(self, source: int, event: int) -> bool:
-        """Act on what a pipe has; return whether to go on."""
-        raise NotImplementedError
+        """Read a pipe that is ready; return whether to keep watching."""
 
     def _within_limits(self) -> bool:
         return True

@@ -123,7 +123,7 @@ async def _in_thread(desk: Desk, message: Message, read: Request | Wish | Unclea
 
 
 def _with_command(desk: Desk, message: Message, said: Said | None, names: list[str]) -> Said:
-    """Return what is said of words that were an answer, and how the same command is given."""
+    """Return the reply to words that were an answer: how to give the same command instead."""
     typed = escaped(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
         f"In this thread, what you write to me answers {' or '.join(names)}. For the command, type"

@@ -159,7 +159,7 @@ async def _handed_in(desk: Desk, message: Message, asked: Sequence[Question]) ->
 def _asked_before(message: Message, asked: list[Question]) -> list[Question]:
     """Return the questions that a message may mean: after one that was open then, none later.
 
-    What arrives late must not answer what was asked meanwhile.
+    A reply that arrives late must not answer a question that was asked after it was written.
     """
     try:
         written = datetime.fromtimestamp(float(message.ts), UTC)
