@@ -14,13 +14,13 @@ import psycopg
 
 from bench import checks, install
 from bench.goals import GOALS, goals
-from bench.history import Past
+from bench.history import Backlog
 from bench.hosts import hosts
-from bench.meter import server_cpu
-from bench.place import GIVEN, Broken, Place, server, session
-from bench.plan import Match, scenarios
+from bench.queue_process import Contestant, load_contestant
 from bench.report import OURS, Results, footer, tables
-from bench.side import Side, introduced
+from bench.resource_usage import server_cpu
+from bench.schedule import BenchRun, scenarios
+from bench.server import SERVER_URL, BenchError, BenchServer, server, session
 from draftsman.errors import DraftsmanError
 from tests.servers.installations import MAJORS
 
@@ -31,17 +31,17 @@ BEGIN, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, str]]:
     """Measure; return the results and what they were measured on."""
-    results, past = Results(), Past(given.history, given.waiting)
-    sides = await everybody(given.peers, results)
+    results, past = Results(), Backlog(given.history, given.waiting)
+    sides = await load_contestants(given.peers, results)
     async with session(url) as admin:
-        place = Place(url, admin)
+        place = BenchServer(url, admin)
         server = server_cpu(admin.conn)
         try:
             durable = await checks.durable(admin)
             version = await admin.value("SHOW server_version")
             wanted = [one for one in scenarios(given.jobs, given.minutes) if one.name in given.only]
             majors = given.servers if any(one.hosts for one in wanted) else []
-            match = Match(place, sides, None if given.no_history else past, server, results)
+            match = BenchRun(place, sides, None if given.no_history else past, server, results)
             async with hosts(majors, results.missing) as match.hosts:
                 await match.prepare()
                 await match.run(given.rounds, wanted)
@@ -60,14 +60,14 @@ async def run(url: str, given: argparse.Namespace) -> tuple[Results, dict[str, s
     return results, about
 
 
-async def everybody(names: list[str], results: Results) -> list[Side]:
+async def load_contestants(names: list[str], results: Results) -> list[Contestant]:
     """Return who can run here, draftsman first; note the others with the reason."""
     programs, missing = install.programs(names)
     sides = []
     for name, program in {OURS: install.ours(), **programs}.items():
         try:
-            sides.append(await introduced(name, program.command, program.environment))
-        except (Broken, OSError) as error:
+            sides.append(await load_contestant(name, program.command, program.environment))
+        except (BenchError, OSError) as error:
             if name == OURS:
                 raise
             missing[name] = str(error)
@@ -123,14 +123,16 @@ def written(page: str, measured: str) -> str:
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
-        raise Broken(f"the page has no {BEGIN} with {END} after it")
+        raise BenchError(f"the page has no {BEGIN} with {END} after it")
     return f"{before}{begin}\n\n{measured}\n\n{end}{after}"
 
 
 def main() -> int:
     """Print the tables, or JSON, on stdout; return 1 when draftsman did not keep a promise."""
     given = arguments()
-    for name in [name for name in os.environ if name.startswith("DRAFTSMAN_") and name != GIVEN]:
+    for name in [
+        name for name in os.environ if name.startswith("DRAFTSMAN_") and name != SERVER_URL
+    ]:
         del os.environ[name]  # what is configured here is not what is measured
     try:
         with server() as url:
@@ -140,7 +142,7 @@ def main() -> int:
             README.write_text(written(README.read_text(), measured))
     except KeyboardInterrupt:
         return 130
-    except (Broken, DraftsmanError, psycopg.Error, OSError) as error:
+    except (BenchError, DraftsmanError, psycopg.Error, OSError) as error:
         print(f"bench: {str(error).strip().splitlines()[0]}", file=sys.stderr)
         return 1
     document = {"about": about, "missing": results.missing, "measures": results.document()}

@@ -9,14 +9,14 @@ from statistics import median
 
 from bench import checks
 from bench.measure import GAP, WARM_SAMPLES, Run, percentiles
-from bench.place import Broken
+from bench.queue_process import Child
 from bench.report import Figures
-from bench.side import Child
-from draftsman.domain.actor import Actor
+from bench.server import BenchError
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)
@@ -32,7 +32,7 @@ async def answer(run: Run) -> Figures:
     settings = Settings.model_validate({"database_url": run.url})
     async with open_runtime(settings) as rt, run.side.child("work", run.url) as worker:
         asking = [invocation(type="ask") for _ in range(WARM_SAMPLES + run.jobs)]
-        numbers = [job.number for job in await rt.intake.submit_many(asking, ME)]
+        numbers = [job.number for job in await rt.submissions.submit_many(asking, ME)]
         await worker.hear("ready")
         worker.say("go")
         await run.until_idle()
@@ -53,13 +53,13 @@ async def _answered(rt: Runtime, worker: Child, number: int) -> float:
     await rt.questions.answer(number, 1, response, ME)
     start = await worker.hear("start")
     if start["number"] != number:
-        raise Broken(f"D-{number} was answered, and D-{start['number']} went on")
+        raise BenchError(f"D-{number} was answered, and D-{start['number']} went on")
     return float(start["at"] - began) / 1e6
 
 
 async def _started(rt: Runtime, worker: Child) -> float:
     await asyncio.sleep(random.uniform(*GAP))
     began = time.monotonic_ns()
-    await rt.intake.submit(invocation(type="noop"), ME)
+    await rt.submissions.submit(invocation(type="noop"), ME)
     start = await worker.hear("start")
     return float(start["at"] - began) / 1e6

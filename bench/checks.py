@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import LiteralString
 
-from bench.place import Broken, Session, session
+from bench.server import BenchError, Session, session
 
 DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
 TRIGGERS = {
@@ -80,7 +80,7 @@ async def durable(admin: Session) -> dict[str, str]:
     """Return the server's settings for durable commits. Raises Broken where one is off."""
     said = {name: await admin.value("SELECT current_setting(%s)", name) for name in DURABLE}
     if off := [name for name, value in said.items() if value != "on"]:
-        raise Broken(f"the server has {', '.join(off)} off; figures count with durable commits")
+        raise BenchError(f"the server has {', '.join(off)} off; figures count with durable commits")
     return said
 
 
@@ -89,10 +89,14 @@ async def guarded(url: str) -> None:
     async with session(url) as asked:
         for kind, (query, wanted) in Found.items():
             if missing := wanted - set(await asked.value(query) or ()):
-                raise Broken(f"without the {kind} {', '.join(sorted(missing))} no figure counts")
+                raise BenchError(
+                    f"without the {kind} {', '.join(sorted(missing))} no figure counts"
+                )
         role = await asked.value("SELECT current_setting('session_replication_role')")
         if role != "origin":
-            raise Broken(f"session_replication_role is {role}: no trigger fires, no figure counts")
+            raise BenchError(
+                f"session_replication_role is {role}: no trigger fires, no figure counts"
+            )
 
 
 async def newest(url: str) -> int:
@@ -125,7 +129,7 @@ async def answered(url: str, after: int, jobs: int) -> None:
             after,
         )
     if whole != jobs:
-        raise Broken(f"of {jobs} answers {whole} were accepted and led to a second run")
+        raise BenchError(f"of {jobs} answers {whole} were accepted and led to a second run")
 
 
 async def _whole(
@@ -147,4 +151,6 @@ async def _whole(
         )
         total = await asked.value("SELECT count(*) FROM draftsman.jobs WHERE number > %s", after)
     if not whole == total == jobs:
-        raise Broken(f"of {total} jobs {whole} are {status} with {len(kinds)} events, not {jobs}")
+        raise BenchError(
+            f"of {total} jobs {whole} are {status} with {len(kinds)} events, not {jobs}"
+        )

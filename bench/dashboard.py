@@ -17,13 +17,13 @@ from pathlib import Path
 
 import psutil
 
-from bench.history import Past, seed_draftsman
+from bench.history import Backlog, seed_draftsman
 from bench.measure import NEVER, Run, percentiles
-from bench.place import Session, session
 from bench.report import Figures
 from bench.screen import Screen, Terminal
+from bench.server import Session, session
 
-SMALL = Past(900, 100)
+SMALL = Backlog(900, 100)
 """What the large past is held against."""
 COMMAND = (sys.executable, "-m", "draftsman_tui", "dashboard")
 AT_ONCE, EVERY = 5, 0.1

@@ -10,8 +10,8 @@ from uuid import UUID
 
 from psycopg import AsyncConnection, sql
 
-from bench.place import Broken, Place, Session, session
-from bench.side import Side
+from bench.queue_process import Contestant
+from bench.server import BenchError, BenchServer, Session, session
 
 STEP = 50_000
 """Jobs a statement."""
@@ -23,7 +23,7 @@ SQL = dict(zip(_PARTS[1::2], (cast(LiteralString, part) for part in _PARTS[2::2]
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class Backlog:
     """How many jobs there are before anything is measured."""
 
     finished: int
@@ -33,7 +33,7 @@ class Past:
         return f"{self.finished:,} finished and {self.waiting:,} waiting"
 
 
-async def seed(place: Place, side: Side, database: str, past: Past) -> None:
+async def seed(place: BenchServer, side: Contestant, database: str, past: Backlog) -> None:
     """Fill a database that has the tables of a queue. Raises Broken."""
     url = place.url(database)
     async with session(url) as into:
@@ -46,7 +46,7 @@ async def seed(place: Place, side: Side, database: str, past: Past) -> None:
         await into.conn.execute("VACUUM (FREEZE, ANALYZE)")
 
 
-async def seed_draftsman(conn: AsyncConnection, past: Past) -> None:
+async def seed_draftsman(conn: AsyncConnection, past: Backlog) -> None:
     """Write that past into a migrated, empty database, as nobody but a superuser may."""
     await conn.execute("SET session_replication_role = replica")
     total = past.finished + past.waiting
@@ -58,11 +58,11 @@ async def seed_draftsman(conn: AsyncConnection, past: Past) -> None:
     await conn.execute(SQL["done"], {"last": total})
 
 
-async def _copy(into: Session, side: Side, url: str, past: Past) -> None:
+async def _copy(into: Session, side: Contestant, url: str, past: Backlog) -> None:
     """Let a few jobs run, and copy the rows that one of them left in each of its states."""
     waiting, finished = side.about["waiting"], side.about["finished"]
     if not waiting:
-        raise Broken("its rows cannot be copied in SQL")
+        raise BenchError("its rows cannot be copied in SQL")
     async with side.child("produce", url) as producer:
         await producer.hear("ready")
         await producer.submit(0, 1, many=False)

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from bench.meter import server_cpu
-from bench.place import Place, session
-from bench.plan import Host
+from bench.resource_usage import server_cpu
+from bench.schedule import Host
+from bench.server import BenchServer, session
 from tests.servers.clusters import cluster
 from tests.servers.installations import MAJORS, installation
 from tests.servers.packages import Unavailable
@@ -38,7 +38,7 @@ async def hosts(majors: Sequence[int], missing: dict[str, str]) -> AsyncIterator
                 missing[name(major)] = str(error)
                 continue
             admin = await stack.enter_async_context(session(url))
-            place = Place(url, admin)
+            place = BenchServer(url, admin)
             stack.push_async_callback(place.leave)
             found.append(Host(name(major), place, server_cpu(admin.conn)))
         yield found

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from statistics import quantiles
 
 from bench import checks
-from bench.meter import ServerCpu, resident_mb
-from bench.place import Place, session
+from bench.queue_process import Contestant
 from bench.report import Figures
-from bench.side import Side
+from bench.resource_usage import ServerCpu, resident_mb
+from bench.server import BenchServer, session
 
 WARM = 20
 """Calls that do not count: connections and prepared statements are made with them."""
@@ -31,8 +31,8 @@ SAMPLING = 5.0
 class Run:
     """One measurement: of whom, where, with which settings, and how large."""
 
-    place: Place
-    side: Side
+    place: BenchServer
+    side: Contestant
     database: str
     preset: str
     jobs: int

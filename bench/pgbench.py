@@ -8,11 +8,11 @@ import re
 
 from bench.answer import ME
 from bench.measure import WARM, Run
-from bench.place import Broken, session
 from bench.report import Figures
-from draftsman.embedded import wheel
+from bench.server import BenchError, session
+from draftsman.embedded import binaries
 from draftsman.runtime import open_runtime
-from draftsman.services.intake import invocation, row
+from draftsman.services.jobs.submissions import invocation, row
 from draftsman.settings import Settings
 from draftsman.store.queries import load
 
@@ -24,7 +24,7 @@ async def submit(run: Run) -> Figures:
     columns = json.dumps(request, default=str)
     jobs = WARM + run.jobs
     process = await asyncio.create_subprocess_exec(
-        *(str(wheel.program("pgbench")), "-n", "-M", "prepared", "-t", str(jobs), "-f", "-"),
+        *(str(binaries.program("pgbench")), "-n", "-M", "prepared", "-t", str(jobs), "-f", "-"),
         *("-D", f"shared={columns}", "-D", "actor=bench", run.url),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
@@ -35,7 +35,7 @@ async def submit(run: Run) -> Figures:
         made = await after.value("SELECT count(*) FROM draftsman.jobs")
     found = re.search(r"^tps = ([\d.]+)", out.decode(), re.MULTILINE)
     if process.returncode or not found or made != jobs:
-        raise Broken(f"pgbench made {made} of {jobs} jobs: {err.decode().strip()[-200:]}")
+        raise BenchError(f"pgbench made {made} of {jobs} jobs: {err.decode().strip()[-200:]}")
     return {"rate": float(found[1])}
 
 

@@ -16,7 +16,7 @@ import termios
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from bench.place import DEADLINE, Broken
+from bench.server import DEADLINE, BenchError
 
 COLUMNS, LINES = 120, 40
 PATIENCE = 30.0
@@ -116,7 +116,7 @@ class Terminal:
                 return await self._awaited[1]
         except TimeoutError:
             shown = "\n".join(self.screen.lines)
-            raise Broken(f"{what}: not shown within {PATIENCE:.0f} s:\n{shown}") from None
+            raise BenchError(f"{what}: not shown within {PATIENCE:.0f} s:\n{shown}") from None
         finally:
             self._awaited = None
 

@@ -22,8 +22,8 @@ from aiohttp import web
 
 from bench import checks
 from bench.measure import WARM, Run, percentiles
-from bench.place import DEADLINE, Broken
 from bench.report import Figures
+from bench.server import DEADLINE, BenchError
 
 AT_ONCE = 16
 """Connections, each with one event on its way."""
@@ -41,7 +41,7 @@ slack = "U000000001"
 roles = ["invoker"]
 """
 OURS = (sys.executable, "-m", "draftsman_tui", "bots")
-BARE = (sys.executable, "-m", "bench.bare")
+BARE = (sys.executable, "-m", "bench.bare_bolt_app")
 
 
 async def events(run: Run) -> Figures:
@@ -85,7 +85,7 @@ async def _through(port: int, requests: Iterator[bytes]) -> list[float]:
             status = await _answer(reader, writer, request)
             times.append(time.monotonic() - began)
             if status != 200:
-                raise Broken(f"an event was answered with {status}")
+                raise BenchError(f"an event was answered with {status}")
     finally:
         writer.close()
     return times
@@ -144,7 +144,7 @@ async def _ready(port: int) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     while await _answer(reader, writer, ask) != 200:
         if time.monotonic() > deadline:
-            raise Broken("draftsman bots is not ready")
+            raise BenchError("draftsman bots is not ready")
         await asyncio.sleep(0.05)
     writer.close()
 
@@ -189,7 +189,7 @@ async def _served(command: tuple[str, ...], more: dict[str, str]) -> AsyncIterat
                 if SERVES.encode() in line:
                     break
         if not line:
-            raise Broken(f"no server: {last.decode(errors='replace').strip()[:200]}")
+            raise BenchError(f"no server: {last.decode(errors='replace').strip()[:200]}")
         rest = asyncio.create_task(process.stderr.read())
         yield int(line.partition(SERVES.encode())[2].split()[0])
         process.terminate()

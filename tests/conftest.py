@@ -17,15 +17,15 @@ from typing import Any
 import hypothesis
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.clock import Clock
+from tests.support.database_pool import Databases
 from tests.support.people import GROUPS, PEOPLE, People
-from tests.support.reuse import Databases
 from tests.support.server import Server, make_home, open_folder
 
 GIVEN = "DRAFTSMAN_TEST_URL"
@@ -125,9 +125,9 @@ def databases(server: Server) -> Iterator[Databases]:
 @pytest.fixture
 def database(databases: Databases) -> Iterator[str]:
     """Give the name of a migrated database that only this test uses meanwhile."""
-    name = databases.lend()
+    name = databases.acquire()
     yield name
-    databases.take_back(name)
+    databases.release(name)
 
 
 @pytest.fixture
@@ -171,7 +171,7 @@ async def db(settings: Settings, database_url: str) -> AsyncIterator[Database]:
 @pytest.fixture
 async def conn(db: Database) -> AsyncIterator[Connection]:
     """Give a session of its own in that database, on which each statement is a transaction."""
-    conn = await db.dedicated()
+    conn = await db.dedicated_connection()
     yield conn
     await conn.close()
 

@@ -8,26 +8,28 @@ from itertools import count
 from typing import Any
 from uuid import UUID, uuid4
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response, Verdict
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Snooze
-from draftsman.domain.question import Ask, QuestionKind
-from draftsman.domain.run import Claimed
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.services.claim import WAIT
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.claim import CONNECT_TIMEOUT
 from draftsman.store import workers
 from draftsman.store.claim import exchange
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 from tests.support.races import PooledLine
 from tests.support.waits import until
 
-QUESTION = Ask(key="pick", text="Which one?", choices=("red", "blue"))
+QUESTION = QuestionSpec(key="pick", text="Which one?", choices=("red", "blue"))
 EVENTS = count(1)
 """Of channels: each is another click or message."""
-GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol", "dave"))
+GATE = QuestionSpec(
+    key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol", "dave")
+)
 
 
 class Factory:
@@ -43,21 +45,21 @@ class Factory:
     async def queued(self, *, actor: Actor | None = None, **fields: Any) -> int:
         """Submit a job; return its number."""
         fields = {"type": "noop", "queue": f"q-{uuid4().hex[:12]}"} | fields
-        return (await self.rt.intake.submit(invocation(**fields), actor or self.owner)).number
+        return (await self.rt.submissions.submit(invocation(**fields), actor or self.owner)).number
 
     async def scheduled(self, **fields: Any) -> int:
         """Submit a job that is due in an hour."""
         return await self.queued(**{"delay": 3600} | fields)
 
-    async def claimed(self, number: int | None = None, **fields: Any) -> Claimed:
+    async def claimed(self, number: int | None = None, **fields: Any) -> ClaimedJob:
         """Claim a job ahead of a slot."""
         return await self._claim(number, 0, 1, **fields)
 
-    async def running(self, number: int | None = None, **fields: Any) -> Claimed:
+    async def running(self, number: int | None = None, **fields: Any) -> ClaimedJob:
         """Claim and start a job, one that exists or a new one."""
         return await self._claim(number, 1, 0, **fields)
 
-    async def asked(self, item: Ask = QUESTION, **fields: Any) -> Claimed:
+    async def asked(self, item: QuestionSpec = QUESTION, **fields: Any) -> ClaimedJob:
         """Let a new job's run ask; the question is the job's first."""
         work = await self.running(**fields)
         assert await self.rt.questions.ask(work.lease, item) == f"{work.name}/1"
@@ -66,7 +68,7 @@ class Factory:
     async def resumed(self, **fields: Any) -> int:
         """Run a job and hand it back."""
         work = await self.running(**fields)
-        assert await self.rt.settle.hand_back(work, "shutdown") is Status.RESUMED
+        assert await self.rt.settle.release_run(work, "shutdown") is Status.RESUMED
         return work.number
 
     async def paused(self, seconds: float = 3600, **fields: Any) -> int:
@@ -94,8 +96,8 @@ class Factory:
     async def due(self, number: int) -> None:
         """Let a job that is retrying be tried now."""
         await self.set_due(number, 0)
-        await self.rt.sweeps.promote(Term())
-        assert (await self.rt.inspect.job(number)).status is Status.QUEUED
+        await self.rt.sweeps.promote(LeaderTerm())
+        assert (await self.rt.read_model.job(number)).status is Status.QUEUED
 
     async def completed(self, result: dict[str, Any] | None = None, **fields: Any) -> int:
         """Run a job to its good end."""
@@ -119,14 +121,14 @@ class Factory:
     async def canceled(self, **fields: Any) -> int:
         """Cancel a queued job."""
         number = await self.queued(**fields)
-        await self.rt.operate.cancel(number, self.owner)
+        await self.rt.job_control.cancel(number, self.owner)
         return number
 
     async def expired(self, **fields: Any) -> int:
         """Let a job ask, and nobody answer in time."""
         item = QUESTION.model_copy(update={"expires_in": 0.000001})
         work = await self.asked(item, **fields)
-        assert await self.rt.sweeps.expire(Term()) == 1
+        assert await self.rt.sweeps.expire(LeaderTerm()) == 1
         return work.number
 
     async def job_in(self, status: Status, **fields: Any) -> int:
@@ -160,13 +162,13 @@ class Factory:
             await workers.register(conn, id=id, **row)
         return id
 
-    async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> Claimed:
+    async def _claim(self, number: int | None, free: int, ahead: int, **fields: Any) -> ClaimedJob:
         worker = fields.pop("worker", self.worker)
-        job = await self.rt.inspect.job(number or await self.queued(**fields))
-        got: list[Claimed] = []
+        job = await self.rt.read_model.job(number or await self.queued(**fields))
+        got: list[ClaimedJob] = []
 
         async def look() -> bool:
-            async with self._claiming, self._line.connection(WAIT) as conn:
+            async with self._claiming, self._line.connection(CONNECT_TIMEOUT) as conn:
                 got.extend(
                     await exchange(
                         conn,
@@ -186,7 +188,7 @@ class Factory:
         assert [work.number for work in got] == [job.number]
         return got[0]
 
-    def _makers(self) -> dict[Status, Callable[..., Awaitable[int | Claimed]]]:
+    def _makers(self) -> dict[Status, Callable[..., Awaitable[int | ClaimedJob]]]:
         return {
             Status.SCHEDULED: self.scheduled,
             Status.QUEUED: self.queued,

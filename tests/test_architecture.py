@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("core", "tui", "bots")
+SOURCES = ("core", "tui", "bots", "soak")
 LINES = 400
 REFERENCES = {"config/draftsman.toml", "tests/docs/data_model.toml"}
 """Every key of the configuration, every column of the tables: as long as there are such."""

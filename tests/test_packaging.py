@@ -70,7 +70,7 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(params=["an empty folder", "a project with a core and a config of its own"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     if request.param != "an empty folder":
-        for name in ("core", "config", "tui", "bots", "migrations", "tests"):
+        for name in ("core", "config", "tui", "bots", "soak", "migrations", "tests"):
             (tmp_path / name).mkdir()
             (tmp_path / name / "__init__.py").write_text(f"raise ImportError('their {name}')\n")
         (tmp_path / "pyproject.toml").write_text("[project]\nname = 'theirs'\n")

@@ -14,7 +14,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from bench.peers.peer import Peer, Probe, tell
+from bench.peers.peer import Peer, Probe, emit
 
 BATCH = 1000
 GRACE = 3.0
@@ -24,7 +24,7 @@ GRACE = 3.0
 async def produce(peer: Peer, said: asyncio.StreamReader) -> None:
     """Submit as told, until nobody says any more."""
     await peer.open()
-    tell(event="ready")
+    emit(event="ready")
     while line := await said.readline():
         order = json.loads(line)
         first, jobs, times = order["first"], order["jobs"], []
@@ -37,12 +37,12 @@ async def produce(peer: Peer, said: asyncio.StreamReader) -> None:
                 call = time.monotonic_ns()
                 await peer.submit(number)
                 times.append(time.monotonic_ns() - call)
-        tell(event="done", began=began, took=time.monotonic_ns() - began, times=times)
+        emit(event="done", began=began, took=time.monotonic_ns() - began, times=times)
 
 
 async def work(peer: Peer, said: asyncio.StreamReader, target: int) -> None:
     """Wait for `go`, work until `stop`."""
-    tell(event="ready")
+    emit(event="ready")
     await said.readline()
     probe = Probe(target)
     working, stop = asyncio.create_task(peer.work(probe)), asyncio.create_task(said.readline())
@@ -62,7 +62,7 @@ async def main(role: str, peer: Peer, target: int) -> None:
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin)
     if role == "prepare":
         await peer.prepare()
-        tell(event="prepared")
+        emit(event="prepared")
     elif role == "produce":
         await produce(peer, said)
     else:
@@ -85,7 +85,7 @@ if __name__ == "__main__":
         from importlib.metadata import version  # not in the memory of a worker
 
         found = version(kind.ABOUT.distribution)
-        tell(event="about", version=found, **asdict(kind.ABOUT))
+        emit(event="about", version=found, **asdict(kind.ABOUT))
     else:
         url, settings, target = rest[0], json.loads(rest[1]), int(rest[2])
         asyncio.run(main(role, kind(url, settings), target))

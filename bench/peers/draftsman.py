@@ -8,12 +8,12 @@ from typing import Any
 
 from bench.peers.peer import About, Probe
 from draftsman import migrate
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.people.actor import Actor
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import open_runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 
 ME = Actor(Source.CLI, "bench", "bench", owner=True)
@@ -39,14 +39,14 @@ class Queue:
 
     async def open(self) -> None:
         self.stack = AsyncExitStack()
-        self.intake = (await self.stack.enter_async_context(self.opening)).intake
+        self.submissions = (await self.stack.enter_async_context(self.opening)).submissions
 
     async def submit(self, number: int) -> None:
-        await self.intake.submit(invocation(type="noop", payload={"i": number}), ME)
+        await self.submissions.submit(invocation(type="noop", payload={"i": number}), ME)
 
     async def submit_many(self, numbers: range) -> None:
         requests = [invocation(type="noop", payload={"i": number}) for number in numbers]
-        await self.intake.submit_many(requests, ME)
+        await self.submissions.submit_many(requests, ME)
 
     async def work(self, probe: Probe) -> None:
         async def noop(ctx: RunContext) -> Outcome:
@@ -60,7 +60,7 @@ class Queue:
             return Done({})
 
         async with self.opening as runtime:
-            crew = runtime.crew({"noop": noop, "ask": ask}, slots=self.settings["slots"])
+            crew = runtime.worker_process({"noop": noop, "ask": ask}, slots=self.settings["slots"])
             running = asyncio.create_task(crew.run())
             try:
                 await asyncio.shield(running)

@@ -71,19 +71,19 @@ class Probe:
         """Note that a job started."""
         self.count += 1
         if self.target == 0:
-            tell(event="start", number=number, at=time.monotonic_ns())
+            emit(event="start", number=number, at=time.monotonic_ns())
             return
         if self.count == 1:
             self.cpu = time.process_time()
-            tell(event="first", at=time.monotonic_ns())
+            emit(event="first", at=time.monotonic_ns())
         if self.count == self.target:
-            tell(event="counted")
+            emit(event="counted")
 
     def end(self) -> None:
         """Tell what the process used since the first start, in seconds."""
-        tell(event="end", cpu=time.process_time() - self.cpu)
+        emit(event="end", cpu=time.process_time() - self.cpu)
 
 
-def tell(**fields: Any) -> None:
+def emit(**fields: Any) -> None:
     """Write one line to who started this process, at once."""
     os.write(1, (json.dumps(fields) + "\n").encode())

@@ -11,12 +11,12 @@ import math
 import time
 from typing import Final
 
-SELDOM: Final = 60.0
+WARNING_INTERVAL: Final = 60.0
 """Seconds between two lines about the same thing that strangers can make happen."""
 _log = logging.getLogger(__name__)
 
 
-class Condition:
+class HealthState:
     """The state of one bot."""
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class Condition:
             _log.warning("%s", text)
         self._notes[key] = text
 
-    def remark(self, key: str, text: str) -> None:
+    def info(self, key: str, text: str) -> None:
         """Show what is so by its nature, as at every start: no line says so."""
         self._fades[key] = math.inf
         self._notes[key] = text
@@ -60,10 +60,10 @@ class Condition:
                     _log.warning("over: %s", text)
                 self._quiet.discard(key)
 
-    def seldom(self, reason: str, text: str) -> None:
+    def rate_limited_warning(self, reason: str, text: str) -> None:
         """Say it in a line, at most once a minute for a reason."""
         now = time.monotonic()
-        if now - self._said.get(reason, -SELDOM) >= SELDOM:
+        if now - self._said.get(reason, -WARNING_INTERVAL) >= WARNING_INTERVAL:
             self._said[reason] = now
             _log.warning("%s", text)
 

@@ -15,17 +15,17 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from draftsman.errors import ConfigError
-from draftsman_bots.http_protocol import HEAD, TimedProtocol
+from draftsman_bots.http_protocol import MAX_HEAD_BYTES, TimedProtocol
 
-LARGEST: Final = 1024 * 1024
+MAX_BODY_BYTES: Final = 1024 * 1024
 """Bytes of a body; the largest that chats send are far smaller."""
-AT_ONCE: Final = 2000
+MAX_CONCURRENCY: Final = 2000
 """Connections that are answered at the same time; more get 503."""
 _log = logging.getLogger(__name__)
-METRICS: Final = "text/plain; version=0.0.4; charset=utf-8"
+METRICS_CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class State(Protocol):
+class HealthSource(Protocol):
     """How a bot is."""
 
     @property
@@ -39,12 +39,12 @@ class State(Protocol):
         """Return what `/metrics` shows."""
 
 
-def health_application(health: State) -> Starlette:
+def health_application(health: HealthSource) -> Starlette:
     """Return the ASGI application of a port that serves nothing but health."""
     return Starlette(routes=health_routes(health))
 
 
-def health_routes(health: State, *, alone: bool = True) -> list[Route]:
+def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
     """Return what tells how a bot is; without `alone`, details are served on another port."""
 
     async def alive(_: Request) -> Response:
@@ -54,21 +54,21 @@ def health_routes(health: State, *, alone: bool = True) -> list[Route]:
         return JSONResponse(health.as_json(), status_code=200 if health.ready else 503)
 
     async def metrics(_: Request) -> Response:
-        return Response(health.metrics(), media_type=METRICS)
+        return Response(health.metrics(), media_type=METRICS_CONTENT_TYPE)
 
     details = [Route("/readyz", ready), Route("/metrics", metrics)]
     return [Route("/healthz", alive), *(details if alone else ())]
 
 
-async def read(request: Request) -> bytes | None:
+async def read_body(request: Request) -> bytes | None:
     """Return the body, or None as soon as it is too large, said or not."""
     said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said[:12]) > LARGEST:
+    if said.isascii() and said.isdigit() and int(said[:12]) > MAX_BODY_BYTES:
         return None
     parts, size = [], 0
     async for part in request.stream():
         size += len(part)
-        if size > LARGEST:
+        if size > MAX_BODY_BYTES:
             return None
         parts.append(part)
     return b"".join(parts)
@@ -82,14 +82,14 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=TimedProtocol,
-                h11_max_incomplete_event_size=HEAD,
+                h11_max_incomplete_event_size=MAX_HEAD_BYTES,
                 log_config=None,
                 access_log=False,
                 lifespan="off",
                 ws="none",
                 proxy_headers=False,
                 server_header=False,
-                limit_concurrency=AT_ONCE,
+                limit_concurrency=MAX_CONCURRENCY,
                 timeout_graceful_shutdown=5,
             )
         )

@@ -14,11 +14,11 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-ARRIVES: Final = 10.0
+ARRIVAL_TIMEOUT: Final = 10.0
 """Seconds for a whole request, head and body, from the connection or from its first byte."""
-INCOMPLETE: Final = 256
+MAX_INCOMPLETE: Final = 256
 """Connections with an incomplete request; the oldest is closed for one more."""
-HEAD: Final = 32 * 1024
+MAX_HEAD_BYTES: Final = 32 * 1024
 """Bytes of a head."""
 _waiting: Final[WeakKeyDictionary[ServerState, dict[TimedProtocol, None]]] = WeakKeyDictionary()
 
@@ -26,8 +26,8 @@ _waiting: Final[WeakKeyDictionary[ServerState, dict[TimedProtocol, None]]] = Wea
 class TimedProtocol(H11Protocol):
     """A connection that is closed when its request does not arrive in time."""
 
-    arrives = ARRIVES
-    incomplete = INCOMPLETE
+    arrives = ARRIVAL_TIMEOUT
+    incomplete = MAX_INCOMPLETE
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)

@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-ENDS: Final = "…"
+ELLIPSIS: Final = "…"
 """What text that was cut ends with."""
 _FENCE: Final = re.compile("`{3,}")
 _LONGEST_CLUSTER: Final = 16
@@ -17,22 +17,22 @@ _HIDDEN: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u
 """Control characters, and those that turn the direction of what follows them."""
 
 
-def visible(text: str) -> str:
+def replace_invisible(text: str) -> str:
     """Return the text with what cannot be seen, and turns other text about, replaced."""
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
-def clamped(text: str, most: int) -> str:
+def truncate(text: str, most: int) -> str:
     """Return as much of a text, as it is, as fits; what is cut ends with an ellipsis."""
-    return fit(graphemes(visible(text)), most)
+    return join_within(graphemes(replace_invisible(text)), most)
 
 
-def fenceless(text: str) -> str:
+def break_fences(text: str) -> str:
     """Return the text with no code block begun or ended in it: a cut one would swallow the rest."""
     return _FENCE.sub(lambda match: "\u200b".join(match[0]), text)
 
 
-def width(text: str) -> int:
+def utf16_length(text: str) -> int:
     """Return its length in UTF-16 units."""
     return len(text) + sum(char > "\uffff" for char in text)
 
@@ -70,17 +70,17 @@ def _is_late_jamo(char: str) -> bool:
     return "\u1160" <= char <= "\u11ff"
 
 
-def fit(units: Iterable[str], most: int) -> str:
+def join_within(units: Iterable[str], most: int) -> str:
     """Join units up to a length; one more unit is looked at than fits."""
     kept: list[str] = []
     size = 0
     for unit in units:
         kept.append(unit)
-        size += width(unit)
+        size += utf16_length(unit)
         if size > most:
             break
     else:
         return "".join(kept)
-    while kept and size > most - len(ENDS):
-        size -= width(kept.pop())
-    return "".join(kept).rstrip() + ENDS
+    while kept and size > most - len(ELLIPSIS):
+        size -= utf16_length(kept.pop())
+    return "".join(kept).rstrip() + ELLIPSIS

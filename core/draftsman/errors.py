@@ -22,7 +22,7 @@ with when the error reaches it.
     ├── DatabaseUnreachable       6  no server, or it went away
     │   ├── EmbeddedServerError   6  the embedded server cannot be started
     │   └── SchemaOutdated        6  migrations are missing, or were edited
-    └── Failure                   1  work failed; `draftsman.domain.classify` says what follows
+    └── Failure                   1  work failed; see `domain.retries.error_classes`
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from typing import ClassVar
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandHint:
     """A command that helps: `name` and `arguments` of the command line, and what introduces it.
 
     As text it is worded for a terminal: `see: draftsman artifacts D-5`.
@@ -52,7 +52,7 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class OptionHint:
     """An option that helps, with which the same command does not refuse: `give --again`."""
 
     name: str
@@ -62,7 +62,7 @@ class Option:
         return f"{self.lead} --{self.name}"
 
 
-Hint = Command | Option
+Hint = CommandHint | OptionHint
 
 
 class DraftsmanError(Exception):
@@ -170,7 +170,7 @@ class LeaseLost(Conflict):
     """This run no longer owns its job."""
 
 
-class NobodyAnswered(DraftsmanError):
+class AnswerTimeout(DraftsmanError):
     """Nobody answered in time."""
 
     exit_code = 5

@@ -72,7 +72,7 @@ _SIZES: Final = {
 _SUBJECT: Final = re.compile(r"^[\w ]+? should (?=be|have|match|contain)")
 
 
-def like(pattern: str, allowed: str) -> AfterValidator:
+def matching(pattern: str, allowed: str) -> AfterValidator:
     """Return a validator that a whole text matches a pattern; its error is what is allowed."""
     form = re.compile(pattern)
 
@@ -84,7 +84,7 @@ def like(pattern: str, allowed: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def problem(error: ErrorDetails) -> str:
+def describe_error(error: ErrorDetails) -> str:
     """Return what is wrong with a value, as it continues its name: `must be at most 5`."""
     kind, about = error["type"], error.get("ctx") or {}
     if kind in _SIZES:
@@ -95,15 +95,15 @@ def problem(error: ErrorDetails) -> str:
     return text[:1].lower() + text[1:]
 
 
-def first(error: ValidationError) -> tuple[str, str]:
+def first_error(error: ValidationError) -> tuple[str, str]:
     """Return the first wrong field (`choices.0.value`, or "") and what is wrong with it."""
     details = error.errors(include_url=False)[0]
-    return ".".join(str(part) for part in details["loc"]), problem(details)
+    return ".".join(str(part) for part in details["loc"]), describe_error(details)
 
 
-def line(error: ValidationError) -> str:
+def error_line(error: ValidationError) -> str:
     """Return the first problem in one line: `Choice: value: must be text`."""
-    field, text = first(error)
+    field, text = first_error(error)
     return ": ".join(part for part in (error.title, field, text) if part)
 
 

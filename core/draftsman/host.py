@@ -28,7 +28,7 @@ def identity() -> str:
     return ":".join(part.strip() for part in parts)
 
 
-def started(pid: int) -> float | None:
+def process_start_time(pid: int) -> float | None:
     """Return the Unix time at which the process started; None when there is none."""
     try:
         return float(psutil.Process(pid).create_time())
@@ -36,7 +36,7 @@ def started(pid: int) -> float | None:
         return None
 
 
-def is_here(host_id: str) -> bool:
+def is_this_host(host_id: str) -> bool:
     """Return whether that is this host, whose processes we can see."""
     return host_id == identity()
 
@@ -46,9 +46,9 @@ def is_dead(host_id: str, pid: int, pid_started: float) -> bool:
 
     A pid that another process has by now started at another time; a zombie is gone.
     """
-    if not is_here(host_id):
+    if not is_this_host(host_id):
         return False
-    began = started(pid)
+    began = process_start_time(pid)
     if began is None or abs(began - pid_started) > 1.0:
         return True
     try:

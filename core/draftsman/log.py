@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from draftsman.settings import LogSettings
 
-OWN = ("draftsman", "draftsman_tui", "draftsman_bots")
+OWN = ("draftsman", "draftsman_tui", "draftsman_bots", "draftsman_soak")
 """Loggers that follow the configured level; libraries speak from warning on."""
 
 
-class Keys(TypedDict, total=False):
+class LogFields(TypedDict, total=False):
     """The agreed keys, in the order in which a line shows them."""
 
     job: object
@@ -56,7 +56,7 @@ class LogEvent(StrEnum):
     LEADER_STOPPED = "leader_stopped"
 
 
-def keys(**values: Unpack[Keys]) -> Keys:
+def keys(**values: Unpack[LogFields]) -> LogFields:
     """Return the `extra` of a log call; None values are left out of the line."""
     return values
 
@@ -163,7 +163,7 @@ class _File(logging.Handler):
 
 _COLOURS = {"DEBUG": "2", "INFO": "32", "WARNING": "33", "ERROR": "31", "CRITICAL": "1;31"}
 _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
-_ORDER = {key: place for place, key in enumerate(Keys.__annotations__)}
+_ORDER = {key: place for place, key in enumerate(LogFields.__annotations__)}
 # Line breaks would split a record; escape sequences would let a ticket drive the terminal.
 _CONTROLS = {
     code: ascii(chr(code))[1:-1]

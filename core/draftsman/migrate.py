@@ -21,19 +21,19 @@ from typing import Final
 from psycopg import AsyncConnection, errors
 
 from draftsman import resources
-from draftsman.errors import Command, LostRace, SchemaOutdated
-from draftsman.store import schema
-from draftsman.store.db import Connection, translated
+from draftsman.errors import CommandHint, LostRace, SchemaOutdated
+from draftsman.store.postgres import schema
+from draftsman.store.postgres.database import Connection, translate_errors
 
-LOCK: Final = 2.0
+LOCK_TIMEOUT: Final = 2.0
 """Seconds that a migration waits for a lock, and others behind it."""
-PAUSE: Final = 1.0
+RETRY_DELAY: Final = 1.0
 """Seconds between two tries, in which those others get on."""
-TRIES: Final = 100
+MAX_ATTEMPTS: Final = 100
 """Tries of one file, five minutes in all."""
 
 
-ROLES: Final = (
+ROLES_HINT: Final = (
     "this role may not create the group roles of workers, bots, people and readers; let a DBA run:"
     " {}then run: draftsman migrate --grant"
 )
@@ -53,12 +53,12 @@ class Migration:
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
-def files() -> list[Migration]:
+def available() -> list[Migration]:
     """Return the migrations of this version, in their order."""
     return [Migration(name, sql) for name, sql in resources.migrations()]
 
 
-async def state(url: str) -> list[Migration]:
+async def applied_migrations(url: str) -> list[Migration]:
     """Return every migration with the time it was applied.
 
     Raises DatabaseUnreachable, and SchemaOutdated when an applied file was edited or the database
@@ -80,7 +80,7 @@ async def migrate(url: str, say: Callable[[str], None] = lambda text: None) -> l
         for item in missing:
             await _apply(conn, item, say)
         if missing and (statements := await schema.grant_roles(conn)):
-            say(ROLES.format(statements))
+            say(ROLES_HINT.format(statements))
         return [item.name for item in missing]
 
 
@@ -93,10 +93,10 @@ async def grant(url: str) -> str:
 
 async def check(url: str) -> None:
     """Raise SchemaOutdated, naming what is missing, unless every migration was applied."""
-    _refuse_missing(await state(url))
+    _refuse_missing(await applied_migrations(url))
 
 
-async def ready(url: str) -> str | None:
+async def check_compatible(url: str) -> str | None:
     """Raise SchemaOutdated unless this version can work here; return what is newer than it.
 
     Each version works on the schema of the next one, so that workers of both can run side by side.
@@ -107,7 +107,7 @@ async def ready(url: str) -> str | None:
     return newer
 
 
-async def restored(url: str) -> int:
+async def start_epoch(url: str) -> int:
     """Start a new epoch of the event feed, after a dump was restored; return it."""
     await check(url)
     async with _connect(url) as conn:
@@ -116,20 +116,20 @@ async def restored(url: str) -> int:
 
 @asynccontextmanager
 async def _connect(url: str) -> AsyncIterator[Connection]:
-    with translated():
+    with translate_errors():
         async with await AsyncConnection.connect(url, autocommit=True) as conn:
             yield conn
 
 
 async def _apply(conn: Connection, item: Migration, say: Callable[[str], None]) -> None:
     """Run one file; try again while others hold a lock that it needs."""
-    for attempt in range(TRIES):
+    for attempt in range(MAX_ATTEMPTS):
         if attempt:
-            await asyncio.sleep(PAUSE)
+            await asyncio.sleep(RETRY_DELAY)
         try:
-            await schema.apply(conn, item.name, item.sql, item.checksum, LOCK)
+            await schema.apply(conn, item.name, item.sql, item.checksum, LOCK_TIMEOUT)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
-            who = "; ".join(await schema.busy(conn)) or "somebody who has just gone"
+            who = "; ".join(await schema.lock_holders(conn)) or "somebody who has just gone"
             if not attempt:
                 say(f"{item.name} waits for tables that others hold: {who}")
         else:
@@ -141,7 +141,7 @@ def _refuse_missing(found: list[Migration]) -> None:
     if missing := [item.name for item in found if item.applied_at is None]:
         names = ", ".join(missing)
         raise SchemaOutdated(
-            f"migrations are missing: {names}", hint=Command("migrate", lead="run")
+            f"migrations are missing: {names}", hint=CommandHint("migrate", lead="run")
         )
 
 
@@ -155,7 +155,7 @@ async def _state(conn: Connection) -> list[Migration]:
 async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
     """Return what this version knows, and the newest that it does not know, if there is one."""
     applied = await schema.applied(conn)
-    known = files()
+    known = available()
     newer = max(applied.keys() - {item.name for item in known}, default=None)
     found = []
     for item in known:

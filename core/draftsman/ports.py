@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from draftsman.domain.delivery import ChannelName, Ended, File, Limit, Message
+from draftsman.domain.messages.delivery import ChannelName, File, Message, RateLimit, SendResult
 from draftsman.domain.run import Lease
 from draftsman.errors import Failure
 
@@ -22,7 +22,7 @@ class Channel(Protocol):
 
     name: ChannelName
 
-    def limits(self, message: Message) -> Sequence[Limit]:
+    def limits(self, message: Message) -> Sequence[RateLimit]:
         """Return the buckets that sending this message takes from, of its account and method."""
         ...
 
@@ -30,22 +30,22 @@ class Channel(Protocol):
         """Return the bucket that its `retry_after` closes: a method's, a target's, an account's."""
         ...
 
-    async def send(self, message: Message) -> Ended:
+    async def send(self, message: Message) -> SendResult:
         """Post it, with its marker."""
         ...
 
-    async def find(self, message: Message) -> Ended | None:
+    async def find(self, message: Message) -> SendResult | None:
         """Look for the copy with the marker of this message.
 
         None: it is not there, or repeating it does no harm.
         """
         ...
 
-    async def edit(self, message: Message) -> Ended:
+    async def edit(self, message: Message) -> SendResult:
         """Rewrite the copy `message.edits`: what people could press is gone from a closed one."""
         ...
 
-    async def upload(self, message: Message, file: File) -> Ended:
+    async def upload(self, message: Message, file: File) -> SendResult:
         """Post a file, with its marker."""
         ...
 
@@ -54,7 +54,7 @@ class Channel(Protocol):
         ...
 
 
-class Notify(Protocol):
+class Notifier(Protocol):
     """Sends messages to people."""
 
     async def notify(self, lease: Lease, key: str, targets: Sequence[str], text: str) -> list[int]:

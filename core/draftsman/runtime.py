@@ -18,44 +18,45 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import migrate, version
-from draftsman.domain import payload, quiet
-from draftsman.domain.actor import Actor
-from draftsman.domain.directory import Directory, Entry
+from draftsman.domain import job_payloads
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
-from draftsman.domain.limits import Limits, changed
-from draftsman.domain.policy import Person, Policy
-from draftsman.domain.retry import BUILT_IN, RetryPolicy
-from draftsman.domain.target import NONE, Target, Targets, parse
+from draftsman.domain.messages.target import NONE, Target, Targets, parse
+from draftsman.domain.people import quiet_hours
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.directory import Directory, DirectoryEntry
+from draftsman.domain.people.policy import Person, Policy
+from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
+from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
-from draftsman.schemas.checker import Checker
-from draftsman.services.archives import Archives
-from draftsman.services.boards import Boards
-from draftsman.services.checkpoint import Checkpoints
-from draftsman.services.claim import Claim
-from draftsman.services.deliver import Deliver
-from draftsman.services.inspect import Inspect
-from draftsman.services.intake import Intake
-from draftsman.services.operate import Operate
-from draftsman.services.outbox import Outbox
+from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman.services.deliveries.outbox import Outbox
+from draftsman.services.jobs.bulk_retry import BulkRetry
+from draftsman.services.jobs.job_control import JobControl
+from draftsman.services.jobs.read_model import ReadModel
+from draftsman.services.jobs.submissions import Submissions
+from draftsman.services.maintenance.archives import Archives
+from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.maintenance.sweeps import Sweeps
 from draftsman.services.people import People
 from draftsman.services.questions import Questions
-from draftsman.services.remind import Reminders
 from draftsman.services.repos import Repos
-from draftsman.services.retries import Retries
-from draftsman.services.settle import Settle
-from draftsman.services.sweep import Sweeps
+from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.services.runs.claim import Claim
+from draftsman.services.runs.settlement import Settlement
 from draftsman.services.threads import Threads
+from draftsman.services.trello_boards import TrelloBoards
 from draftsman.settings import Settings
-from draftsman.store.db import Database
+from draftsman.store.postgres.database import Database
 
 if TYPE_CHECKING:
     from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
-    from draftsman.loops.crew import Crew
-    from draftsman.loops.dispatcher import Dispatcher
-    from draftsman.loops.ear import Ear
-    from draftsman.loops.mailroom import Mailroom
+    from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+    from draftsman.loops.delivery_process import DeliveryProcess
+    from draftsman.loops.notification_listener import NotificationListener
+    from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
 
 
@@ -71,42 +72,42 @@ class Runtime:
     db: Database
     embedded: bool
     policy: Policy
-    limits: Limits
-    intake: Intake
+    limits: JobLimits
+    submissions: Submissions
     questions: Questions
-    operate: Operate
-    inspect: Inspect
+    job_control: JobControl
+    read_model: ReadModel
     checkpoints: Checkpoints
-    settle: Settle
+    settle: Settlement
     sweeps: Sweeps
     archives: Archives
-    retries: Retries
+    bulk_retry: BulkRetry
     outbox: Outbox
-    deliver: Deliver
+    delivery_sender: DeliverySender
     threads: Threads
     people: People
-    boards: Boards
+    boards: TrelloBoards
     repos: Repos
-    schemas: Checker = field(default_factory=Checker)
+    schemas: SchemaChecker = field(default_factory=SchemaChecker)
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
         return Claim(self.db, worker, queues)
 
-    def crew(
+    def worker_process(
         self,
         handlers: Mapping[str, Handler],
         *,
         queues: Sequence[str] | None = None,
         slots: int | None = None,
         leader: bool = True,
-    ) -> Crew:
+    ) -> WorkerProcess:
         """Return a worker of this process with everything around it."""
-        from draftsman.loops.crew import Crew
-        from draftsman.loops.run import Bench
+        from draftsman.loops.execution import WorkerServices
+        from draftsman.loops.worker_process import WorkerProcess
 
         worker, served = new_id(), queues or self.settings.worker.queues
-        bench = Bench(
+        bench = WorkerServices(
             self.settings,
             self.limits,
             self.claim(worker, served),
@@ -118,7 +119,7 @@ class Runtime:
             revive=self.revive if self.embedded else None,
             schemas=self.schemas,
         )
-        return Crew(
+        return WorkerProcess(
             worker,
             bench,
             self.db,
@@ -132,8 +133,8 @@ class Runtime:
 
     def channels(self) -> list[Channel]:
         """Return the channels that a worker serves: the log and the webhooks."""
-        from draftsman.channels.log import LogChannel
-        from draftsman.channels.webhook import WebhookChannel
+        from draftsman.channels.log_channel import LogChannel
+        from draftsman.channels.webhook_channel import WebhookChannel
 
         told = self.settings.notifications
         return [
@@ -143,24 +144,28 @@ class Runtime:
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
-    ) -> Dispatcher:
+    ) -> DeliveryDispatcher:
         """Return what sends the deliveries of these channels, under a session lock if any."""
-        from draftsman.loops.dispatcher import Dispatcher
+        from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
-        return Dispatcher(self.deliver, channels, self.settings.notifications, sender)
+        return DeliveryDispatcher(
+            self.delivery_sender, channels, self.settings.notifications, sender
+        )
 
-    def mailroom(self, channels: Sequence[Channel]) -> Mailroom:
+    def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
         """Return what sends the deliveries of these channels in a process without a worker."""
-        from draftsman.loops.mailroom import Mailroom
+        from draftsman.loops.delivery_process import DeliveryProcess
 
         settings = self.settings.notifications
-        return Mailroom(self.deliver, channels, settings, self.db, self._listen_url())
+        return DeliveryProcess(
+            self.delivery_sender, channels, settings, self.db, self._listen_url()
+        )
 
-    def ear(self, hear: Callable[[str, str], None]) -> Ear:
+    def listener(self, hear: Callable[[str, str], None]) -> NotificationListener:
         """Return what hands each notification of the database to `hear`."""
-        from draftsman.loops.ear import Ear
+        from draftsman.loops.notification_listener import NotificationListener
 
-        return Ear(self.db, self._listen_url(), hear)
+        return NotificationListener(self.db, self._listen_url(), hear)
 
     def _listen_url(self) -> str | None:
         listen = self.settings.listen_url
@@ -176,7 +181,7 @@ class Runtime:
         On a local server that is the operating-system user, by uid and never by `$USER`; on a
         remote one the database role. The owner of an embedded database has every role.
         """
-        health, _ = await self.inspect.health()
+        health, _ = await self.read_model.health()
         named_by_role = health.kind != "owner" or not (self.embedded or health.local)
         name = health.role if named_by_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
@@ -196,7 +201,7 @@ def directory(settings: Settings) -> Directory:
     for name, person in settings.people.items():
         given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
         ids = {channel: id for channel, id in given.items() if id}
-        people[name] = Entry(frozenset(person.roles), ids, person.quiet, person.timezone)
+        people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
 
@@ -209,21 +214,21 @@ def policy(settings: Settings, found: Directory | None = None) -> Policy:
         known = {Source(channel): id for channel, id in entry.ids.items()}
         if Source.CLI in known:
             known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
+        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
         people[name] = Person(name, entry.roles, known, hours)
     return Policy(people, found.groups, found.self_approval)
 
 
-def configured_limits(settings: Settings) -> Limits:
+def configured_limits(settings: Settings) -> JobLimits:
     """Return the limits of every type that has its own, built in, then configured, and the rest."""
     types = dict(BUILT_IN)
     for name, given in settings.types.items():
-        types[name] = changed(types.get(name, RetryPolicy()), given.limits())
-    return Limits(
+        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
+    return JobLimits(
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
         {name: tool.limits() for name, tool in settings.tools.items()},
-        settings.handlers.keys() & payload.MODELS.keys(),
+        settings.handlers.keys() & job_payloads.MODELS.keys(),
     )
 
 
@@ -260,7 +265,7 @@ async def _start_server(server: EmbeddedServer) -> str:
     try:
         return await asyncio.shield(starting)
     except asyncio.CancelledError:
-        server.give_up()
+        server.cancel_start()
         await asyncio.wait([starting])
         with contextlib.suppress(DraftsmanError):
             starting.result()
@@ -281,7 +286,7 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
     try:
         await db.open()
         rt = wire(settings, db, embedded)
-        rt.policy.adopt(policy(settings, await _directory(rt, import_people=not read_only)))
+        rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
         refresh = asyncio.create_task(_keep_up(rt))
         try:
             yield rt
@@ -314,7 +319,7 @@ async def _keep_up(rt: Runtime) -> None:
         with contextlib.suppress(DraftsmanError):
             found = policy(rt.settings, await _directory(rt, import_people=False))
             if found != rt.policy:
-                rt.policy.adopt(found)
+                rt.policy.update_from(found)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
@@ -324,8 +329,8 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
     told, fallback = targets(settings)
-    operate, asked = Operate(db, people), settings.questions
-    hours = quiet.parse(asked.quiet, asked.timezone)
+    operate, asked = JobControl(db, people), settings.questions
+    hours = quiet_hours.parse(asked.quiet, asked.timezone)
     people.login = login() if embedded else None
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
@@ -334,19 +339,19 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         embedded,
         people,
         limits,
-        Intake(db, people, limits, told),
+        Submissions(db, people, limits, told),
         Questions(db, people, asked.expires_in, asked.escalate_to),
         operate,
-        Inspect(db, lease),
+        ReadModel(db, lease),
         Checkpoints(db),
-        Settle(db, limits),
+        Settlement(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
         archives,
-        Retries(db, operate),
+        BulkRetry(db, operate),
         Outbox(db, people, told),
-        Deliver(db, settings.notifications, fallback, people),
+        DeliverySender(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people),
-        Boards(db, people),
+        TrelloBoards(db, people),
         Repos(db, people),
     )

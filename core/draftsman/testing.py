@@ -14,27 +14,21 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, cast
 from uuid import UUID
 
-from draftsman.domain.answer import Response, fails_job, fits, read
+from draftsman.domain.answer import Response, check_kind, fails_job, parse_answer
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Mode, Source
-from draftsman.domain.outcome import Outcome, Parked, Snooze, checked_result
-from draftsman.domain.question import (
-    Ask,
-    OnExpire,
-    Question,
-    QuestionStatus,
-    Resolution,
-)
-from draftsman.domain.reserved import Owner
-from draftsman.domain.run import Claimed, Lease
-from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, bounded
-from draftsman.errors import DraftsmanError, NobodyAnswered, NotPermitted
+from draftsman.domain.outcome import Outcome, Parked, Snooze, validate_result
+from draftsman.domain.question import OnExpire, Question, QuestionSpec, QuestionStatus, Resolution
+from draftsman.domain.reserved_names import Owner
+from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.domain.text import CHECKPOINT_LIMIT, REQUEST_LIMIT, clean_within_limit
+from draftsman.errors import AnswerTimeout, DraftsmanError, NotPermitted
 from draftsman.handlers.context import RunContext
-from draftsman.handlers.progress import Services
 from draftsman.handlers.registry import Handler
-from draftsman.schemas.checker import Checker
+from draftsman.handlers.run_progress import RunServices
+from draftsman.schemas.checker import SchemaChecker
 from draftsman.settings import Settings
-from draftsman.store.progress import Step
+from draftsman.store.checkpoints import Step
 
 RUNS: Final = 1000
 """Runs after which a handler that never ends is reported."""
@@ -125,9 +119,9 @@ async def run_handler(
     a question ends the job without an answer, NotPermitted where a denial does, and AssertionError
     for a question that `answers` lacks.
     """
-    async with Checker() as schemas:
+    async with SchemaChecker() as schemas:
         memory = _Memory(answers or {}, set(lost_after), clock or Clock())
-        services = cast(Services, _Services(settings or Settings(), memory, schemas))
+        services = cast(RunServices, _Services(settings or Settings(), memory, schemas))
         for run in range(1, RUNS + 1):
             memory.run = run
             ctx = RunContext(_claimed(run, payload or {}, columns), services, DEADLINE)
@@ -136,7 +130,7 @@ async def run_handler(
             except (Parked, _WorkerLost):
                 memory.answer_open_question()
             else:
-                checked_result(outcome)
+                validate_result(outcome)
                 if not isinstance(outcome, Snooze):
                     return memory.result(outcome)
                 await memory.outcome(ctx.job, outcome)
@@ -176,7 +170,7 @@ class _Memory:
         return copy.deepcopy(self.data), self.bundle
 
     async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
-        self.data, self.bundle = bounded(data, CHECKPOINT_LIMIT, "a checkpoint"), bundle
+        self.data, self.bundle = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint"), bundle
 
     async def begin_step(
         self, lease: Lease, key: str, invocation_id: str | None, owner: Owner
@@ -191,7 +185,9 @@ class _Memory:
         if key in self.lost_after:
             self.lost_after.remove(key)
             raise _WorkerLost
-        result = json.loads(json.dumps(bounded(result, REQUEST_LIMIT, f"the result of {key!r}")))
+        result = json.loads(
+            json.dumps(clean_within_limit(result, REQUEST_LIMIT, f"the result of {key!r}"))
+        )
         self.known_steps[key] = replace(self.known_steps[key], status="done", result=result)
 
     async def steps(self, job: int) -> Sequence[Step]:
@@ -221,7 +217,7 @@ class _Memory:
 
     # Outcomes and messages
 
-    async def outcome(self, work: Claimed, outcome: Snooze) -> None:
+    async def outcome(self, work: ClaimedJob, outcome: Snooze) -> None:
         if isinstance(outcome.until, datetime):
             self.clock.now = max(self.clock.now, outcome.until)
         else:
@@ -233,7 +229,7 @@ class _Memory:
 
     # Questions
 
-    def check(self, item: Ask, invoker: str) -> None:
+    def check(self, item: QuestionSpec, invoker: str) -> None:
         return None
 
     async def of_key(self, job: int, key: str) -> Question | None:
@@ -244,7 +240,7 @@ class _Memory:
         return self.asked, []
 
     async def ask(
-        self, lease: Lease, item: Ask, *, given: str | None = None, invoker: str = ""
+        self, lease: Lease, item: QuestionSpec, *, given: str | None = None, invoker: str = ""
     ) -> str:
         length = item.expires_in
         expires_at = None if length is None else self.clock.now + timedelta(seconds=length)
@@ -304,12 +300,12 @@ def _resolution(
         response = Response(source_event_id=event, decision=given is True, reason=reason)
     else:
         response = Response(source_event_id=event, text=given)
-    fits(question, response)
+    check_kind(question, response)
     if response.decision is not None:
         outcome = "approved" if response.decision else "denied"
         ended = Resolution(outcome, "person", by=(PERSON,), reason=response.reason)
     else:
-        answer = read(question, response)
+        answer = parse_answer(question, response)
         ended = Resolution("answered", "person", answer.value, answer.text, by=(PERSON,))
     return QuestionStatus.ANSWERED, ended
 
@@ -321,13 +317,13 @@ def _expired(question: Question) -> tuple[QuestionStatus, Resolution]:
             return QuestionStatus.ANSWERED, ended
         case OnExpire.CONTINUE:
             return QuestionStatus.EXPIRED, Resolution("expired", "policy")
-    raise NobodyAnswered(f"question {question.key!r} expired, which ends the job")
+    raise AnswerTimeout(f"question {question.key!r} expired, which ends the job")
 
 
 class _Services:
     """The services of a worker, all of them the memory."""
 
-    def __init__(self, settings: Settings, memory: _Memory, schemas: Checker) -> None:
+    def __init__(self, settings: Settings, memory: _Memory, schemas: SchemaChecker) -> None:
         self.settings = settings
         self.schemas = schemas
         self.checkpoints = self.questions = self.settle = self.outbox = memory
@@ -337,11 +333,11 @@ class _Services:
         raise DraftsmanError("run_handler has no repositories; test this handler with a worker")
 
 
-def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -> Claimed:
+def _claimed(run: int, payload: Mapping[str, Any], columns: Mapping[str, Any]) -> ClaimedJob:
     """Return the job as a claim returns it."""
     if unknown := columns.keys() - DEFAULTS.keys():
         raise TypeError(f"{min(unknown)} is no column of a job; allowed: {', '.join(DEFAULTS)}")
     values = {**DEFAULTS, **columns, "payload": payload}
-    work = Claimed(1, run, run, "running")
+    work = ClaimedJob(1, run, run, "running")
     work.__dict__.update(copy.deepcopy(values))
     return work

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import DEADLINE, Place
-from tests.core.loops import crews
+from tests.acceptance.processes import DEADLINE, Installation
+from tests.core.loops import workers
 from tests.support import waits
 
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Processes take their time to start on a busy machine."""
-    for module in (waits, crews):
+    for module in (waits, workers):
         monkeypatch.setattr(module, "DEADLINE", DEADLINE)
 
 
@@ -26,12 +26,12 @@ def database(own_database: str) -> str:
 
 
 @pytest.fixture
-def places(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Place]]:
+def places(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Installation]]:
     """Give places by name, as many hosts on one database."""
-    made: dict[str, Place] = {}
+    made: dict[str, Installation] = {}
 
-    def place(name: str) -> Place:
-        return made.setdefault(name, Place(tmp_path / name, database_url))
+    def place(name: str) -> Installation:
+        return made.setdefault(name, Installation(tmp_path / name, database_url))
 
     yield place
     for one in made.values():
@@ -39,6 +39,6 @@ def places(database_url: str, tmp_path: Path) -> Iterator[Callable[[str], Place]
 
 
 @pytest.fixture
-def place(places: Callable[[str], Place]) -> Place:
+def place(places: Callable[[str], Installation]) -> Installation:
     """Give one place."""
     return places("here")

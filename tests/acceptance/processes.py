@@ -18,7 +18,7 @@ from typing import Any
 
 import psutil
 
-from tests.core.loops.agents import PRELUDE
+from tests.core.loops.agent_jobs import PRELUDE
 from tests.support.waits import until
 
 COMMAND = (sys.executable, "-m", "draftsman_tui")
@@ -43,7 +43,7 @@ class Process:
         return self.popen.pid
 
     @property
-    def said(self) -> str:
+    def output_text(self) -> str:
         """Return all that it said so far, on both streams."""
         return self.output.read_text(errors="replace")
 
@@ -51,7 +51,7 @@ class Process:
         """Return once it said this."""
 
         async def look() -> bool:
-            return part in self.said
+            return part in self.output_text
 
         await until(look, f"{part!r} of {self.output.name}")
 
@@ -67,7 +67,7 @@ class Process:
         return [child.pid for child in psutil.Process(self.pid).children()]
 
 
-class Place:
+class Installation:
     """A configuration, a folder for data, and the processes that use them."""
 
     def __init__(self, folder: Path, url: str | None) -> None:

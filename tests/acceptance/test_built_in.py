@@ -10,13 +10,13 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.acceptance.processes import Place
-from tests.core.handlers.web_jobs import SECRET
-from tests.core.loops.crews import ends, reaches
+from draftsman.store.postgres.database import Connection
+from tests.acceptance.processes import Installation
+from tests.core.handlers.builtin.web_jobs import SECRET
+from tests.core.loops.workers import wait_for_end, wait_for_status
 from tests.factories import Factory
+from tests.support.faulty_server import FaultyServer, web
 from tests.support.waits import until, wait_blocked
-from tests.support.web import Web, web
 
 S = Status
 TOOL = """
@@ -36,7 +36,7 @@ VALUES (%(job)s, 'log', 'log', 'D-' || %(job)s::bigint || ' log:log', 'notice')"
 REST = b'"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
 
 
-def configure(place: Place, site: Web, **settings: Any) -> None:
+def configure(place: Installation, site: FaultyServer, **settings: Any) -> None:
     """Give a place a model, a receiver and a tool."""
     code = TOOL.format(url=site.url("/tool"))
     values = {
@@ -53,7 +53,7 @@ def configure(place: Place, site: Web, **settings: Any) -> None:
     place.configure(None, **values, **settings)
 
 
-async def streams(site: Web, writer: Any) -> None:
+async def streams(site: FaultyServer, writer: Any) -> None:
     """Say half of a stream, and the rest once the test lets go."""
     writer.write(STREAM)
     await writer.drain()
@@ -76,7 +76,7 @@ def jobs(tmp_path: Any) -> dict[str, dict[str, Any]]:
 async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
     rt: Runtime,
     make: Factory,
-    places: Callable[[str], Place],
+    places: Callable[[str], Installation],
     jobs: dict[str, dict[str, Any]],
     tmp_path: Any,
 ) -> None:
@@ -100,13 +100,13 @@ async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
         await until(all_called, "four calls")
         worker.signal(signal.SIGTERM)
         for number in numbers.values():
-            job = await reaches(rt, number, S.RESUMED)
+            job = await wait_for_status(rt, number, S.RESUMED)
             assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
         assert await worker.end() == 0
         site.go.set()
         there.start("worker", env=secret)
         for type, number in numbers.items():
-            job = await ends(rt, number)
+            job = await wait_for_end(rt, number)
             assert (type, job.status, job.last_error) == (type, S.COMPLETED, None)
             assert (job.run_count, job.attempts, job.retry_count) == (2, 0, 0)
             [step] = await rt.checkpoints.steps(number)
@@ -114,7 +114,7 @@ async def test_sigterm_hands_every_call_back_and_another_worker_makes_it_once(
 
 
 async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
-    rt: Runtime, make: Factory, places: Callable[[str], Place], conn: Connection
+    rt: Runtime, make: Factory, places: Callable[[str], Installation], conn: Connection
 ) -> None:
     here, there = places("here"), places("there")
     for place in (here, there):
@@ -126,11 +126,11 @@ async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
         worker = here.start("worker", env={"DRAFTSMAN_WORKER__DRAIN": "0"})
         await wait_blocked(watch, by=conn.info.backend_pid)
         worker.signal(signal.SIGTERM)
-        job = await reaches(rt, number, S.RESUMED)
+        job = await wait_for_status(rt, number, S.RESUMED)
         assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
         assert await worker.end() == 0
     there.start("worker")
-    job = await ends(rt, number)
+    job = await wait_for_end(rt, number)
     assert (job.status, job.run_count, job.last_error) == (S.COMPLETED, 2, None)
     assert job.result is not None
 
@@ -143,7 +143,7 @@ async def test_sigterm_hands_a_notification_back_and_it_is_told_once(
     assert "the mill is down" in line
 
 
-def once(site: Web, type: str) -> list[str]:
+def once(site: FaultyServer, type: str) -> list[str]:
     """Return the ids by which whoever was called can tell that it is the same effect."""
     path, header = {
         "http_request": ("/pay", "idempotency-key"),

@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 from draftsman.domain.job import Status
-from draftsman.handlers.sample import make_sample_repo
+from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Place
-from tests.core.loops.agents import contents, git
-from tests.core.loops.crews import kinds
+from tests.acceptance.processes import Installation
+from tests.core.loops.agent_jobs import contents, git
+from tests.core.loops.workers import event_kinds
 
 
 def repository(out: str) -> Path:
@@ -20,11 +20,11 @@ def repository(out: str) -> Path:
 
 
 async def test_a_demo_in_a_pipe_answers_by_itself_and_another_one_as_told(
-    place: Place, rt: Runtime
+    place: Installation, rt: Runtime
 ) -> None:
     done = await place.run("demo")
     assert (done.returncode, done.stderr) == (0, "")
-    job = await rt.inspect.job(1)
+    job = await rt.read_model.job(1)
     assert job.status is Status.COMPLETED
     for word in ("request", "worker", "clone", "validate", "parked", "question", "answer", "fix"):
         assert f" s  {word} " in done.stdout
@@ -33,36 +33,36 @@ async def test_a_demo_in_a_pipe_answers_by_itself_and_another_one_as_told(
     repo = repository(done.stdout)
     assert git("rev-parse", "draftsman/D-1", cwd=repo) == (job.result or {})["commit"]
     assert git("status", "--porcelain", cwd=repo) == ""
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
     again = await place.run("demo", "--answer", "nothing")
     assert (again.returncode, again.stderr) == (0, ""), again.stdout
     assert "D-2 is completed" in again.stdout
     assert "draftsman/D-2" not in again.stdout
-    job = await rt.inspect.job(2)
+    job = await rt.read_model.job(2)
     assert (job.status, (job.result or {})["files_changed"]) == (Status.COMPLETED, 0)
-    assert not any((await rt.inspect.invariants()).values())
+    assert not any((await rt.read_model.invariants()).values())
 
 
 async def test_a_demo_whose_worker_is_killed_goes_on_and_completes(
-    place: Place, rt: Runtime
+    place: Installation, rt: Runtime
 ) -> None:
     done = await place.run("demo", "--kill")
     assert (done.returncode, done.stderr) == (0, ""), done.stdout
     assert "kill -9" in done.stdout
     assert "D-1 is completed" in done.stdout
-    job = await rt.inspect.job(1)
+    job = await rt.read_model.job(1)
     assert (job.status, job.attempts) == (Status.COMPLETED, 1)
-    assert [run.status for run in await rt.inspect.runs(1)] == [
+    assert [run.status for run in await rt.read_model.runs(1)] == [
         "paused",
         "interrupted",
         "completed",
     ]
-    assert (await kinds(rt, 1)).count("needs_input") == 1
+    assert (await event_kinds(rt, 1)).count("needs_input") == 1
 
 
 async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
-    place: Place, rt: Runtime, tmp_path: Path
+    place: Installation, rt: Runtime, tmp_path: Path
 ) -> None:
     repo = tmp_path / "mine"
     await make_sample_repo(repo)
@@ -88,19 +88,19 @@ async def test_the_users_own_repository_gets_the_branch_and_nothing_else(
 
 
 async def test_an_answer_that_is_no_choice_is_refused_in_one_line(
-    place: Place, rt: Runtime
+    place: Installation, rt: Runtime
 ) -> None:
     done = await place.run("demo", "--answer", "42 of them")
     assert done.returncode == 2, done.stderr
     assert done.stderr.count("\n") == 1
     assert "42 of them" in done.stderr
     assert "Traceback" not in done.stderr
-    assert (await rt.inspect.job(1)).status is Status.CANCELED
-    assert await rt.inspect.workers() == []
+    assert (await rt.read_model.job(1)).status is Status.CANCELED
+    assert await rt.read_model.workers() == []
 
 
 async def test_a_folder_that_is_no_repository_fails_and_says_so(
-    place: Place, tmp_path: Path
+    place: Installation, tmp_path: Path
 ) -> None:
     (tmp_path / "plain").mkdir()
     done = await place.run("demo", "--repo", str(tmp_path / "plain"))

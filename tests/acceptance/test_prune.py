@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from draftsman.runtime import Runtime
-from draftsman.services.archive_file import check
+from draftsman.services.maintenance.archive_file import check_archive
 from draftsman.settings import Settings
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.acceptance import killer
-from tests.acceptance.processes import Place
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.acceptance import kill_at_call
+from tests.acceptance.processes import Installation
 from tests.factories import Factory
 from tests.support.clock import Clock
+from tests.support.event_history import age_events, event_bytes, partition, with_retention
 from tests.support.statements import run, value
-from tests.support.trail import grow_old, keeping, partition, trail_bytes
 from tests.support.waits import until, wait_blocked
 
 STEPS = {
@@ -47,7 +47,7 @@ BLOCKS = {
 """Points in the database, each with what lets it wait there for the session that ran this."""
 
 
-def pruning(place: Place) -> Path:
+def pruning(place: Installation) -> Path:
     """Configure a place to prune; return where its archives go."""
     folder = place.folder / "archive"
     place.configure(None, retention__events=12, retention__archive=str(folder))
@@ -56,54 +56,54 @@ def pruning(place: Place) -> Path:
 
 @pytest.fixture
 def settings(settings: Settings, tmp_path: Path) -> Settings:
-    return keeping(settings, tmp_path / "here" / "archive", events=12)
+    return with_retention(settings, tmp_path / "here" / "archive", events=12)
 
 
 async def whole(rt: Runtime, make: Factory, conn: Connection, before: bytes, folder: Path) -> None:
     """Check that nothing was lost, and that pruning and restoring still work."""
     assert await partition(conn) is not None
-    assert await trail_bytes(conn) == before
+    assert await event_bytes(conn) == before
     assert list(await rt.archives.all()) == []
-    assert not any((await rt.inspect.invariants()).values())
-    assert await rt.archives.prune(Term()) == before.count(b"\n")
+    assert not any((await rt.read_model.invariants()).values())
+    assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n")
     (path,) = folder.glob("*.gz")
-    assert check(path).events == before.count(b"\n")
+    assert check_archive(path).events == before.count(b"\n")
     await rt.archives.restore(path, make.owner)
-    assert await trail_bytes(conn) == before
+    assert await event_bytes(conn) == before
 
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_killed_on_the_way_it_leaves_the_month_whole(
-    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Place, step: str
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Installation, step: str
 ) -> None:
     folder = pruning(place)
-    await grow_old(make, clock)
-    before = await trail_bytes(conn)
-    through = (sys.executable, killer.__file__, *STEPS[step])
+    await age_events(make, clock)
+    before = await event_bytes(conn)
+    through = (sys.executable, kill_at_call.__file__, *STEPS[step])
     process = place.start("sweep", "prune", through=through)
-    assert await process.end() == -signal.SIGKILL, process.said
+    assert await process.end() == -signal.SIGKILL, process.output_text
     assert len([*folder.glob("*.gz")]) == (step in list(STEPS)[2:])
     await whole(rt, make, conn, before, folder)
 
 
 @pytest.mark.parametrize("step", BLOCKS)
 async def test_killed_in_the_database_it_leaves_the_month_or_its_archive(
-    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Place, step: str
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, place: Installation, step: str
 ) -> None:
     folder = pruning(place)
-    await grow_old(make, clock)
-    before = await trail_bytes(conn)
-    holder = await rt.db.dedicated()
+    await age_events(make, clock)
+    before = await event_bytes(conn)
+    holder = await rt.db.dedicated_connection()
     await run(holder, BLOCKS[step])
     process = place.start("sweep", "prune")
     await wait_blocked(conn, by=holder.info.backend_pid)
     process.signal(signal.SIGKILL)
-    assert await process.end() == -signal.SIGKILL, process.said
+    assert await process.end() == -signal.SIGKILL, process.output_text
     (path,) = folder.glob("*.gz")
     await holder.close()
     await until_alone(conn)
     if step == "when it said commit":
-        assert await trail_bytes(conn) == b""
+        assert await event_bytes(conn) == b""
         await rt.archives.restore(path, make.owner)
     await run(conn, "DROP EVENT TRIGGER IF EXISTS test_wait")
     await run(conn, "DROP FUNCTION IF EXISTS draftsman.test_wait() CASCADE")

@@ -11,18 +11,18 @@ from typing import Any
 
 import pytest
 
-from draftsman.handlers.sample import make_sample_repo
-from tests.acceptance.processes import Place, Process
-from tests.core.loops.agents import git
+from draftsman.handlers.clone.sample_repo import make_sample_repo
+from tests.acceptance.processes import Installation, Process
+from tests.core.loops.agent_jobs import git
 from tests.support.slack import FakeSlack
 
 Json = dict[str, Any]
 
 
 @pytest.fixture
-def home(folder: Path) -> Iterator[Place]:
+def home(folder: Path) -> Iterator[Installation]:
     """Give a place without a database: draftsman starts its own there."""
-    place = Place(folder / "home", None)
+    place = Installation(folder / "home", None)
     yield place
     place.close()
     done = asyncio.run(place.run("db", "stop"))
@@ -32,7 +32,7 @@ def home(folder: Path) -> Iterator[Place]:
 class Story:
     """A workspace, and the processes that serve it."""
 
-    def __init__(self, slack: FakeSlack, home: Place) -> None:
+    def __init__(self, slack: FakeSlack, home: Installation) -> None:
         self.slack = slack
         self.home = home
         self.anna, self.ben = slack.user("anna"), slack.user("ben")
@@ -82,7 +82,7 @@ class Story:
 
 
 async def test_a_story_whose_every_process_is_killed_is_told_once(
-    home: Place, tmp_path: Path
+    home: Installation, tmp_path: Path
 ) -> None:
     await make_sample_repo(tmp_path / "repo")
     async with FakeSlack() as slack:
@@ -117,7 +117,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         card = await story.shown("is completed")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
-            assert await process.end() == 0, process.said
+            assert await process.end() == 0, process.output_text
 
         assert slack.messages(story.room) == [card], "one card, edited in place"
         assert [one["ts"] for one in story.says("What should be applied")] == [question["ts"]]

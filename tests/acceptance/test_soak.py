@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import Place
-from tests.acceptance.soaking import MOMENT, PATIENCE, code_of, left, soak
+from tests.acceptance.processes import Installation
+from tests.acceptance.soak_runs import PATIENCE, SHORT_RUN, code_of, left, soak
 from tests.support import waits
 from tests.support.waits import until
 
@@ -20,11 +20,11 @@ def _more_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(waits, "DEADLINE", PATIENCE)
 
 
-async def test_a_moment_of_it_passes_and_leaves_nothing(place: Place, folder: Path) -> None:
-    started = soak(place, folder, *MOMENT, "--workers", "2", "--json")
-    assert await code_of(started) == 0, started.said
+async def test_a_moment_of_it_passes_and_leaves_nothing(place: Installation, folder: Path) -> None:
+    started = soak(place, folder, *SHORT_RUN, "--workers", "2", "--json")
+    assert await code_of(started) == 0, started.output_text
     # what it says on stderr comes before and after the document
-    found, _ = json.JSONDecoder().raw_decode(started.said[started.said.index("{") :])
+    found, _ = json.JSONDecoder().raw_decode(started.output_text[started.output_text.index("{") :])
     assert found["passed"]
     assert found["findings"] == []
     assert found["kills"] > 0
@@ -36,7 +36,7 @@ async def test_a_moment_of_it_passes_and_leaves_nothing(place: Place, folder: Pa
     assert list(folder.iterdir()) == []
 
 
-async def test_a_signal_ends_all_that_it_started(place: Place, folder: Path) -> None:
+async def test_a_signal_ends_all_that_it_started(place: Installation, folder: Path) -> None:
     background = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")  # as a script starts it
     started = soak(place, folder, "--workers", "1", through=background)
 
@@ -46,7 +46,7 @@ async def test_a_signal_ends_all_that_it_started(place: Place, folder: Path) -> 
     await until(working, "a worker")
     started.signal(signal.SIGTERM)
     assert await code_of(started) == 130
-    assert started.said.endswith("draftsman: interrupted\n")
-    assert "Traceback" not in started.said
+    assert started.output_text.endswith("draftsman: interrupted\n")
+    assert "Traceback" not in started.output_text
     assert left(folder) == []
     assert list(folder.iterdir()) == []

@@ -16,8 +16,8 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Place, Process
-from tests.acceptance.soaking import NOT_THERE, PATIENCE, left
+from tests.acceptance.processes import Installation, Process
+from tests.acceptance.soak_runs import NOT_THERE, PATIENCE, left
 
 STAGES = Path(__file__).with_name("stages")
 NOWHERE = "http://127.0.0.1:1/"
@@ -28,7 +28,9 @@ Stage = tuple[str, signal.Signals]
 
 
 @asynccontextmanager
-async def halting(place: Place, stage: str) -> AsyncIterator[tuple[dict[str, str], asyncio.Event]]:
+async def halting(
+    place: Installation, stage: str
+) -> AsyncIterator[tuple[dict[str, str], asyncio.Event]]:
     """Give the environment of a process that halts at a stage, and what is set when it does.
 
     It goes on after the block.
@@ -59,7 +61,7 @@ async def halting(place: Place, stage: str) -> AsyncIterator[tuple[dict[str, str
         over.set()
 
 
-async def stopped(place: Place, stage: Stage, *args: str, **env: str) -> Process:
+async def stopped(place: Installation, stage: Stage, *args: str, **env: str) -> Process:
     """Start a command, signal it at the stage, and return it once it ended."""
     where, number = stage
     async with halting(place, where) as (halts, reached):
@@ -69,7 +71,7 @@ async def stopped(place: Place, stage: Stage, *args: str, **env: str) -> Process
     return started
 
 
-async def stopped_on_terminal(place: Place, stage: Stage, *args: str) -> Process:
+async def stopped_on_terminal(place: Installation, stage: Stage, *args: str) -> Process:
     """Do the same on a terminal of its own."""
     where, number = stage
     async with halting(place, where) as (halts, reached):
@@ -100,7 +102,7 @@ async def _signal(
         async with asyncio.timeout(PATIENCE):
             await reached.wait()
     except TimeoutError:
-        pytest.fail(f"{where} was not reached: {started.said}")
+        pytest.fail(f"{where} was not reached: {started.output_text}")
     started.signal(number)
 
 
@@ -110,18 +112,22 @@ async def _end(started: Process, where: str) -> None:
     except subprocess.TimeoutExpired:
         started.signal(signal.SIGABRT)  # it says where it stands
         started.popen.wait()
-        pytest.fail(f"stopped at {where} it did not end: {started.said}")
+        pytest.fail(f"stopped at {where} it did not end: {started.output_text}")
 
 
 def clean(ended: Sequence[Process], stages: Sequence[Stage], code: int = 0) -> None:
     """Assert how each process ended, and that it said nothing of a traceback."""
     for process, stage in zip(ended, stages, strict=True):
-        assert process.popen.returncode == code, (stage, process.popen.returncode, process.said)
+        assert process.popen.returncode == code, (
+            stage,
+            process.popen.returncode,
+            process.output_text,
+        )
         for part in ("Traceback", "ignored in", "never retrieved", "never awaited"):
-            assert part not in process.said, (stage, process.said)
+            assert part not in process.output_text, (stage, process.output_text)
 
 
-def ours(place: Place) -> list[str]:
+def ours(place: Installation) -> list[str]:
     """Return what processes of the place are still there."""
     found = []
     for process in psutil.process_iter(["cmdline"]):
@@ -131,24 +137,24 @@ def ours(place: Place) -> list[str]:
     return found
 
 
-async def test_a_worker(place: Place, rt: Runtime) -> None:
+async def test_a_worker(place: Installation, rt: Runtime) -> None:
     stages = [
         ("click:<module>", INT),
-        ("draftsman_tui.cli.serve:<module>", TERM),
+        ("draftsman_tui.cli.process.serve:<module>", TERM),
         ("draftsman.handlers.registry:load", HUP),
-        ("draftsman.store.db:Database.open", INT),
-        ("draftsman.store.schema:applied", TERM),
-        ("draftsman.loops.crew:Crew.run", HUP),
-        ("draftsman.handlers.leftovers:remove_leftovers", INT),
+        ("draftsman.store.postgres.database:Database.open", INT),
+        ("draftsman.store.postgres.schema:applied", TERM),
+        ("draftsman.loops.worker_process:WorkerProcess.run", HUP),
+        ("draftsman.handlers.clone.clone_cleanup:remove_stale_clones", INT),
         ("draftsman.loops.leader:Leader.run", TERM),
     ]
     ended = await asyncio.gather(*(stopped(place, stage, "worker") for stage in stages))
     clean(ended, stages)
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
 
 @pytest.mark.parametrize("chat", ["slack", "trello"])
-async def test_a_bot(place: Place, chat: str) -> None:
+async def test_a_bot(place: Installation, chat: str) -> None:
     place.configure(slack__api_url=NOWHERE, trello__api_url=NOWHERE)
     tokens = {"BOT": "xoxb-1", "APP": "xapp-1", "KEY": "0" * 32, "TOKEN": "0" * 64}
     names = ("slack.bot_token", "slack.app_token", "trello.key", "trello.token")
@@ -168,45 +174,45 @@ async def test_a_bot(place: Place, chat: str) -> None:
     clean(ended, stages)
 
 
-async def test_up_without_a_terminal(place: Place, rt: Runtime) -> None:
+async def test_up_without_a_terminal(place: Installation, rt: Runtime) -> None:
     stages = [
-        ("draftsman.migrate:ready", INT),
-        ("draftsman_tui.cli.supervise:Supervisor.run", TERM),
-        ("draftsman_tui.cli.supervise:Child.run", HUP),
-        ("draftsman_tui.cli.supervise:Child._run_once", TERM),
+        ("draftsman.migrate:check_compatible", INT),
+        ("draftsman_tui.cli.process.supervisor:Supervisor.run", TERM),
+        ("draftsman_tui.cli.process.supervisor:Child.run", HUP),
+        ("draftsman_tui.cli.process.supervisor:Child._run_once", TERM),
     ]
     args = ("--config", str(place.config), "up", "--headless")
     ended = await asyncio.gather(*(stopped(place, stage, *args) for stage in stages))
     clean(ended, stages)
     assert ours(place) == []
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
 
-async def test_up_on_a_terminal(place: Place, rt: Runtime) -> None:
+async def test_up_on_a_terminal(place: Installation, rt: Runtime) -> None:
     stages = [
-        ("draftsman.migrate:ready", HUP),
-        ("draftsman_tui.cli.held:holding", INT),
-        ("draftsman.store.db:Database.open", TERM),
-        ("draftsman_tui.cli.foreground:Foreground._show_dashboard", TERM),
+        ("draftsman.migrate:check_compatible", HUP),
+        ("draftsman_tui.cli.process.supervisor_handle:start_supervisor", INT),
+        ("draftsman.store.postgres.database:Database.open", TERM),
+        ("draftsman_tui.cli.process.foreground:Foreground._show_dashboard", TERM),
         ("textual.app:App.run_async", TERM),
     ]
     args = ("--config", str(place.config), "up")
     ended = await asyncio.gather(*(stopped_on_terminal(place, stage, *args) for stage in stages))
     clean(ended, stages)
     assert ours(place) == []
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
 
-async def test_the_dashboard(place: Place) -> None:
+async def test_the_dashboard(place: Installation) -> None:
     stages = [
         ("textual:<module>", HUP),
-        ("draftsman.store.db:Database.open", INT),
-        ("draftsman_tui.cli.dashboard:make", TERM),
+        ("draftsman.store.postgres.database:Database.open", INT),
+        ("draftsman_tui.cli.process.dashboard:create_dashboard", TERM),
         ("textual.app:App.run_async", INT),
         ("textual.app:App._init_mode", TERM),
     ]
     web = [
-        ("draftsman.store.db:Database.open", HUP),
+        ("draftsman.store.postgres.database:Database.open", HUP),
         ("draftsman_tui.dashboard.web.server:Web.serving", INT),
         ("draftsman_tui.dashboard.web.server:Web._listen", TERM),
     ]
@@ -218,11 +224,11 @@ async def test_the_dashboard(place: Place) -> None:
     clean(ended, [*stages, *web])
 
 
-async def test_a_demo_is_interrupted(place: Place, rt: Runtime, tmp_path: Path) -> None:
+async def test_a_demo_is_interrupted(place: Installation, rt: Runtime, tmp_path: Path) -> None:
     stages = [
-        ("draftsman.handlers.sample:make_sample_repo", INT),
-        ("draftsman.services.intake:Intake.submit", TERM),
-        ("draftsman_tui.cli.demo:Demo._start_worker", HUP),
+        ("draftsman.handlers.clone.sample_repo:make_sample_repo", INT),
+        ("draftsman.services.jobs.submissions:Submissions.submit", TERM),
+        ("draftsman_tui.cli.process.demo:Demo._start_worker", HUP),
     ]
     (tmp := tmp_path / "tmp").mkdir()
     args = ("--config", str(place.config), "demo")
@@ -230,17 +236,17 @@ async def test_a_demo_is_interrupted(place: Place, rt: Runtime, tmp_path: Path) 
         *(stopped(place, stage, *args, TMPDIR=str(tmp)) for stage in stages)
     )
     clean(ended, stages, 130)
-    assert {process.said.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
-    jobs = await rt.inspect.jobs()
+    assert {process.output_text.splitlines()[-1] for process in ended} == {"draftsman: interrupted"}
+    jobs = await rt.read_model.jobs()
     assert [job.status for job in jobs] == [Status.CANCELED] * 2
     assert ours(place) == []
     assert list(tmp.iterdir()) == []
 
 
-async def test_a_soak_is_interrupted(place: Place, folder: Path) -> None:
+async def test_a_soak_is_interrupted(place: Installation, folder: Path) -> None:
     """The server of its own is given up before it is made, and before it is started."""
     stages = [
-        ("draftsman_tui.soak.place:<module>", HUP),
+        ("draftsman_soak.seed_environment:<module>", HUP),
         ("draftsman.embedded.cluster:_create", INT),
         ("draftsman.embedded.cluster:_launch", TERM),
     ]
@@ -251,13 +257,13 @@ async def test_a_soak_is_interrupted(place: Place, folder: Path) -> None:
     assert list(folder.iterdir()) == []
 
 
-async def test_any_other_command_ends_by_the_signal(place: Place, rt: Runtime) -> None:
+async def test_any_other_command_ends_by_the_signal(place: Installation, rt: Runtime) -> None:
     stages = [
         ("click:<module>", INT),
         ("click:<module>", TERM),
-        ("draftsman_tui.cli.waiting:<module>", INT),
+        ("draftsman_tui.cli.job.job_wait:<module>", INT),
     ]
     ended = [await stopped(place, stage, "wait", "D-1") for stage in stages]
     clean(ended[::2], stages[::2], 130)
     clean(ended[1:2], stages[1:2], -TERM)
-    assert {process.said for process in ended[::2]} == {"draftsman: interrupted\n"}
+    assert {process.output_text for process in ended[::2]} == {"draftsman: interrupted\n"}

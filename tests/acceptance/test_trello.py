@@ -6,17 +6,16 @@ import signal
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.address import parse
-from draftsman.domain.board import BoardConfig, LabelRule
-from draftsman.domain.repo import Place as RepoPlace
-from draftsman.domain.repo import Repo
-from draftsman.handlers.proposal import propose
-from draftsman.handlers.sample import make_sample_repo
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.trello.board import BoardConfig, LabelRule
+from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.handlers.run_agent.profile_detection import detect_profile
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.acceptance.processes import Place, Process
-from tests.core.loops.agents import git
+from draftsman.store.postgres.database import Connection
+from tests.acceptance.processes import Installation, Process
+from tests.core.loops.agent_jobs import git
 from tests.support.trello import FakeTrello
 from tests.support.waits import until
 
@@ -24,7 +23,9 @@ from tests.support.waits import until
 class Story:
     """A board, and the processes that serve it."""
 
-    def __init__(self, trello: FakeTrello, place: Place, rt: Runtime, conn: Connection) -> None:
+    def __init__(
+        self, trello: FakeTrello, place: Installation, rt: Runtime, conn: Connection
+    ) -> None:
         self.trello, self.place, self.rt, self.conn = trello, place, rt, conn
         self.anna, self.ben = trello.member("anna"), trello.member("ben")
         self.board = trello.board("Work", [self.anna, self.ben])
@@ -46,11 +47,11 @@ class Story:
 
     async def watch(self, repo: Path, owner: Actor) -> None:
         """Let the label stand for a repository, and make jobs."""
-        profile = propose(repo)
+        profile = detect_profile(repo)
         linters = tuple(one for one in profile.validation_commands if one.name != "tests")
         profile = profile.model_copy(update={"validation_commands": linters})
         known = await self.rt.repos.add(Repo.at(parse(str(repo))), profile, owner)
-        await self.rt.repos.map(RepoPlace(known), owner, label_id=self.label)
+        await self.rt.repos.map(RepoLocation(known), owner, label_id=self.label)
         config = BoardConfig(
             board_id=self.board,
             name="Work",
@@ -96,7 +97,7 @@ class Story:
 
 
 async def test_a_story_whose_every_process_is_killed_is_told_once(
-    place: Place, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
+    place: Installation, rt: Runtime, conn: Connection, owner: Actor, tmp_path: Path
 ) -> None:
     repo = tmp_path / "repo"
     await make_sample_repo(repo)
@@ -136,7 +137,7 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         await story.shown(card, "✅")
         for process in (bots, worker):
             process.signal(signal.SIGTERM)
-            assert await process.end() == 0, process.said
+            assert await process.end() == 0, process.output_text
 
         own = [one for one in trello.comments(card) if one.member == trello.bot_member]
         assert len(own) == 4, "status, question, the word for ben, result"
@@ -146,8 +147,8 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
         assert trello.card_now(card)["idList"] == story.review
         files = {one.name.partition(" · ")[0] for one in trello.attachments(card)}
         assert files == {"D-1-result.md", "changes.patch", "report.md"}
-        [job] = await rt.inspect.jobs()
+        [job] = await rt.read_model.jobs()
         assert (job.number, job.status, job.ticket_title) == (1, "completed", "Tidy up, please")
-        found = [one for one in await rt.inspect.trail(1) if one.kind == "repo_resolved"]
+        found = [one for one in await rt.read_model.job_events(1) if one.kind == "repo_resolved"]
         assert {one.payload["method"] for one in found} == {"label_id"}
         assert git("log", "--format=%s", "-1", "draftsman/D-1", cwd=repo)

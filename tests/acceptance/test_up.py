@@ -15,16 +15,16 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Place, Process, lines
-from tests.core.loops.agents import (
-    agent_with,
-    clone_with,
-    gone,
+from tests.acceptance.processes import Installation, Process, lines
+from tests.core.loops.agent_jobs import (
     is_gone,
     make_repository,
-    wanted,
+    submit_agent_job,
+    wait_for_agent,
+    wait_for_clone,
+    wait_for_exit,
 )
-from tests.core.loops.crews import reaches
+from tests.core.loops.workers import wait_for_status
 from tests.factories import Factory
 from tests.support.waits import until
 
@@ -53,61 +53,61 @@ async def child_of(up: Process, other_than: int | None = None) -> int:
 
 
 async def test_it_starts_a_worker_that_dies_again_and_stops_with_it(
-    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
 ) -> None:
     place.configure(STEPS)
-    number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
     up = place.start("up", "--headless", env={"DRAFTSMAN_SLOTS": "4"})
-    agent = await agent_with(tmp_path, "1.pid")
+    agent = await wait_for_agent(tmp_path, "1.pid")
     first = await child_of(up)
     psutil.Process(first).kill()
-    await gone(agent)
-    clone = await clone_with(tmp_path, "2.pid")
+    await wait_for_exit(agent)
+    clone = await wait_for_clone(tmp_path, "2.pid")
     second = await child_of(up, first)
-    assert lines(up.said, "the worker ended with -9")
-    assert lines(up.said, "again in 0.5 s")
-    assert len(lines(up.said, "DRAFTSMAN_SLOTS is set and nothing reads it")) == 1
+    assert lines(up.output_text, "the worker ended with -9")
+    assert lines(up.output_text, "again in 0.5 s")
+    assert len(lines(up.output_text, "DRAFTSMAN_SLOTS is set and nothing reads it")) == 1
     up.signal(signal.SIGTERM)
     await up.says("SIGTERM: stopping")
     (clone / "finish").touch()
     assert await up.end() == 0
     assert await is_gone(second)
-    job = await rt.inspect.job(number)
+    job = await rt.read_model.job(number)
     assert (job.status, (job.result or {})["data"]) == (S.COMPLETED, {"half": "half\n", "run": 2})
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
 
 async def test_a_worker_notices_that_its_supervisor_was_killed(
-    rt: Runtime, make: Factory, place: Place, tmp_path: Path
+    rt: Runtime, make: Factory, place: Installation, tmp_path: Path
 ) -> None:
     place.configure(STEPS, worker__drain=0, worker__abort=0.2)
-    number = await wanted(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
+    number = await submit_agent_job(make, make_repository(tmp_path / "repo"), text=str(tmp_path))
     up = place.start("up", "--headless")
-    agent = await agent_with(tmp_path, "1.pid")
+    agent = await wait_for_agent(tmp_path, "1.pid")
     worker = await child_of(up)
     up.signal(signal.SIGKILL)
     await up.end()
-    job = await reaches(rt, number, S.RESUMED)
-    await gone(worker, agent)
+    job = await wait_for_status(rt, number, S.RESUMED)
+    await wait_for_exit(worker, agent)
     assert job.attempts == 0
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []
 
 
-async def test_a_configuration_that_no_restart_mends_ends_it(place: Place) -> None:
+async def test_a_configuration_that_no_restart_mends_ends_it(place: Installation) -> None:
     place.configure(None, **{"handlers.report": "no_such_module:f"})
     up = place.start("up", "--headless")
     assert await up.end() == 2
-    assert len(lines(up.said, "handlers.report")) == 1
-    assert "Traceback" not in up.said
+    assert len(lines(up.output_text, "handlers.report")) == 1
+    assert "Traceback" not in up.output_text
 
 
 # --- with a server of its own -------------------------------------------------------------------
 
 
 @pytest.fixture
-def home(folder: Path) -> Iterator[Place]:
+def home(folder: Path) -> Iterator[Installation]:
     """Give a place without a database: draftsman starts its own there."""
-    place = Place(folder / "home", None)
+    place = Installation(folder / "home", None)
     place.configure(STEPS)
     yield place
     place.close()
@@ -115,21 +115,21 @@ def home(folder: Path) -> Iterator[Place]:
     assert done.returncode == 0, done.stderr
 
 
-async def told(home: Place, *args: str) -> Any:
+async def told(home: Installation, *args: str) -> Any:
     """Return what a command prints as JSON."""
     done = await home.run(*args, "--json")
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-async def completed(home: Place, number: int) -> dict[str, Any]:
+async def completed(home: Installation, number: int) -> dict[str, Any]:
     done = await home.run("wait", f"D-{number}", "--timeout", "20s", "--json")
     found: dict[str, Any] = json.loads(done.stdout)
     assert done.returncode == 0, (done.stderr, found)
     return found
 
 
-async def submitted(home: Place, folder: Path) -> int:
+async def submitted(home: Installation, folder: Path) -> int:
     """Submit a job on a new repository; return its number."""
     folder.mkdir()
     repo = make_repository(folder / "repo")
@@ -139,20 +139,20 @@ async def submitted(home: Place, folder: Path) -> int:
 
 
 async def test_a_run_goes_on_whatever_was_killed(
-    home: Place, tmp_path: Path, record_property: Callable[[str, object], None]
+    home: Installation, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """With the settings that are built in; so it also measures the recovery that we tell of."""
     folder = tmp_path / "job"
     up = home.start("up", "--headless")
     number = await submitted(home, folder)
-    agent, worker = await agent_with(home.folder, "1.pid"), await child_of(up)
+    agent, worker = await wait_for_agent(home.folder, "1.pid"), await child_of(up)
     up.signal(signal.SIGKILL)
     psutil.Process(worker).kill()
     await up.end()
-    await gone(agent, worker)
+    await wait_for_exit(agent, worker)
     began = time.monotonic()
     up = home.start("up", "--headless")
-    clone = await clone_with(home.folder, "2.pid")
+    clone = await wait_for_clone(home.folder, "2.pid")
     record_property("seconds from the new start to the run going on", time.monotonic() - began)
 
     server = (await told(home, "db", "status"))["pid"]

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
-from draftsman.domain.policy import Person, Policy
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Person, Policy
 from draftsman.errors import NotPermitted, Refused, UsageError
 from draftsman.runtime import Runtime
-from draftsman.store import tokens as token_store
-from draftsman.store.db import Connection
+from draftsman.store import approval_tokens as token_store
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory
@@ -41,7 +41,7 @@ async def test_an_operator_mints_an_approvers_token(
         await olga.questions.mint_token(work.number, 1, "carol", await olga.actor())
     async with refused(FORBIDDEN, "cannot mint a token for carol"):
         await token_store.mint(await session("olga"), work.number, 1, "carol", "carol", "hash")
-    assert (await olga.inspect.trail(work.number))[-1].kind == "token_refused"
+    assert (await olga.read_model.job_events(work.number))[-1].kind == "token_refused"
 
 
 @attack(
@@ -73,7 +73,7 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
     await rt.questions.ask(work.lease, item, invoker="erin")
     with pytest.raises(NotPermitted, match="erin asked for this job"):
         await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
-    conn = await erin.db.dedicated()
+    conn = await erin.db.dedicated_connection()
     async with refused(FORBIDDEN, "cannot mint a token for erin"):
         await token_store.mint(conn, work.number, 1, "erin", "erin", "hash")
     await conn.close()
@@ -88,12 +88,12 @@ async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory
     anna, work = await as_role("anna"), await make.asked(GATE)
     login = (await anna.actor()).id
     carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
-    anna.policy.adopt(Policy({"carol": carol}))
+    anna.policy.update_from(Policy({"carol": carol}))
     claimed = await anna.actor()
     assert claimed.person == "carol"
     with pytest.raises(Refused, match="anna may not decide"):
         await anna.questions.answer(work.number, 1, _yes("a"), claimed)
-    assert (await anna.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+    assert (await anna.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
 @attack(

@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.handlers.commands import Runner
-from draftsman.handlers.folder import delete
-from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.sandbox import modes
-from draftsman.handlers.sandbox.box import open_box
-from draftsman.handlers.workspace import Workspace
+from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.commands import CommandRunner
+from draftsman.handlers.sandbox import mode_detection
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, CommandSettings, QuotaSettings, SandboxSettings
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import make_repository
+from tests.core.loops.agent_jobs import make_repository
 
 DEADLINE = 60.0
 
@@ -33,7 +33,7 @@ async def run(
         pass
 
     settings = SandboxSettings.model_validate({"mode": mode, "file_size_mb": 16})
-    box = await open_box(settings, repo=folder / "repo", home=folder / "home")
+    box = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
     with contextlib.closing(box):
         async with await AgentProcess.start(
             AgentSettings(command=command, env=dict(env or {})),
@@ -101,7 +101,7 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
     printed, _ = await run("bwrap", tmp_path, "sh", "-c", DEEP)
     assert printed == "deep"
     open_files = len(list(Path("/proc/self/fd").iterdir()))
-    delete(tmp_path / "repo")
+    remove_tree(tmp_path / "repo")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["home", "outside"]
     assert (outside / "file").exists()
     assert outside.stat().st_mode & 0o777 == 0o755
@@ -140,9 +140,9 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
 async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", a="one\n")
     space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
-    space = await space.confined(SandboxSettings())
+    space = await space.with_sandbox(SandboxSettings())
     quotas = QuotaSettings(disk_bytes=4_000_000, disk_interval=0.1)
-    runner = Runner(space, "", {}, DEADLINE, quotas=quotas)
+    runner = CommandRunner(space, "", {}, DEADLINE, quotas=quotas)
     fill = ("sh", "-c", "head -c 8000000 /dev/zero > full; exec sleep 600")
     with pytest.raises(Failure, match="more than 4,000,000 bytes") as raised:
         await runner.run(CommandSettings(name="fill", command=fill, timeout=DEADLINE))
@@ -179,7 +179,11 @@ async def test_a_linked_program_opens_no_file_outside(
 async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SandboxSettings(memory_mb=1234)
     with monkeypatch.context() as busy:
-        busy.setattr(modes, "escape", lambda _, mode, __: modes.SLOW if mode == "bwrap" else None)
-        assert (await modes.sandbox_of(settings)).mode == "landlock"
-    monkeypatch.setattr(modes, "escape", lambda *_: None)
-    assert (await modes.sandbox_of(settings)).mode == "bwrap"
+        busy.setattr(
+            mode_detection,
+            "escape",
+            lambda _, mode, __: mode_detection.PROBE_TOO_SLOW if mode == "bwrap" else None,
+        )
+        assert (await mode_detection.detect_mode(settings)).mode == "landlock"
+    monkeypatch.setattr(mode_detection, "escape", lambda *_: None)
+    assert (await mode_detection.detect_mode(settings)).mode == "bwrap"

@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
-from draftsman.store.db import Connection
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, Factory
@@ -69,7 +69,7 @@ async def test_a_forced_answer_is_named(
     work = await make.asked(GATE)
     await run(conn, "SET session_replication_role = replica")
     await conn.execute(ANSWER, (work.number, "slack", "U-CAROL", YES))
-    found = await known.inspect.invariants()
+    found = await known.read_model.invariants()
     assert [job for job, _ in found["answers_are_vouched_for"]] == [work.number]
 
 
@@ -185,13 +185,13 @@ async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
 )
 async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
     anna = await as_role("anna")
-    made = await anna.intake.submit(invocation(type="noop"), await anna.actor())
+    made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     conn = await session("anna")
     await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
     async with refused(FORBIDDEN, "may not do that to"):
         await conn.execute("SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (made.number,))
-    await anna.operate.cancel(made.number, await anna.actor())
-    actors = {event.actor for event in await anna.inspect.trail(made.number)}
+    await anna.job_control.cancel(made.number, await anna.actor())
+    actors = {event.actor for event in await anna.read_model.job_events(made.number)}
     assert actors == {f"cli:{roles.name('anna')}"}
 
 
@@ -203,7 +203,7 @@ async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles)
 async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles) -> None:
     anna, erin = await as_role("anna"), await as_role("erin")
     with pytest.raises(Refused, match="may not submit a job of erin"):
-        await anna.intake.submit(invocation(type="noop"), await erin.actor())
+        await anna.submissions.submit(invocation(type="noop"), await erin.actor())
 
 
 @attack(
@@ -245,7 +245,7 @@ async def test_a_person_controls_anothers_job(
     ):
         async with refused(FORBIDDEN, "may not do that"):
             await conn.execute(f"SELECT draftsman.{call}".encode(), (work.number, me))
-    assert (await make.rt.inspect.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+    assert (await make.rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
 @attack(

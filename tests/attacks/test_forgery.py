@@ -7,13 +7,13 @@ from psycopg.types.json import Jsonb
 
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
-from draftsman.loops.crew import Crew
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
-from draftsman.store.db import Connection
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
 from tests.attacks.test_database import ANSWER, APPROVED, YES, Session
-from tests.core.loops.crews import Held, ends, tuned, working
+from tests.core.loops.workers import BlockingHandler, running_worker, runtime_with, wait_for_end
 from tests.core.rights.conftest import As, as_role, known, roles, session
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -97,7 +97,7 @@ async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, ro
     async with refused(FORBIDDEN, "do not bear"):
         await carol.execute(resolve, (work.number, said, f"cli:{roles.name('carol')}"))
     await carol.execute(resolve, (work.number, APPROVED, f"cli:{roles.name('carol')}"))
-    assert (await make.rt.inspect.job(work.number)).status is Status.RESUMED
+    assert (await make.rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 @attack(
@@ -110,7 +110,7 @@ async def test_a_time_is_shortened(
     as_role: As, session: Session, make: Factory, roles: Roles, seconds: float
 ) -> None:
     anna = await as_role("anna")
-    made = await anna.intake.submit(invocation(type="noop", queue="q"), await anna.actor())
+    made = await anna.submissions.submit(invocation(type="noop", queue="q"), await anna.actor())
     work = await make.running(made.number)
     await make.rt.questions.ask(work.lease, GATE, invoker="anna")
     async with refused(FORBIDDEN, "at most 366 days"):
@@ -134,7 +134,7 @@ async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles
             "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, %s, %s)",
             (2**40, "token_refused" if who != "worker" else "noted", actor),
         )
-    assert not any((await known.inspect.invariants()).values())
+    assert not any((await known.read_model.invariants()).values())
 
 
 @attack(
@@ -177,13 +177,13 @@ async def test_a_forged_retry(
     as_role: As, session: Session, who: str, key: str, payload: dict[str, str]
 ) -> None:
     anna = await as_role("anna")
-    made = await anna.intake.submit(invocation(type="noop"), await anna.actor())
-    await anna.operate.cancel(made.number, await anna.actor())
+    made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
+    await anna.job_control.cancel(made.number, await anna.actor())
     given = {"key": key.format(job=made.number), "me": who, "payload": Jsonb(payload)}
     conn = await session(who)
     async with refused(FORBIDDEN, "may not submit"):
         await run(conn, FORGED_RETRY, given | {"job": made.number})
-    assert (await anna.operate.retry(made.number, await anna.actor())).how == "created"
+    assert (await anna.job_control.retry(made.number, await anna.actor())).how == "created"
 
 
 @attack(
@@ -208,22 +208,22 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
     with_box="nothing stops: a worker asks the database which runs were canceled",
 )
 async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
-    held, reader = Held(), await session("reader")
+    held, reader = BlockingHandler(), await session("reader")
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with working(tuned(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
         contexts = [await held.next(), await held.next()]
         await until(lambda: _listens(rt, crew), "the ear")
         for payload in ("\u00b2", "9" * 5000, "", str(first)):
             await reader.execute("SELECT pg_notify('draftsman_runs', %s)", (payload,))
-        await rt.operate.cancel(second, make.owner)  # heard after those, in order
-        assert (await ends(rt, second)).status is Status.CANCELED
+        await rt.job_control.cancel(second, make.owner)  # heard after those, in order
+        assert (await wait_for_end(rt, second)).status is Status.CANCELED
         assert {ctx.job.number for ctx in contexts if ctx.stopping is None} == {first}
         held.go.set()
-        assert (await ends(rt, first)).status is Status.COMPLETED
+        assert (await wait_for_end(rt, first)).status is Status.COMPLETED
 
 
-async def _listens(rt: Runtime, crew: Crew) -> bool:
-    return any(row.connected for row in await rt.inspect.workers() if row.id == crew.id)
+async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
+    return any(row.connected for row in await rt.read_model.workers() if row.id == crew.id)
 
 
 @attack(
@@ -272,7 +272,7 @@ async def test_a_taken_key(session: Session, number: str, key: str) -> None:
 )
 async def test_a_worker_answers(session: Session, make: Factory) -> None:
     work, worker = await make.asked(QUESTION), await session("worker")
-    asker = (await make.rt.inspect.job(work.number)).invoker_id
+    asker = (await make.rt.read_model.job(work.number)).invoker_id
     async with refused(FORBIDDEN, "cannot vouch"):
         await worker.execute(
             "INSERT INTO draftsman.job_answers (job, question, kind, source, source_event_id,"

@@ -11,12 +11,12 @@ from draftsman.domain.job import Status
 from draftsman.errors import NotFound
 from draftsman.loops.watchdog import EXIT_CODE
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Place
+from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
-from tests.core.loops.crews import reaches
+from tests.core.loops.workers import wait_for_status
 from tests.core.test_schemas import bomb
 from tests.factories import Factory
-from tests.support.web import answer, web
+from tests.support.faulty_server import answer, web
 
 S = Status
 LOOPING = """
@@ -34,7 +34,9 @@ async def harmless(ctx):
     surface="input",
     with_box="refused in one line after 2 s of CPU in a child process",
 )
-async def test_a_schema_bomb_is_refused_when_it_is_submitted(rt: Runtime, place: Place) -> None:
+async def test_a_schema_bomb_is_refused_when_it_is_submitted(
+    rt: Runtime, place: Installation
+) -> None:
     payload = {"url": "http://127.0.0.1/", "output": bomb()}
     submitted = await place.run(
         "submit", "--type", "http_request", "--payload", json.dumps(payload)
@@ -42,7 +44,7 @@ async def test_a_schema_bomb_is_refused_when_it_is_submitted(rt: Runtime, place:
     assert submitted.returncode == 2
     assert "takes more than 2 s of CPU" in submitted.stderr
     assert len(submitted.stderr.splitlines()) == 1
-    assert await rt.inspect.jobs() == []
+    assert await rt.read_model.jobs() == []
 
 
 @attack(
@@ -51,7 +53,7 @@ async def test_a_schema_bomb_is_refused_when_it_is_submitted(rt: Runtime, place:
     with_box="the check is killed after 2 s of CPU, the job fails, other jobs go on meanwhile",
 )
 async def test_a_schema_bomb_does_not_stop_other_runs(
-    rt: Runtime, make: Factory, place: Place
+    rt: Runtime, make: Factory, place: Installation
 ) -> None:
     hidden = {"properties": {"a": {"$ref": "#/$defs/a40"}}, "$defs": bomb()["$defs"]}
     async with web() as site:
@@ -63,8 +65,8 @@ async def test_a_schema_bomb_does_not_stop_other_runs(
         await site.asked(1)
         plain = {"url": site.url("/a"), "output": {"type": "object"}}
         other = await make.queued(type="http_request", queue="default", payload=plain)
-        assert (await reaches(rt, other, S.COMPLETED)).finished_at is not None
-        failed = await reaches(rt, guilty, S.FAILED)
+        assert (await wait_for_status(rt, other, S.COMPLETED)).finished_at is not None
+        failed = await wait_for_status(rt, guilty, S.FAILED)
     assert failed.error_class == "INVALID_OUTPUT"
     assert "takes more than 2 s of CPU" in str(failed.last_error)
 
@@ -75,7 +77,7 @@ async def test_a_schema_bomb_does_not_stop_other_runs(
     with_box="the worker logs the stack and ends after a lease; the job becomes a dead letter",
 )
 async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
-    rt: Runtime, make: Factory, place: Place
+    rt: Runtime, make: Factory, place: Installation
 ) -> None:
     (place.folder / "user_handlers.py").write_text(LOOPING)
     names = {f"handlers.{name}": f"user_handlers:{name}" for name in ("loops", "harmless")}
@@ -84,15 +86,15 @@ async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     guilty = await make.queued(type="loops", queue="default", max_attempts=1, on_lost="resume")
     first = place.start("worker")
     assert await first.end() == EXIT_CODE
-    assert f"D-{guilty} run 1" in first.said
-    assert " loops < " in first.said
+    assert f"D-{guilty} run 1" in first.output_text
+    assert " loops < " in first.output_text
     second = place.start("worker")
     assert await second.end() == EXIT_CODE
     place.start("worker")
-    job = await reaches(rt, guilty, S.DEAD_LETTER)
+    job = await wait_for_status(rt, guilty, S.DEAD_LETTER)
     assert (job.attempts, job.last_error) == (1, "the worker was lost")
     other = await make.queued(type="harmless", queue="default")
-    await reaches(rt, other, S.COMPLETED)
+    await wait_for_status(rt, other, S.COMPLETED)
 
 
 @attack(
@@ -100,7 +102,7 @@ async def test_a_handler_that_blocks_its_worker_ends_as_a_dead_letter(
     surface="input",
     with_box="refused at once; the time grows with the length, not with its square",
 )
-async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Place) -> None:
+async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Installation) -> None:
     submitted = await place.run("submit", "--agent", "tidy", "--repo", "a" * 120_000, "x")
     assert submitted.returncode == 2
     assert "has 2000 characters at most" in submitted.stderr

@@ -8,23 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source as Channel
 from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure, UsageError
-from draftsman.handlers.source import Source
-from draftsman.outbound.address import Address
+from draftsman.handlers.clone.source import RepoSource
+from draftsman.outbound.egress_policy import IpAddress
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import HttpSettings
 from draftsman_bots.http_protocol import TimedProtocol
-from draftsman_bots.slack.health import Health
-from draftsman_bots.slack.web import application
-from tests.acceptance.processes import Place
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.transport.http_app import application
+from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
 from tests.bots.test_http import HALF, asked, closed, opened, served
-from tests.core.loops.agents import git, make_repository
-from tests.core.loops.crews import reaches
+from tests.core.loops.agent_jobs import git, make_repository
+from tests.core.loops.workers import wait_for_status
 from tests.factories import Factory
 from tests.support.git_http import GitServer, git_server
 
@@ -56,7 +56,7 @@ def forge(tmp_path: Path) -> Iterator[GitServer]:
     with_box="refused; only http, https, ssh and git are transports",
 )
 async def test_a_worker_reaches_no_address_of_its_own(
-    rt: Runtime, make: Factory, place: Place, forge: GitServer, tmp_path: Path
+    rt: Runtime, make: Factory, place: Installation, forge: GitServer, tmp_path: Path
 ) -> None:
     canary = tmp_path / "canary"
     asked = {
@@ -70,7 +70,7 @@ async def test_a_worker_reaches_no_address_of_its_own(
     }
     place.start("worker")
     for number, why in numbers.items():
-        assert why in str((await reaches(rt, number, S.FAILED)).last_error)
+        assert why in str((await wait_for_status(rt, number, S.FAILED)).last_error)
     assert forge.asked == []
     assert not canary.exists()
 
@@ -78,12 +78,12 @@ async def test_a_worker_reaches_no_address_of_its_own(
 async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
     """Fetch what the name of a URL resolves to; return the commit."""
 
-    async def resolve(host: str, port: int) -> list[Address]:
+    async def resolve(host: str, port: int) -> list[IpAddress]:
         return [ipaddress.ip_address(address)]
 
     mirror = folder / "mirror.git"
     git("init", "-q", "--bare", str(mirror), cwd=folder)
-    source = Source(url, HttpSettings(allow=allow), resolve)
+    source = RepoSource(url, HttpSettings(allow=allow), resolve)
     return await source.fetch(mirror, None, "refs/draftsman/test")
 
 
@@ -128,8 +128,8 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
     actor = Actor(channel, "U1", "anna", owner=True)
     for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
         with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
-            await rt.intake.submit(invocation(agent="tidy", text="x", **fields), actor)
-    assert await rt.inspect.jobs() == []
+            await rt.submissions.submit(invocation(agent="tidy", text="x", **fields), actor)
+    assert await rt.read_model.jobs() == []
 
 
 @attack(
@@ -140,7 +140,7 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
 async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "incomplete", 5)
     monkeypatch.setattr(TimedProtocol, "arrives", 60)
-    async with served(application(None, "", Health())) as port:
+    async with served(application(None, "", BotHealth())) as port:
         pairs = [await opened(port, HALF) for _ in range(20)]
         assert all([await closed(pair) for pair in pairs[:14]])
         assert await asked(port, "/healthz") == 200

@@ -14,12 +14,12 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.sandbox.box import open_box
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
+from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, SandboxSettings
-from tests.attacks import hostile
+from tests.attacks import hostile_agent
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import running_with
+from tests.core.loops.agent_jobs import running_with
 
 DEADLINE = 60.0
 MODES = ("bwrap", "landlock")
@@ -37,7 +37,7 @@ async def run(mode: str, folder: Path, *command: str) -> bytes:
         said += chunk
 
     settings = SandboxSettings.model_validate({"mode": mode, **LIMITS})
-    box = await open_box(settings, repo=folder / "repo", home=folder / "home")
+    box = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
     with contextlib.closing(box):
         agent = AgentSettings(command=command)
         async with await AgentProcess.start(
@@ -90,7 +90,7 @@ async def attacked(mode: str, folder: Path) -> Report:
             given["pid"] = victim.pid
         os.environ["SLACK_BOT_TOKEN"] = "hunter2"
         try:
-            command = (sys.executable, "-I", "-S", hostile.__file__, json.dumps(given))
+            command = (sys.executable, "-I", "-S", hostile_agent.__file__, json.dumps(given))
             said = await run(mode, folder, *command)
         finally:
             del os.environ["SLACK_BOT_TOKEN"]

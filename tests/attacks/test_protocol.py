@@ -10,10 +10,10 @@ import pytest
 from draftsman.domain.job import Job, Status
 from draftsman.domain.question import Question, QuestionStatus
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import driving, git, make_repository, wanted
-from tests.core.loops.crews import asked, ends
+from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
+from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
 from tests.support.people import People
 
@@ -36,9 +36,9 @@ def repo(tmp_path: Path) -> Path:
 
 async def end_of(rt: Runtime, make: Factory, repo: Path, code: str, **fields: Any) -> Job:
     """Return the job once the agent ended."""
-    number = await wanted(make, repo, **fields)
-    async with driving(rt, repo.parent / "data", PREPARE + code):
-        return await ends(rt, number)
+    number = await submit_agent_job(make, repo, **fields)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + code):
+        return await wait_for_end(rt, number)
 
 
 def refusals(job: Job) -> list[str]:
@@ -51,7 +51,7 @@ def refusals(job: Job) -> list[str]:
 
 async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
     """Return a question of the job once it is open."""
-    await asked(rt, job, ordinal)
+    await wait_for_question(rt, job, ordinal)
     return await rt.questions.get(job, ordinal)
 
 
@@ -72,7 +72,7 @@ async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
 async def test_a_faked_push_does_not_overwrite_a_branch(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    number = await wanted(make, repo)
+    number = await submit_agent_job(make, repo)
     branch = f"draftsman/D-{number}"
     git("checkout", "-qb", branch, cwd=repo)
     git("commit", "-qm", "a person's work", "--allow-empty", cwd=repo)
@@ -82,8 +82,8 @@ async def test_a_faked_push_does_not_overwrite_a_branch(
 for key in ("agent:push:1", "agent:push:7"):
     refused("step", key=key, state="pending", invocation_id="{theirs}")
 {EDIT}{RESULT}"""
-    async with driving(rt, repo.parent / "data", PREPARE + fake):
-        job = await ends(rt, number)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + fake):
+        job = await wait_for_end(rt, number)
     assert git("rev-parse", branch, cwd=repo) == theirs
     assert job.status is S.FAILED
     assert f"{branch}" in (job.last_error or "")
@@ -142,11 +142,15 @@ async def test_events_of_an_agent_have_kinds_of_their_own(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     job = await end_of(rt, make, repo, POISON + RESULT)
-    kinds = [event.kind for event in await rt.inspect.trail(job.number) if "worker" in event.actor]
+    kinds = [
+        event.kind
+        for event in await rt.read_model.job_events(job.number)
+        if "worker" in event.actor
+    ]
     assert kinds.count("agent.question_escalated") == 7
     assert not {"question_escalated", "answer_received", "vote_received"} & {*kinds}
-    assert not any((await rt.inspect.invariants()).values())
-    assert (await rt.inspect.pulse(job.created_at)).spans
+    assert not any((await rt.read_model.invariants()).values())
+    assert (await rt.read_model.activity(job.created_at)).spans
 
 
 @attack(
@@ -165,10 +169,10 @@ async def test_poisoned_events_of_the_past_break_no_query(
                 " VALUES (%s, 1, %s, 'worker:w', %s)",
                 (asked_job.number, kind, payload),
             )
-    assert not any((await rt.inspect.invariants()).values())
-    job = await rt.inspect.job(asked_job.number)
-    assert (await rt.inspect.pulse(job.created_at)).spans
-    assert (await rt.inspect.stats()).open_questions == 1
+    assert not any((await rt.read_model.invariants()).values())
+    job = await rt.read_model.job(asked_job.number)
+    assert (await rt.read_model.activity(job.created_at)).spans
+    assert (await rt.read_model.stats()).open_questions == 1
 
 
 # --- files ---------------------------------------------------------------------------------------
@@ -193,14 +197,14 @@ if start["run"] == 1:
     say("checkpoint", id="c", data=1); hear()
 {GATE}parked(hear())
 {RESULT}"""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", PREPARE + code):
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
         shown = await patch_of(rt, number, gate.run) or ""
         assert "+changed" in shown
         assert "harmless" not in shown
         await make.decide(number, True, people.carol)
-        await ends(rt, number)
+        await wait_for_end(rt, number)
 
 
 @attack(
@@ -220,11 +224,11 @@ if start["run"] == 1:
     parked(ask("go", choices=["on"]))
 heard = [{{"type": "refused", "reason": open("a.txt").read()}}]
 {RESULT}"""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", PREPARE + code):
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         await question_of(rt, number)
         await make.answer(number, "on")
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert refusals(job) == ["changed\n"]
 
 
@@ -251,8 +255,8 @@ if start["run"] == 1:
 {GATE}reply = parked(hear())
 heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("later.txt"))}}]
 {RESULT}"""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", PREPARE + code):
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         gate = await question_of(rt, number)
         kept = await rt.checkpoints.patch(number, gate.run)
         assert kept is not None
@@ -261,7 +265,7 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
         assert "+changed" in shown
         assert "later.txt" not in shown
         await make.decide(number, True, people.carol)
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert refusals(job) == ["approvedFalse"]
     assert len((await rt.questions.of_job(number))[0]) == 1
 
@@ -279,15 +283,15 @@ open("a.txt", "w").write("changed by run %d\\n" % min(start["run"], 2))
 say("checkpoint", id="c", data=1); hear()
 {GATE}parked(hear())
 {RESULT}"""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", PREPARE + code):
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", PREPARE + code):
         first = await question_of(rt, number)
         await make.decide(number, True, people.carol)
         second = await question_of(rt, number, 2)
         assert "+changed by run 2" in (await patch_of(rt, number, second.run) or "")
         assert "+changed by run 1" in (await patch_of(rt, number, first.run) or "")
         await make.decide(number, True, people.carol, n=2)
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert job.status is S.COMPLETED, job.last_error
     statuses = [one.status for one in (await rt.questions.of_job(number))[0]]
     assert statuses == [QuestionStatus.SUPERSEDED, QuestionStatus.ANSWERED]

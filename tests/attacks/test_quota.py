@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 from draftsman.domain.job import Job, Status
-from draftsman.handlers import allowance
+from draftsman.handlers.run_agent import quota_tracker
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import driving, make_repository, running_with, wanted
-from tests.core.loops.crews import asked, ends
+from tests.core.loops.agent_jobs import (
+    agent_worker,
+    make_repository,
+    running_with,
+    submit_agent_job,
+)
+from tests.core.loops.workers import wait_for_end, wait_for_question
 from tests.factories import Factory
 from tests.support.statements import rows
 
@@ -43,9 +48,9 @@ def repo(tmp_path: Path) -> Path:
 
 async def flooded(rt: Runtime, make: Factory, repo: Path, code: str, quotas: dict[str, Any]) -> Job:
     """Return the job once its agent ended."""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", code, quotas=quotas):
-        return await ends(rt, number)
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code, quotas=quotas):
+        return await wait_for_end(rt, number)
 
 
 def failed_by(job: Job, setting: str) -> None:
@@ -146,12 +151,12 @@ async def test_the_logs_of_a_job_are_cut_at_its_quota(
     code = f"""
 sys.stderr.write("x" * 6000 + "\\n"); sys.stderr.flush()
 parked(ask(f"q{{min(start['run'], 3)}}")){RESULT}"""
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", code, quotas={"job_log_bytes": 10_000}):
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code, quotas={"job_log_bytes": 10_000}):
         for ordinal in (1, 2, 3):
-            await asked(rt, number, ordinal)
+            await wait_for_question(rt, number, ordinal)
             await make.answer(number, "red", n=ordinal)
-        await ends(rt, number)
+        await wait_for_end(rt, number)
     log = "".join(chunk.text for chunk in await rt.checkpoints.logs(number, limit=1000))
     assert len(log) <= 10_200
     assert "10,000 bytes are kept for a job ([quotas] job_log_bytes)" in log
@@ -164,11 +169,11 @@ parked(ask(f"q{{min(start['run'], 3)}}")){RESULT}"""
 )
 async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: Path) -> None:
     code = "parked(ask(f\"q{start['run']}\"))" + RESULT
-    number = await wanted(make, repo)
-    async with driving(rt, repo.parent / "data", code, quotas={"questions": 1}):
-        await asked(rt, number)
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code, quotas={"questions": 1}):
+        await wait_for_question(rt, number)
         await make.answer(number, "red")
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     failed_by(job, "questions")
     assert len((await rt.questions.of_job(number))[0]) == 1
 
@@ -202,9 +207,9 @@ def test_what_is_on_the_disk_is_measured(tmp_path: Path) -> None:
     (inner / "file").write_bytes(b"x" * 10_000)
     (inner / "same").hardlink_to(inner / "file")
     (tmp_path / "out").symlink_to("/usr")
-    found = allowance.disk_usage(tmp_path, 2**40)
+    found = quota_tracker.disk_usage(tmp_path, 2**40)
     assert 10_000 <= found <= 50_000
-    assert allowance.disk_usage(tmp_path, 5000) > 5000
+    assert quota_tracker.disk_usage(tmp_path, 5000) > 5000
 
 
 def test_a_tree_too_deep_to_be_measured_is_over(
@@ -219,4 +224,4 @@ def test_a_tree_too_deep_to_be_measured_is_over(
         os.close(at)
         at = inner
     os.close(at)
-    assert allowance.disk_usage(tmp_path, 2**40) > 2**40
+    assert quota_tracker.disk_usage(tmp_path, 2**40) > 2**40

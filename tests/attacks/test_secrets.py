@@ -16,14 +16,14 @@ from uuid import uuid4
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.acceptance.processes import Place
+from tests.acceptance.processes import Installation
 from tests.attacks.catalog import attack
-from tests.attacks.prying import PRYING, THROUGH
-from tests.core.loops.agents import make_repository, wanted
-from tests.core.loops.crews import ends, reaches
+from tests.attacks.process_snooping import SNOOPING_SOURCE, WITHOUT_PTRACE
+from tests.core.loops.agent_jobs import make_repository, submit_agent_job
+from tests.core.loops.workers import wait_for_end, wait_for_status
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
 
@@ -51,9 +51,9 @@ def database(own_database: str) -> str:
 
 
 @pytest.fixture
-def place(folder: Path, database_url: str) -> Iterator[Place]:
+def place(folder: Path, database_url: str) -> Iterator[Installation]:
     """Give a place on the database of the session's server."""
-    place = Place(folder / "place", database_url)
+    place = Installation(folder / "place", database_url)
     yield place
     place.close()
 
@@ -67,8 +67,8 @@ async def slack() -> AsyncIterator[FakeSlack]:
 
 def pried(pid: int) -> dict[str, str]:
     """Attack a process from another one of the same user."""
-    code = f"{PRYING}\nprint(json.dumps(pry({pid})))"
-    command = [*THROUGH, sys.executable, "-I", "-S", "-c", code]
+    code = f"{SNOOPING_SOURCE}\nprint(json.dumps(pry({pid})))"
+    command = [*WITHOUT_PTRACE, sys.executable, "-I", "-S", "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, str] = json.loads(done.stdout)
     return found
@@ -81,7 +81,7 @@ def refused(found: dict[str, str]) -> bool:
 
 def test_the_attack_works_where_nothing_prevents_it() -> None:
     sleep = str(shutil.which("sleep"))
-    with subprocess.Popen([*THROUGH, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
+    with subprocess.Popen([*WITHOUT_PTRACE, sleep, "60"], env={"SECRET": "xoxb-1"}) as target:
         while Path(f"/proc/{target.pid}/comm").read_text() != "sleep\n":
             pass
         found = pried(target.pid)
@@ -100,16 +100,16 @@ def test_the_attack_works_where_nothing_prevents_it() -> None:
     " environment in the moment in which it starts: only the box prevents that",
 )
 async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
-    rt: Runtime, make: Factory, owner: Actor, place: Place, database_url: str, tmp_path: Path
+    rt: Runtime, make: Factory, owner: Actor, place: Installation, database_url: str, tmp_path: Path
 ) -> None:
     token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])
-    place.configure(PRYING + TAKER)
+    place.configure(SNOOPING_SOURCE + TAKER)
     repo = make_repository(tmp_path / "repo")
-    number = await wanted(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))
+    number = await submit_agent_job(make, repo, text=str(Path(host) / ".s.PGSQL.5432"))
     place.start("worker", env={"SLACK_BOT_TOKEN": token})
-    await reaches(rt, number, Status.WAITING_FOR_APPROVAL)
+    await wait_for_status(rt, number, Status.WAITING_FOR_APPROVAL)
     await make.decide(number, True, owner)
-    found = ((await ends(rt, number)).result or {})["data"]
+    found = ((await wait_for_end(rt, number)).result or {})["data"]
     assert found["tokens"] == []
     assert refused(found["worker"])
     assert found["socket"].startswith("refused: ")
@@ -123,16 +123,18 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     with_box="they are not visible",
     without_box="permission denied: they are not dumpable",
 )
-async def test_bots_and_dashboards_cannot_be_inspected(place: Place, slack: FakeSlack) -> None:
+async def test_bots_and_dashboards_cannot_be_inspected(
+    place: Installation, slack: FakeSlack
+) -> None:
     place.configure(slack__api_url=slack.api_url)
     with place.config.open("a") as config:
         config.write('slack.bot_token = { env = "BOT" }\nslack.app_token = { env = "APP" }\n')
     secrets = {"BOT": slack.bot_token, "APP": slack.app_token}
-    up = place.start("up", "--headless", env=secrets, through=THROUGH)
+    up = place.start("up", "--headless", env=secrets, through=WITHOUT_PTRACE)
     await slack.sockets.wait(2)
     screen, end = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), end)
-    shown = place.start("dashboard", env={"TERM": "xterm"}, through=THROUGH, **streams)
+    shown = place.start("dashboard", env={"TERM": "xterm"}, through=WITHOUT_PTRACE, **streams)
     await asyncio.to_thread(os.read, screen, 1)  # it draws, so it has read its configuration
     pids = [up.pid, *up.children(), shown.pid]
     assert len(pids) == 4

@@ -11,12 +11,12 @@ import psutil
 import pytest
 
 from draftsman.errors import Failure
-from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.sandbox import tree
-from draftsman.handlers.workspace import Workspace
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.subprocesses import process_tree
+from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, SandboxSettings
 from tests.attacks.catalog import attack
-from tests.core.loops.agents import git, make_repository
+from tests.core.loops.agent_jobs import git, make_repository
 
 DEADLINE = 60.0
 SNAPSHOTS = 5
@@ -100,7 +100,7 @@ async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
     (outside / "key").write_text("a key of somebody else")
     repo = make_repository(folder / "repo", a="one\n")
     space = await Workspace.prepare(folder / "data", str(repo), job=1, run=1)
-    return await space.confined(SandboxSettings.model_validate({"mode": mode})), outside
+    return await space.with_sandbox(SandboxSettings.model_validate({"mode": mode})), outside
 
 
 @attack(
@@ -148,7 +148,7 @@ async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path)
         try:
             async with process.frozen():
                 before = count.stat().st_size if count.exists() else 0
-                running = [one for one in _below(process) if not tree.is_still(one)]
+                running = [one for one in _below(process) if not process_tree.is_stopped(one)]
                 assert running == []
                 await space.snapshot("frozen")
                 assert (count.stat().st_size if count.exists() else 0) == before
@@ -164,7 +164,7 @@ async def test_an_agent_goes_on_after_its_tree_was_read(tmp_path: Path) -> None:
     async with await hostile(space, code) as process:
         with contextlib.suppress(ZeroDivisionError):
             async with process.frozen():
-                assert [one for one in _below(process) if not tree.is_still(one)] == []
+                assert [one for one in _below(process) if not process_tree.is_stopped(one)] == []
                 raise ZeroDivisionError
         await process.send(b"on\n")
         async with asyncio.timeout(DEADLINE):
@@ -213,4 +213,4 @@ async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Pa
 def _below(process: AgentProcess) -> list[int]:
     """Return the processes below the keeper."""
     keeper = psutil.Process(process.pid).children()[0]
-    return [pid for pid in tree.descendants(keeper.pid) if not tree.is_dead(pid)]
+    return [pid for pid in process_tree.descendants(keeper.pid) if not process_tree.is_dead(pid)]

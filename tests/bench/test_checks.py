@@ -6,10 +6,10 @@ import psycopg
 import pytest
 
 from bench import checks
-from bench.history import Past, seed_draftsman
-from bench.place import Broken
+from bench.history import Backlog, seed_draftsman
+from bench.server import BenchError
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 
 
@@ -38,7 +38,7 @@ async def test_a_database_without_a_guard_is_refused(
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(change)
-    with pytest.raises(Broken, match=missing):
+    with pytest.raises(BenchError, match=missing):
         await checks.guarded(database_url)
 
 
@@ -47,7 +47,7 @@ async def test_a_database_whose_triggers_do_not_fire_is_refused(
 ) -> None:
     with psycopg.connect(database_url, autocommit=True) as conn:
         conn.execute(f"ALTER DATABASE {database} SET session_replication_role = replica")
-    with pytest.raises(Broken, match="no trigger fires"):
+    with pytest.raises(BenchError, match="no trigger fires"):
         await checks.guarded(database_url)
 
 
@@ -58,26 +58,26 @@ async def test_jobs_without_their_rows_are_noticed(
     new = await make.queued()
     assert await checks.newest(database_url) == new
     await checks.submitted(database_url, old, 1)
-    with pytest.raises(Broken, match="of 2 jobs 2 are queued with 1 events, not 3"):
+    with pytest.raises(BenchError, match="of 2 jobs 2 are queued with 1 events, not 3"):
         await checks.submitted(database_url, 0, 3)
-    with pytest.raises(Broken, match="of 2 jobs 0 are completed with 4 events"):
+    with pytest.raises(BenchError, match="of 2 jobs 0 are completed with 4 events"):
         await checks.drained(database_url, 0, 2)
     await conn.execute("SET session_replication_role = replica")
     await conn.execute("DELETE FROM draftsman.job_events WHERE job = %s", (old,))
-    with pytest.raises(Broken, match="of 2 jobs 1 are queued"):
+    with pytest.raises(BenchError, match="of 2 jobs 1 are queued"):
         await checks.submitted(database_url, 0, 2)
 
 
 async def test_the_past_is_one_that_draftsman_could_have_had(
     rt: Runtime, conn: Connection, database_url: str, make: Factory
 ) -> None:
-    await seed_draftsman(conn, Past(finished=20, waiting=5))
+    await seed_draftsman(conn, Backlog(finished=20, waiting=5))
     await conn.execute("RESET session_replication_role")
-    assert {name: rows for name, rows in (await rt.inspect.invariants()).items() if rows} == {}
+    assert {name: rows for name, rows in (await rt.read_model.invariants()).items() if rows} == {}
     assert await make.answer(21, "red") is not None
     assert await make.queued() == 26
 
 
 async def test_what_finished_in_the_past_has_every_row(conn: Connection, database_url: str) -> None:
-    await seed_draftsman(conn, Past(finished=20, waiting=0))
+    await seed_draftsman(conn, Backlog(finished=20, waiting=0))
     await checks.drained(database_url, 0, 20)

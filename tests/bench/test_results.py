@@ -6,8 +6,8 @@ import pytest
 
 from bench.__main__ import BEGIN, END, written
 from bench.goals import Goal, goals, most
-from bench.place import Broken
 from bench.report import Key, Results, footer, tables
+from bench.server import BenchError
 
 OURS, PEER = Key("drain100", "draftsman"), Key("drain100", "peer")
 
@@ -107,7 +107,7 @@ def test_the_page_takes_the_tables_between_its_markers_and_keeps_the_rest() -> N
     page = f"before\n{BEGIN}\nold\n{END}\nafter\n"
     assert written(page, "new") == f"before\n{BEGIN}\n\nnew\n\n{END}\nafter\n"
     assert written(written(page, "x"), "new") == written(page, "new")
-    with pytest.raises(Broken, match="has no"):
+    with pytest.raises(BenchError, match="has no"):
         written("before\nafter\n", "new")
 
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from bench.place import Broken
 from bench.screen import Screen, Terminal
+from bench.server import BenchError
 
 
 def test_what_is_drawn_is_seen() -> None:
@@ -42,6 +42,6 @@ async def test_what_is_never_shown_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("bench.screen.PATIENCE", 0.2)
     terminal = Terminal([sys.executable, "-c", "print('ready', flush=True); input()"], {})
     await terminal.shows(lambda now: "ready" in now.lines, "it")
-    with pytest.raises(Broken, match="'k': not shown within"):
+    with pytest.raises(BenchError, match="'k': not shown within"):
         await terminal.key("k", lambda now: "never" in now.lines)
     await terminal.close("\r")

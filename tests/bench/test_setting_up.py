@@ -9,10 +9,10 @@ import pytest
 
 from bench import install
 from bench.__main__ import arguments
-from bench.meter import resident_mb, server_cpu
-from bench.place import Broken
-from bench.side import introduced, started
-from draftsman.store.db import Connection
+from bench.queue_process import load_contestant, start_process
+from bench.resource_usage import resident_mb, server_cpu
+from bench.server import BenchError
+from draftsman.store.postgres.database import Connection
 
 
 def test_without_node_its_queues_are_missing_with_the_reason(
@@ -26,29 +26,29 @@ def test_without_node_its_queues_are_missing_with_the_reason(
 
 async def test_a_queue_that_cannot_be_imported_says_why() -> None:
     program = install.ours()
-    with pytest.raises(Broken, match=r"No module named 'bench\.peers\.nobody'"):
-        await introduced("nobody", program.command, program.environment)
+    with pytest.raises(BenchError, match=r"No module named 'bench\.peers\.nobody'"):
+        await load_contestant("nobody", program.command, program.environment)
 
 
 async def test_a_child_that_prints_other_things_is_understood() -> None:
     script = """import sys; print('hello'); print('{"event": "ready"}'); sys.stdin.read()"""
-    async with started((sys.executable, "-c", script), {}) as child:
+    async with start_process((sys.executable, "-c", script), {}) as child:
         assert await child.hear("ready") == {"event": "ready"}
         assert resident_mb(child.pid) > 1
 
 
 async def test_the_last_words_of_a_child_are_the_reason() -> None:
     async def listen() -> None:
-        async with started((sys.executable, "-c", "exit('no luck')"), {}) as child:
+        async with start_process((sys.executable, "-c", "exit('no luck')"), {}) as child:
             await child.hear("ready")
 
-    with pytest.raises(Broken, match="ready had to come, the end came: no luck"):
+    with pytest.raises(BenchError, match="ready had to come, the end came: no luck"):
         await listen()
 
 
 async def test_draftsman_introduces_itself() -> None:
     program = install.ours()
-    side = await introduced("draftsman", program.command, program.environment)
+    side = await load_contestant("draftsman", program.command, program.environment)
     assert side.ours
     assert side.settings("default") == {"slots": 10}
     assert side.settings("fast") == {"slots": 100}

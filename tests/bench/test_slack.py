@@ -8,8 +8,9 @@ import time
 import pytest
 
 from bench import slack
-from bench.place import Broken
-from draftsman_bots.slack import inbound, signature
+from bench.server import BenchError
+from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.transport import signature
 
 
 def parts(request: bytes) -> tuple[dict[str, str], bytes]:
@@ -23,7 +24,7 @@ def test_every_event_is_signed_and_another_request() -> None:
     for number in range(3):
         headers, body = parts(slack._request(number))
         signature.check(slack.SECRET, headers, body, time.time())
-        found.append(inbound.message(json.loads(body), "U00000BOT1"))
+        found.append(payloads.parse_message(json.loads(body), "U00000BOT1"))
     assert len({one.key for one in found if one}) == 3
     assert [one.text for one in found if one] == [f"fix thing {n}" for n in range(3)]
 
@@ -37,5 +38,5 @@ async def test_bolt_alone_acknowledges_them() -> None:
 async def test_a_refused_event_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     async with slack._api() as api, slack._served(slack.BARE, {"BENCH_API": api}) as port:
         monkeypatch.setattr(slack, "SECRET", "another")
-        with pytest.raises(Broken, match="answered with 401"):
+        with pytest.raises(BenchError, match="answered with 401"):
             await slack._sent(port, 20)

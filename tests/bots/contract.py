@@ -14,29 +14,29 @@ from typing import Protocol
 
 import pytest
 
-from draftsman.domain.delivery import Delivery, DeliveryKind
+from draftsman.domain.messages.delivery import Delivery, DeliveryKind
+from draftsman.domain.messages.target import parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import Ask, QuestionKind
-from draftsman.domain.target import parse
-from draftsman.loops.dispatcher import Dispatcher
+from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.ports import Channel
 from draftsman.runtime import Runtime
-from draftsman.services.deliver import Deliver
-from tests.core.loops.agents import gated
-from tests.core.outbox.desk import FAST, running
-from tests.core.outbox.rows import told
+from draftsman.services.deliveries.delivery_sender import DeliverySender
+from tests.core.loops.agent_jobs import job_at_gate
+from tests.core.outbox.chat_harness import FAST, running
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unknown"}
-GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
+GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 LONG = "word " * 9000
 TOKEN = "xoxb-12345678-abcdefgh"
-NASTY = "@card <!everyone> **b** [x](http://evil) ```\n2"
+MARKUP_INJECTION = "@card <!everyone> **b** [x](http://evil) ```\n2"
 
 
-class Side(Protocol):
+class BotHarness(Protocol):
     """A place in a chat, what is seen there, and what can go wrong there."""
 
     channel: Channel
@@ -60,15 +60,15 @@ class Side(Protocol):
         """Return how many calls there were."""
         ...
 
-    def cut_the_next_reply(self) -> None:
+    def drop_next_response(self) -> None:
         """Let the next message arrive, and its reply not."""
         ...
 
-    def limit_the_next(self) -> None:
+    def rate_limit_next(self) -> None:
         """Refuse the next message for a while."""
         ...
 
-    def refuse_the_file(self) -> None:
+    def reject_file(self) -> None:
         """Refuse the next file for good."""
         ...
 
@@ -76,29 +76,29 @@ class Side(Protocol):
         """Let nobody in."""
         ...
 
-    def vanish(self) -> None:
+    def remove_destination(self) -> None:
         """Let the place be gone."""
         ...
 
-    def remove_the_status(self) -> None:
+    def delete_status_message(self) -> None:
         """Delete the first message."""
         ...
 
 
 @asynccontextmanager
-async def delivering(rt: Runtime, *channels: Channel) -> AsyncIterator[Dispatcher]:
+async def run_dispatcher(rt: Runtime, *channels: Channel) -> AsyncIterator[DeliveryDispatcher]:
     """Run a dispatcher that tries again at once."""
-    deliver = Deliver(rt.db, FAST, parse("log"), rt.policy)
-    async with running(Dispatcher(deliver, channels, FAST)) as dispatcher:
+    deliver = DeliverySender(rt.db, FAST, parse("log"), rt.policy)
+    async with running(DeliveryDispatcher(deliver, channels, FAST)) as dispatcher:
         yield dispatcher
 
 
-async def quiet(rt: Runtime, job: int, *channels: Channel) -> list[Delivery]:
+async def wait_until_delivered(rt: Runtime, job: int, *channels: Channel) -> list[Delivery]:
     """Wait until all is said in these channels; return the deliveries there."""
     names = {channel.name for channel in channels}
 
     async def sent() -> list[Delivery]:
-        return [one for one in await told(rt, job) if one.channel in names]
+        return [one for one in await deliveries_of(rt, job) if one.channel in names]
 
     async def look() -> bool:
         return not any(one.status in LIVE for one in await sent())
@@ -111,22 +111,22 @@ class BotContract:
     """The suite."""
 
     @pytest.fixture(autouse=True)
-    async def _delivering(self, rt: Runtime, side: Side) -> AsyncIterator[None]:
-        async with delivering(rt, side.channel):
+    async def _delivering(self, rt: Runtime, side: BotHarness) -> AsyncIterator[None]:
+        async with run_dispatcher(rt, side.channel):
             yield
 
     async def test_the_status_is_one_message_and_what_follows_comes_after_it(
-        self, side: Side, rt: Runtime, make: Factory, people: People
+        self, side: BotHarness, rt: Runtime, make: Factory, people: People
     ) -> None:
         work = await make.asked(QUESTION, notify=side.notify)
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         status, asked = side.texts()
         assert "waiting for input" in status
         assert side.invites in asked
         await make.answer(work.number, "red", people.ben)
         again = await make.running(work.number)
         await rt.settle.outcome(again, Done({"summary": "all is well"}))
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         status, closed, result = side.texts()
         assert "completed" in status
         assert "was answered by ben: red" in closed
@@ -134,12 +134,12 @@ class BotContract:
         assert "all is well" in result
 
     async def test_a_decision_says_whose_and_why(
-        self, side: Side, rt: Runtime, make: Factory, people: People
+        self, side: BotHarness, rt: Runtime, make: Factory, people: People
     ) -> None:
         work = await make.asked(GATE, notify=side.notify)
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         await make.decide(work.number, False, people.carol, reason="not on a Friday")
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         status, closed, result = side.texts()
         assert "was denied by carol: not on a Friday" in closed
         for text in (status, result):
@@ -147,21 +147,23 @@ class BotContract:
             assert "failed" not in text
 
     async def test_a_reply_that_was_lost_makes_no_second_message(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
-        side.cut_the_next_reply()
+        side.drop_next_response()
         job = await make.queued(notify=side.notify)
-        (sent,) = await quiet(rt, job, side.channel)
+        (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, len(side.texts())) == ("sent", 1)
 
-    async def test_a_limit_spends_no_try(self, side: Side, rt: Runtime, make: Factory) -> None:
-        side.limit_the_next()
+    async def test_a_limit_spends_no_try(
+        self, side: BotHarness, rt: Runtime, make: Factory
+    ) -> None:
+        side.rate_limit_next()
         job = await make.queued(notify=side.notify)
         sent = await self._refused(rt, job)
         assert (sent.status, sent.attempts) == ("pending", 0)
 
     async def test_who_lets_nobody_in_is_not_asked_again_at_once_and_the_job_goes_on(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         side.revoke()
         job = await make.queued(notify=side.notify)
@@ -169,103 +171,111 @@ class BotContract:
         await rt.settle.outcome(await make.running(job), Done({}))
         await rt.outbox.notice(job, "n", "one more")
         assert (sent.status, sent.attempts) == ("pending", 0)
-        assert (await rt.inspect.job(job)).status == "completed"
+        assert (await rt.read_model.job(job)).status == "completed"
         assert side.calls() == 1, "a hot retry"
 
     async def test_a_place_that_is_gone_ends_the_telling_and_not_the_job(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
-        side.vanish()
+        side.remove_destination()
         job = await make.queued(notify=side.notify)
-        (sent,) = await quiet(rt, job, side.channel)
+        (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, sent.attempts) == ("dead", 1)
-        assert "log" in {one.channel for one in await told(rt, job)}
+        assert "log" in {one.channel for one in await deliveries_of(rt, job)}
         await rt.settle.outcome(await make.running(job), Done({}))
-        assert (await rt.inspect.job(job)).status == "completed"
+        assert (await rt.read_model.job(job)).status == "completed"
 
     async def test_a_status_that_somebody_deleted_is_said_afresh_once(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         job = await make.queued(notify=side.notify)
-        await quiet(rt, job, side.channel)
-        side.remove_the_status()
+        await wait_until_delivered(rt, job, side.channel)
+        side.delete_status_message()
         work = await make.running(job)
-        await quiet(rt, job, side.channel)
+        await wait_until_delivered(rt, job, side.channel)
         await rt.settle.outcome(work, Done({}))
-        await quiet(rt, job, side.channel)
+        await wait_until_delivered(rt, job, side.channel)
         status, result = side.texts()
         assert "completed" in status
         assert "completed" in result
 
     async def test_what_is_long_is_shown_in_part_and_whole_as_a_file(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         job = await make.queued(notify=side.notify)
         await rt.outbox.notice(job, "n", LONG)
-        await quiet(rt, job, side.channel)
+        await wait_until_delivered(rt, job, side.channel)
         assert side.files() == [LONG.encode()]
         assert len("".join(side.texts())) < len(LONG) / 2
 
     async def test_a_gate_comes_with_the_patch_that_it_was_asked_with(
-        self, side: Side, rt: Runtime, make: Factory, tmp_path: Path
+        self, side: BotHarness, rt: Runtime, make: Factory, tmp_path: Path
     ) -> None:
-        job, patch = await gated(
+        job, patch = await job_at_gate(
             rt, make, tmp_path, {"x.py": "a\n"}, {"x.py": "b\n"}, notify=side.notify
         )
-        await quiet(rt, job, side.channel)
+        await wait_until_delivered(rt, job, side.channel)
         assert b"-a\n+b\n" in patch
         assert side.files() == [patch]
         assert "not available" not in "".join(side.texts())
 
     async def test_a_gate_without_a_patch_says_so(
-        self, side: Side, rt: Runtime, make: Factory, tmp_path: Path
+        self, side: BotHarness, rt: Runtime, make: Factory, tmp_path: Path
     ) -> None:
         work = await make.asked(GATE, notify=side.notify)
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         assert "diff not available" in side.texts()[-1].lower()
-        job, _ = await gated(rt, make, tmp_path, {"x.py": "a\n"}, {}, notify=side.notify)
-        await quiet(rt, job, side.channel)
+        job, _ = await job_at_gate(rt, make, tmp_path, {"x.py": "a\n"}, {}, notify=side.notify)
+        await wait_until_delivered(rt, job, side.channel)
         assert "no changes so far" in side.texts()[-1].lower()
         assert side.files() == []
 
     async def test_a_file_that_is_refused_is_a_warning(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
-        side.refuse_the_file()
+        side.reject_file()
         work = await make.running(await make.queued(notify=side.notify))
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settle.outcome(work, Done({"summary": "all is well"}))
-        sent = await quiet(rt, work.number, side.channel)
+        sent = await wait_until_delivered(rt, work.number, side.channel)
         assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead"]
         assert "all is well" in side.texts()[-1]
-        assert "attachment_warned" in {one.kind for one in await rt.inspect.trail(work.number)}
+        assert "attachment_warned" in {
+            one.kind for one in await rt.read_model.job_events(work.number)
+        }
 
     async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
         context = "line\n" * 40 + TOKEN
-        ask = Ask(key="k", text=f"Use {TOKEN}?", freeform=True, context=context)
+        ask = QuestionSpec(key="k", text=f"Use {TOKEN}?", freeform=True, context=context)
         work = await make.asked(ask, notify=side.notify, title=f"fix {TOKEN}")
         await rt.outbox.notice(work.number, "n", f"it is {TOKEN}")
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         await make.answer(work.number, f"no, {TOKEN}")
-        await quiet(rt, work.number, side.channel)
+        await wait_until_delivered(rt, work.number, side.channel)
         (file,) = side.files()
         assert TOKEN not in "".join(side.texts()) + file.decode()
 
     async def test_case_10_what_people_write_is_shown_and_does_nothing(
-        self, side: Side, rt: Runtime, make: Factory
+        self, side: BotHarness, rt: Runtime, make: Factory
     ) -> None:
-        ask = Ask(key="k", text=NASTY, choices=(NASTY,), freeform=True, context=NASTY)
-        work = await make.asked(ask, notify=side.notify, title=NASTY)
-        await rt.outbox.notice(work.number, "n", NASTY)
-        await quiet(rt, work.number, side.channel)
+        ask = QuestionSpec(
+            key="k",
+            text=MARKUP_INJECTION,
+            choices=(MARKUP_INJECTION,),
+            freeform=True,
+            context=MARKUP_INJECTION,
+        )
+        work = await make.asked(ask, notify=side.notify, title=MARKUP_INJECTION)
+        await rt.outbox.notice(work.number, "n", MARKUP_INJECTION)
+        await wait_until_delivered(rt, work.number, side.channel)
         assert len(side.texts()) == 3
         assert side.live() == [], side.live()
 
     async def _refused(self, rt: Runtime, job: int) -> Delivery:
         async def refused() -> bool:
-            return any(one.last_error for one in await told(rt, job))
+            return any(one.last_error for one in await deliveries_of(rt, job))
 
         await until(refused, "the refusal")
-        return (await told(rt, job))[0]
+        return (await deliveries_of(rt, job))[0]

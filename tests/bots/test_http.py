@@ -14,8 +14,8 @@ from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings, TrelloSettings
 from draftsman_bots.http import bind, health_application, serve
 from draftsman_bots.http_protocol import TimedProtocol
-from draftsman_bots.slack.health import Health
-from draftsman_bots.slack.web import application
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.transport.http_app import application
 
 Pair = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 HALF = b"POST /slack/events HTTP/1.1\r\nHost: a\r\nX-"
@@ -70,7 +70,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TimedProtocol, "arrives", 0.2)
-    async with served(application(None, "", Health())) as port:
+    async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, data)
         async with asyncio.timeout(10):
             try:
@@ -83,7 +83,7 @@ async def test_a_request_that_does_not_arrive_is_given_up(
 
 
 async def test_a_long_head_is_refused() -> None:
-    async with served(application(None, "", Health())) as port:
+    async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, HALF + b"a" * 40_000)
         async with asyncio.timeout(10):
             assert (await reader.readline()).startswith(b"HTTP/1.1 400")
@@ -92,7 +92,7 @@ async def test_a_long_head_is_refused() -> None:
 
 async def test_a_kept_connection_may_ask_again() -> None:
     request = b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
-    async with served(application(None, "", Health())) as port:
+    async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, request)
         for _ in range(2):
             async with asyncio.timeout(10):
@@ -103,7 +103,7 @@ async def test_a_kept_connection_may_ask_again() -> None:
 
 
 async def test_health_may_have_a_port_of_its_own() -> None:
-    health = Health()
+    health = BotHealth()
     async with (
         served(application(None, "", health, details=False)) as public,
         served(health_application(health)) as own,

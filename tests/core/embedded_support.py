@@ -17,7 +17,7 @@ from typing import Any
 
 import psycopg
 
-from draftsman.embedded import EmbeddedServer, process
+from draftsman.embedded import EmbeddedServer, server_process
 from draftsman.errors import EmbeddedServerError
 
 DEADLINE = 20.0
@@ -77,7 +77,7 @@ def down(server: EmbeddedServer) -> None:
 
 def wait_for_end(server: EmbeddedServer) -> None:
     """Wait until the last process of the server has gone: they hold this lock all their life."""
-    with process.locked(server.status().data_dir.parent / "server.lock", DEADLINE):
+    with server_process.lock_file(server.status().data_dir.parent / "server.lock", DEADLINE):
         pass
 
 

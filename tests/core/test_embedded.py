@@ -17,7 +17,7 @@ import psutil
 import psycopg
 import pytest
 
-from draftsman.embedded import EmbeddedServer, place, process, wheel
+from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import EmbeddedServerError
 from tests.core.embedded_support import (
     DEADLINE,
@@ -163,7 +163,7 @@ def test_a_stale_pid_that_is_a_strangers_now_is_left_alone(server: EmbeddedServe
     assert status.pid is not None
     os.kill(status.pid, signal.SIGKILL)
     wait_for_end(server)
-    owner = place.locate(status.data_dir.parents[1]).account  # whose processes a server respects
+    owner = layout.locate(status.data_dir.parents[1]).account  # whose processes a server respects
     with subprocess.Popen(["sleep", "60"], cwd="/", **owner.switch) as stranger:
         for name in ("data/postmaster.pid", "run/.s.PGSQL.5432.lock"):
             record = status.data_dir.parent / name
@@ -199,7 +199,7 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: P
     wait_for_end(server)
     assert 0.9 < time.monotonic() - ended < 10
     assert server.status().running is False
-    with process.locked(server.status().data_dir.parent / "watch.lock", DEADLINE):
+    with server_process.lock_file(server.status().data_dir.parent / "watch.lock", DEADLINE):
         pass  # its watcher has gone with it
     assert value(server.ensure(), "SELECT 1") == 1
     wait_for_end(server)
@@ -208,7 +208,9 @@ def test_an_idle_server_stops_after_its_last_connection_and_not_before(copied: P
 def test_who_is_told_of_a_server_as_its_time_ends_finds_it_up(copied: Path) -> None:
     server = EmbeddedServer(copied, 1.0)
     url, path = server.ensure(), copied / "postgres18" / "lock"
-    with process.locked(path) as lock:  # as `ensure` does, while the watcher waits to stop it
+    with server_process.lock_file(
+        path
+    ) as lock:  # as `ensure` does, while the watcher waits to stop it
         wait_until(lambda: time.time() - path.stat().st_mtime > 2)
         os.utime(lock)
     with psycopg.connect(url) as connection:
@@ -227,7 +229,7 @@ def test_it_survives_who_started_it_and_the_terminals_interrupt(made: Path) -> N
     assert server.status().pid == pid
     assert value(url, "SELECT 1") == 1
     guard = os.open(made / "postgres18" / "watch.lock", os.O_RDWR)
-    assert process.try_lock(guard) is False  # and so does the watcher
+    assert server_process.try_lock(guard) is False  # and so does the watcher
     os.close(guard)
     down(server)
 
@@ -305,12 +307,12 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
 def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place, "SYSTEM_DIR", empty / "system")
-    monkeypatch.setattr(place, "SHORT_DIR", empty)
+    monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
+    monkeypatch.setattr(layout, "SHORT_DIR", empty)
     server = EmbeddedServer(empty / ("x" * 100), 0)
     assert value(server.ensure(), "SELECT 1") == 1
     socket_dir = server.status().socket_dir
-    assert len(os.fsencode(socket_dir / ".s.PGSQL.5432")) <= place.SOCKET_PATH_MAX
+    assert len(os.fsencode(socket_dir / ".s.PGSQL.5432")) <= layout.SOCKET_PATH_MAX
     assert stat.S_IMODE(socket_dir.stat().st_mode) == 0o700
     server.stop()
     if not AS_ROOT:
@@ -353,7 +355,7 @@ def test_a_place_that_cannot_be_written_is_refused_in_one_line(empty: Path) -> N
 def test_a_platform_without_binaries_is_told_what_todo(
     empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(wheel, "PACKAGE", "no_such_package")
+    monkeypatch.setattr(binaries, "PACKAGE", "no_such_package")
     with pytest.raises(EmbeddedServerError, match="DRAFTSMAN_DATABASE_URL to a PostgreSQL 15"):
         EmbeddedServer(empty / "data", 0).ensure()
 
@@ -376,7 +378,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
     assert said(report(data_dir, 1, **options))[1] != pid
     with pytest.raises(EmbeddedServerError, match="belongs to nobody"):
         EmbeddedServer(data_dir, 0).ensure()
-    with process.locked(data_dir / "postgres18" / "server.lock", DEADLINE):
+    with server_process.lock_file(data_dir / "postgres18" / "server.lock", DEADLINE):
         pass  # idle, it stopped
 
 
@@ -384,7 +386,7 @@ def test_an_ordinary_user_gets_a_server_of_his_own(empty: Path) -> None:
 def test_as_root_no_directory_is_opened_that_was_there_before(
     tmp_path: Path, empty: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(place, "SYSTEM_DIR", empty / "system")
+    monkeypatch.setattr(layout, "SYSTEM_DIR", empty / "system")
     closed = tmp_path / "closed"
     closed.mkdir(mode=0o700)
     before = modes(closed), modes(empty)
@@ -393,7 +395,7 @@ def test_as_root_no_directory_is_opened_that_was_there_before(
     assert (modes(closed), modes(empty)) == before
     status = server.status()
     assert status.data_dir.is_relative_to(empty / "system")
-    assert status.data_dir.owner() in place.SERVER_USERS
+    assert status.data_dir.owner() in layout.SERVER_USERS
     assert status.data_dir.parent.owner() == "root"
     assert (closed / "data" / "postgres18").resolve() == status.data_dir.parent
     down(server)

@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from draftsman import migrate
-from draftsman.embedded import EmbeddedServer, place, process, wheel
+from draftsman.embedded import EmbeddedServer, binaries, layout, server_process
 from draftsman.errors import DatabaseUnreachable, EmbeddedServerError
 from tests.core.embedded_support import ENVIRONMENT, do, down, value, wait_for_end
 from tests.support.server import open_folder
@@ -190,6 +190,6 @@ def test_data_that_is_started_by_hand_lets_nobody_in(server: EmbeddedServer) -> 
 
 def _as_the_server(server: EmbeddedServer, program: str, *arguments: str) -> None:
     """Run a program of PostgreSQL as the user that the server runs as."""
-    found = place.locate(server.status().data_dir.parents[1])
+    found = layout.locate(server.status().data_dir.parents[1])
     wait_for_end(server)
-    process.run([wheel.server_program(program, found), *arguments], found.account)
+    server_process.run([binaries.server_program(program, found), *arguments], found.account)

@@ -7,39 +7,41 @@ import pickle
 import pytest
 
 from draftsman.errors import (
-    Command,
+    CommandHint,
     DraftsmanError,
     FieldError,
     IdempotencyConflict,
     NotFound,
-    Option,
+    OptionHint,
     Refused,
     UnknownRepo,
 )
-from draftsman.services.intake import invocation
-from draftsman_bots.slack.text import in_chat
+from draftsman.services.jobs.submissions import invocation
+from draftsman_bots.slack.mrkdwn import error_text
 
 
 @pytest.mark.parametrize(
     ("error", "message", "chat"),
     [
         (
-            NotFound("there is no job D-5", hint=Command("jobs")),
+            NotFound("there is no job D-5", hint=CommandHint("jobs")),
             "there is no job D-5; see: draftsman jobs",
             "there is no job D-5; see: list",
         ),
         (
-            Refused("is an approval", subject="D-5/1", hint=Command("approve|deny", lead="use")),
+            Refused(
+                "is an approval", subject="D-5/1", hint=CommandHint("approve|deny", lead="use")
+            ),
             "D-5/1 is an approval; use: draftsman approve|deny",
             "D-5/1 is an approval; approve or deny it",
         ),
         (
-            NotFound("has no log", subject="D-5", hint=Command("artifacts", "D-5")),
+            NotFound("has no log", subject="D-5", hint=CommandHint("artifacts", "D-5")),
             "D-5 has no log; see: draftsman artifacts D-5",
             "D-5 has no log; see: draftsman artifacts D-5",
         ),
         (
-            Refused("completed", subject="D-5", hint=Option("again")),
+            Refused("completed", subject="D-5", hint=OptionHint("again")),
             "D-5 completed; give --again",
             "D-5 completed; give --again",
         ),
@@ -54,15 +56,15 @@ def test_a_hint_is_worded_for_a_terminal_and_for_a_chat(
     error: DraftsmanError, message: str, chat: str
 ) -> None:
     assert str(error) == message
-    assert in_chat(error) == chat
+    assert error_text(error) == chat
 
 
 def test_what_an_error_carries_crosses_processes() -> None:
     for error in (
         FieldError("priority: no", field="priority", problem="no", rule="less_than"),
         IdempotencyConflict("used", job=5),
-        UnknownRepo("none", known=("a/b",), hint=Command("repos add", lead="or")),
-        Refused("completed", subject="D-5", hint=Option("again")),
+        UnknownRepo("none", known=("a/b",), hint=CommandHint("repos add", lead="or")),
+        Refused("completed", subject="D-5", hint=OptionHint("again")),
     ):
         again = pickle.loads(pickle.dumps(error))
         assert (str(again), vars(again)) == (str(error), vars(error))

@@ -13,12 +13,12 @@ from pydantic_core import ErrorDetails
 from pydantic_core._pydantic_core import list_all_errors
 
 from draftsman.domain.answer import Response
-from draftsman.domain.classify import as_failure
 from draftsman.domain.question import Choice
+from draftsman.domain.retries.error_classes import as_failure
 from draftsman.errors import UsageError
-from draftsman.field_errors import first, line, problem
-from draftsman_bots.slack.listeners.answers import response as slack_answer
-from draftsman_tui.cli.answers import response as cli_answer
+from draftsman.field_errors import describe_error, error_line, first_error
+from draftsman_bots.slack.usecases import answers as slack_answers
+from draftsman_tui.cli.question import answers as cli_answers
 
 RAW = re.compile(
     r"\b(?:Input|String|Value|Tuple|List|Data) should|valid (?:string|integer|dictionary|boolean)"
@@ -68,8 +68,8 @@ class Order(BaseModel):
 def test_what_is_wrong_is_said_in_words(fields: dict[str, Any], said: tuple[str, str]) -> None:
     with pytest.raises(ValidationError) as caught:
         Order.model_validate(fields)
-    assert first(caught.value) == said
-    assert line(caught.value) == f"Order: {said[0]}: {said[1]}"
+    assert first_error(caught.value) == said
+    assert error_line(caught.value) == f"Order: {said[0]}: {said[1]}"
 
 
 @pytest.mark.parametrize("kind", list_all_errors(), ids=lambda kind: str(kind["type"]))
@@ -77,11 +77,15 @@ def test_no_type_of_error_keeps_the_words_of_the_library(kind: dict[str, Any]) -
     context = kind["example_context"] or {}
     message = re.sub(r"\{\w+\}", "7", kind["message_template_python"])
     details: ErrorDetails = {"type": kind["type"], "loc": (), "msg": message, "input": None}
-    text = problem(details | {"ctx": context})
+    text = describe_error(details | {"ctx": context})
     assert RAW.search(text) is None, text
 
 
-@pytest.mark.parametrize("read", [cli_answer, slack_answer], ids=["command line", "Slack"])
+@pytest.mark.parametrize(
+    "read",
+    [cli_answers.build_response, slack_answers.build_response],
+    ids=["command line", "Slack"],
+)
 def test_an_answer_that_is_too_long_is_refused_in_words(read: Callable[..., Response]) -> None:
     with pytest.raises(UsageError, match=r"text:? must have at most [\d]+ characters"):
         read("key", text="x" * 1_000_000)

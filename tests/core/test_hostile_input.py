@@ -7,15 +7,21 @@ from collections.abc import Callable
 
 import pytest
 
-from draftsman.domain import payload
-from draftsman.domain.address import check_secret, is_address, is_folder, mentions, parse
-from draftsman.domain.repo import Catalog, resolve
+from draftsman.domain import job_payloads
+from draftsman.domain.repos.repo_catalog import Catalog, resolve
+from draftsman.domain.repos.repo_url import (
+    check_secret,
+    find_repo_urls,
+    is_folder,
+    is_repo_url,
+    parse,
+)
 from draftsman.errors import ConfigError, DraftsmanError, UsageError
-from draftsman.handlers.commands import TALLY
+from draftsman.handlers.run_agent.commands import SUMMARY_LINE
 from draftsman.log import redact
 from draftsman.settings import Settings, load
-from draftsman_bots.slack import inbound
-from draftsman_bots.trello import grammar
+from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.trello.parsers import comment_parser
 
 
 def named(text: str) -> None:
@@ -27,13 +33,13 @@ def named(text: str) -> None:
 
 READERS: dict[str, Callable[[str], object]] = {
     "a repository's name": named,
-    "an address": lambda text: is_address(text) or is_folder(text),
+    "an address": lambda text: is_repo_url(text) or is_folder(text),
     "a secret in an address": lambda text: check_secret(f"/{text}".replace("@", "")),
-    "mentions": lambda text: list(mentions(text)),
+    "mentions": lambda text: list(find_repo_urls(text)),
     "redact": redact,
-    "a tally": TALLY.search,
-    "a picture": lambda text: grammar._PICTURE.sub("", text),
-    "a link": lambda text: inbound._LINK.sub("", text),
+    "a tally": SUMMARY_LINE.search,
+    "a picture": lambda text: comment_parser._PICTURE.sub("", text),
+    "a link": lambda text: payloads._LINK.sub("", text),
 }
 PIECES = ("a", "x@", " ", "![", "[](", "1 ", "1", "://", "a:", "<http:", "password=", "D-1/", "%")
 
@@ -178,16 +184,16 @@ PLAIN = "Accept Content-Type X-Request-Id X-Routing-Key If-Match X-Author X-Keyb
 @pytest.mark.parametrize("name", CREDENTIALS.split())
 def test_a_header_with_a_credential_is_not_taken(name: str) -> None:
     with pytest.raises(UsageError, match=r"a payload is stored: no .* in it; name a credential"):
-        payload.parse("http_request", {"url": "https://h/", "headers": {name: "s3cret"}})
+        job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "s3cret"}})
 
 
 @pytest.mark.parametrize("value", ["Bearer abcdefghijkl", "ghp_abcdefghijkl", "https://u:p@h/"])
 def test_nor_is_a_credential_in_another_header(value: str) -> None:
     with pytest.raises(UsageError, match="name a credential") as refused:
-        payload.parse("http_request", {"url": "https://h/", "headers": {"X-Other": value}})
+        job_payloads.parse("http_request", {"url": "https://h/", "headers": {"X-Other": value}})
     assert value not in str(refused.value)
 
 
 @pytest.mark.parametrize("name", PLAIN.split())
 def test_other_headers_are_taken(name: str) -> None:
-    payload.parse("http_request", {"url": "https://h/", "headers": {name: "a"}})
+    job_payloads.parse("http_request", {"url": "https://h/", "headers": {name: "a"}})

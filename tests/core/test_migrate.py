@@ -11,7 +11,7 @@ import pytest
 
 from draftsman import migrate, resources
 from draftsman.errors import DatabaseUnreachable, DraftsmanError, SchemaOutdated
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.support.server import Server
 from tests.support.statements import rows, value
 
@@ -28,10 +28,12 @@ def files(monkeypatch: pytest.MonkeyPatch) -> Files:
 
 
 async def test_an_empty_database_gets_every_file_once(empty_url: str) -> None:
-    assert [item.applied_at for item in await migrate.state(empty_url)] == [None] * len(NAMES)
+    assert [item.applied_at for item in await migrate.applied_migrations(empty_url)] == [
+        None
+    ] * len(NAMES)
     assert await migrate.migrate(empty_url) == NAMES
     assert await migrate.migrate(empty_url) == []
-    state = await migrate.state(empty_url)
+    state = await migrate.applied_migrations(empty_url)
     assert [item.name for item in state] == NAMES
     assert all(item.applied_at is not None for item in state)
     await migrate.check(empty_url)
@@ -71,14 +73,14 @@ async def test_what_is_missing_is_named(empty_url: str, files: Files) -> None:
 async def test_a_file_that_was_edited_is_refused(database_url: str, files: Files) -> None:
     name, sql = files[1]
     files[1] = (name, sql + "\n-- a word")
-    for action in (migrate.state, migrate.migrate, migrate.check, migrate.restored):
+    for action in (migrate.applied_migrations, migrate.migrate, migrate.check, migrate.start_epoch):
         with pytest.raises(SchemaOutdated, match=f"{name} was edited after it was applied"):
             await action(database_url)
 
 
 async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Connection) -> None:
     await conn.execute("INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_later')")
-    for action in (migrate.state, migrate.migrate, migrate.check):
+    for action in (migrate.applied_migrations, migrate.migrate, migrate.check):
         with pytest.raises(SchemaOutdated, match="9999_later, which this version does not know"):
             await action(database_url)
 
@@ -89,7 +91,7 @@ async def test_a_file_that_fails_leaves_nothing_of_itself(
     files.append(("9999_bad", "CREATE TABLE draftsman.half (); SELECT 1 / 0"))
     with pytest.raises(DraftsmanError, match="division by zero"):
         await migrate.migrate(empty_url)
-    state = await migrate.state(empty_url)
+    state = await migrate.applied_migrations(empty_url)
     assert [item.name for item in state if item.applied_at is None] == ["9999_bad"]
     files[-1] = ("9999_bad", "CREATE TABLE draftsman.half ()")
     assert await migrate.migrate(empty_url) == ["9999_bad"]
@@ -115,17 +117,17 @@ async def test_psql_alone_can_apply_them_and_twice_is_harmless(
         assert _psql(server, empty_url, name, sql, tmp_path) == 0
     await migrate.check(empty_url)
     assert await migrate.migrate(empty_url) == []
-    before = await migrate.state(empty_url)
+    before = await migrate.applied_migrations(empty_url)
     for name, sql in resources.migrations():
         assert _psql(server, empty_url, name, sql, tmp_path) != 0, "it ran a second time"
-    assert await migrate.state(empty_url) == before
+    assert await migrate.applied_migrations(empty_url) == before
 
 
 async def test_a_restored_database_starts_a_new_epoch(database_url: str, conn: Connection) -> None:
-    assert await migrate.restored(database_url) == 2
+    assert await migrate.start_epoch(database_url) == 2
     assert await value(conn, "SELECT draftsman.feed_epoch()") == 2
 
 
 async def test_an_unmigrated_database_has_no_epoch(empty_url: str) -> None:
     with pytest.raises(SchemaOutdated, match="run: draftsman migrate"):
-        await migrate.restored(empty_url)
+        await migrate.start_epoch(empty_url)

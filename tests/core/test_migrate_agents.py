@@ -5,10 +5,10 @@ from __future__ import annotations
 import psycopg
 
 from draftsman import migrate, resources
-from draftsman.domain.reserved import Owner
+from draftsman.domain.reserved_names import Owner
 from draftsman.runtime import wire
 from draftsman.settings import Settings
-from draftsman.store.db import Database
+from draftsman.store.postgres.database import Database
 
 OLD = """
 INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman import migrate, resources
 from draftsman.errors import LostRace, SchemaOutdated
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.statements import run
 from tests.support.waits import DEADLINE, background, until, wait_blocked
@@ -24,14 +24,14 @@ def _one_more(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a database that has all migrations want one more."""
     found = [*resources.migrations(), (NAME, SQL)]
     monkeypatch.setattr(resources, "migrations", lambda: found)
-    monkeypatch.setattr(migrate, "LOCK", 0.5)
-    monkeypatch.setattr(migrate, "PAUSE", 0.1)
+    monkeypatch.setattr(migrate, "LOCK_TIMEOUT", 0.5)
+    monkeypatch.setattr(migrate, "RETRY_DELAY", 0.1)
 
 
 async def test_work_goes_on_while_a_migration_waits_for_a_reader(
     db: Database, database_url: str, make: Factory, conn: Connection
 ) -> None:
-    reader, said = await db.dedicated(), list[str]()
+    reader, said = await db.dedicated_connection(), list[str]()
     await run(reader, "BEGIN; SELECT FROM draftsman.jobs")
     async with background(migrate.migrate(database_url, said.append)) as migrating:
         await wait_blocked(conn, by=reader.info.backend_pid)
@@ -50,14 +50,14 @@ async def test_work_goes_on_while_a_migration_waits_for_a_reader(
     assert "idle in transaction" in said[0]
     assert len(said) == 1
     await migrate.check(database_url)
-    assert (await make.rt.inspect.job(number)).number == number
+    assert (await make.rt.read_model.job(number)).number == number
 
 
 async def test_a_migration_that_nobody_lets_through_gives_up_and_says_whose_fault_it_is(
     db: Database, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrate, "TRIES", 2)
-    reader = await db.dedicated()
+    monkeypatch.setattr(migrate, "MAX_ATTEMPTS", 2)
+    reader = await db.dedicated_connection()
     await run(reader, "BEGIN; SELECT FROM draftsman.jobs")
     try:
         with pytest.raises(LostRace, match=f"{NAME} needs .*pid {reader.info.backend_pid} "):
@@ -72,8 +72,8 @@ async def test_a_version_works_on_a_newer_schema_and_not_on_an_older_one(
     database_url: str, conn: Connection
 ) -> None:
     with pytest.raises(SchemaOutdated, match=f"missing: {NAME}; run: draftsman migrate"):
-        await migrate.ready(database_url)
+        await migrate.check_compatible(database_url)
     await migrate.migrate(database_url)
-    assert await migrate.ready(database_url) is None
+    assert await migrate.check_compatible(database_url) is None
     await conn.execute("INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_x_later')")
-    assert await migrate.ready(database_url) == "9999_x_later"
+    assert await migrate.check_compatible(database_url) == "9999_x_later"

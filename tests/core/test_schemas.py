@@ -11,8 +11,8 @@ from typing import Any
 import psutil
 import pytest
 
-from draftsman.schemas import child
-from draftsman.schemas.checker import Checker
+from draftsman.schemas import checker_process
+from draftsman.schemas.checker import SchemaChecker
 from tests.support.waits import until
 
 
@@ -28,12 +28,12 @@ def bomb(doublings: int = 40) -> dict[str, Any]:
 def children() -> list[psutil.Process]:
     """Return the processes that check schemas for this one."""
     found = psutil.Process().children()
-    return [process for process in found if child.__file__ in " ".join(process.cmdline())]
+    return [process for process in found if checker_process.__file__ in " ".join(process.cmdline())]
 
 
 @pytest.fixture
-async def checker() -> AsyncIterator[Checker]:
-    async with Checker(cpu=0.5) as checker:
+async def checker() -> AsyncIterator[SchemaChecker]:
+    async with SchemaChecker(cpu=0.5) as checker:
         yield checker
     assert children() == []
 
@@ -54,15 +54,15 @@ async def checker() -> AsyncIterator[Checker]:
     ],
 )
 async def test_a_value_fits_or_one_line_says_why(
-    checker: Checker, schema: Any, value: Any, why: str | None
+    checker: SchemaChecker, schema: Any, value: Any, why: str | None
 ) -> None:
     found = await checker.problem(schema, value)
     assert (found is None) == (why is None)
-    assert found is None or ((why or "-") in found or len(found) == child.WIDTH)
+    assert found is None or ((why or "-") in found or len(found) == checker_process.WIDTH)
     assert "\n" not in (found or "")
 
 
-async def test_a_child_is_kept_for_the_next_check(checker: Checker) -> None:
+async def test_a_child_is_kept_for_the_next_check(checker: SchemaChecker) -> None:
     await checker.problem({"type": "string"}, "a")
     [first] = children()
     await checker.problem({"type": "string"}, "b")
@@ -72,7 +72,7 @@ async def test_a_child_is_kept_for_the_next_check(checker: Checker) -> None:
     assert await checker.problem({"type": "string"}, "c") is None
 
 
-async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: Checker) -> None:
+async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: SchemaChecker) -> None:
     waiting = asyncio.create_task(checker.problem(bomb(), {}))
     turns = 0
     while not waiting.done():
@@ -82,14 +82,14 @@ async def test_a_bomb_ends_its_child_alone_and_the_loop_goes_on(checker: Checker
     assert turns > 20
 
 
-async def test_a_bomb_is_found_before_there_is_a_value(checker: Checker) -> None:
+async def test_a_bomb_is_found_before_there_is_a_value(checker: SchemaChecker) -> None:
     assert "takes more than 0.5 s" in str(await checker.schema_problem(bomb()))
     assert await checker.schema_problem({"$defs": bomb()["$defs"]}) is None
     assert await checker.schema_problem({"type": "object", "required": ["a"]}) is None
 
 
 async def test_a_check_that_gets_no_cpu_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with Checker() as checker:
+    async with SchemaChecker() as checker:
         await checker.problem({"type": "string"}, "a")
         [process] = children()
         os.kill(process.pid, signal.SIGSTOP)
@@ -100,7 +100,7 @@ async def test_a_check_that_gets_no_cpu_is_given_up(monkeypatch: pytest.MonkeyPa
         assert await checker.problem({"type": "string"}, "a") is None
 
 
-async def test_a_canceled_check_leaves_no_child(checker: Checker) -> None:
+async def test_a_canceled_check_leaves_no_child(checker: SchemaChecker) -> None:
     waiting = asyncio.create_task(checker.problem(bomb(), {}))
     await until(lambda: _there(), "the child")
     waiting.cancel()
@@ -110,7 +110,7 @@ async def test_a_canceled_check_leaves_no_child(checker: Checker) -> None:
 
 
 async def test_memory_is_bounded() -> None:
-    async with Checker(memory=64 * 1024 * 1024) as checker:
+    async with SchemaChecker(memory=64 * 1024 * 1024) as checker:
         why = await checker.problem({"items": {"type": "object"}}, [{"a": 1}] * 200_000)
         assert why == "the check needs more memory than it may have"
         assert await checker.problem({"type": "string"}, "a") is None

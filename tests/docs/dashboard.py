@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from draftsman_tui.dashboard.commands import COMMANDS, Command
-from draftsman_tui.dashboard.keys import shown
+from draftsman_tui.dashboard.command_table import COMMANDS, DashboardCommand
+from draftsman_tui.dashboard.key_map import display_key
 from draftsman_tui.dashboard.views import VIEWS
 from tests.docs.pages import DOCS, filled
 
@@ -25,12 +25,12 @@ def _table() -> Iterator[str]:
     yield "| command | keys | what it does | where |"
     yield "|---|---|---|---|"
     for one in COMMANDS:
-        keys = " ".join(f"`{shown(key)}`" for key in one.keys.split(",") if key)
+        keys = " ".join(f"`{display_key(key)}`" for key in one.keys.split(",") if key)
         takes = one.takes.replace("|", "\\|")
         yield f"| `{f'{one.name} {takes}'.strip()}` | {keys} | {one.help} | {_where(one)} |"
 
 
-def _where(one: Command) -> str:
+def _where(one: DashboardCommand) -> str:
     if one.on is None:
         return "everywhere"
     if one.on >= set(VIEWS):

@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Final
 from unittest.mock import PropertyMock, patch
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Source, Status
-from draftsman.domain.policy import ROLES
-from draftsman.handlers.sample import make_sample_repo
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import ROLES
+from draftsman.handlers.clone.sample_repo import make_sample_repo
 from draftsman.runtime import Runtime, open_runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import load
-from draftsman_tui.dashboard.live import Live
+from draftsman_tui.dashboard.polling.refresher import Refresher
 from tests.docs.pages import DOCS
 from tests.factories import GATE, Factory
-from tests.support.drawing import drawn
 from tests.support.server import Server, make_home
+from tests.support.svg import render_svg
 from tests.support.waits import until
-from tests.tui.cli.running import COMMAND
-from tests.tui.dashboard.seeing import Seen, looking
+from tests.tui.cli.cli_runner import COMMAND
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 PLACE: Final = DOCS / "pictures"
 SIZE: Final = (100, 24)
@@ -50,7 +50,7 @@ async def take(config: Path, into: Path) -> None:
         await make.retrying(title="Fetch exchange rates")
         async with _worker(rt, config):
             done, asking = [
-                (await rt.intake.submit(_request(repo, title), ANNA)).number
+                (await rt.submissions.submit(_request(repo, title), ANNA)).number
                 for title in ("Tidy up the inventory", "Fix the import of orders")
             ]
             for number in (done, asking):
@@ -66,7 +66,7 @@ async def take(config: Path, into: Path) -> None:
 
 
 async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
-    async with looking(rt, ANNA, size=SIZE) as seen:
+    async with open_dashboard(rt, ANNA, size=SIZE) as seen:
         await seen.see("approve or deny", "leader ")
         _keep(seen, into / "jobs.svg")
         await seen.job(f"D-{done}", "4")
@@ -80,8 +80,8 @@ async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
         _keep(seen, into / "answer.svg")
 
 
-def _keep(seen: Seen, path: Path) -> None:
-    path.write_text(drawn(seen.app, f"draftsman: {path.stem}"), "utf-8")
+def _keep(seen: DashboardPilot, path: Path) -> None:
+    path.write_text(render_svg(seen.app, f"draftsman: {path.stem}"), "utf-8")
 
 
 def _request(repo: Path, title: str) -> Invocation:
@@ -103,12 +103,12 @@ async def _worker(rt: Runtime, config: Path) -> AsyncIterator[None]:
 
 
 async def _leads(rt: Runtime) -> bool:
-    return any(one.leader for one in await rt.inspect.workers())
+    return any(one.leader for one in await rt.read_model.workers())
 
 
 async def _reached(rt: Runtime, number: int, status: Status) -> None:
     async def there() -> bool:
-        return (await rt.inspect.job(number)).status is status
+        return (await rt.read_model.job(number)).status is status
 
     await until(there, f"D-{number} {status}")
 
@@ -120,7 +120,7 @@ async def _now(rt: Runtime) -> datetime:
 @contextmanager
 def _clock_at(now: datetime) -> Iterator[None]:
     """Let ages stand still, so that one picture says the same as the other."""
-    with patch.object(Live, "now", PropertyMock(return_value=now)):
+    with patch.object(Refresher, "now", PropertyMock(return_value=now)):
         yield
 
 

@@ -13,13 +13,13 @@ from typing import Any, Final, get_args
 
 from pydantic import BaseModel
 
-from draftsman.handlers.protocol import (
+from draftsman.handlers.run_agent.protocol import (
     MAX_LINE,
     AnswerBody,
-    Choice,
+    ChoiceBody,
     FromAgent,
     Profile,
-    Request,
+    RequestBody,
     StepState,
     ToAgent,
 )
@@ -29,7 +29,15 @@ DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 PAGE: Final = DOCS / "agent-protocol.md"
 BEGIN: Final = "<!-- generated -->\n"
 END: Final = "<!-- end -->\n"
-PARTS: Final = (AnswerBody, Choice, StepState, Request, Profile, CommandSettings, FixSettings)
+PARTS: Final = (
+    AnswerBody,
+    ChoiceBody,
+    StepState,
+    RequestBody,
+    Profile,
+    CommandSettings,
+    FixSettings,
+)
 EXAMPLES: Final = {"agent.py": "python", "agent.sh": "sh"}
 
 

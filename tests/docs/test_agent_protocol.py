@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.handlers.protocol import Ask, Malformed, Result
-from draftsman.handlers.sample import make_sample_repo
-from draftsman.handlers.workspace import Workspace
+from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.protocol import AskMessage, MalformedLine, ResultMessage
 from draftsman.settings import AgentSettings, ProfileSettings
-from tests.core.agents.driver import Heard, answering, converse, start_in
+from tests.core.agents.driver import AgentTranscript, reply_with, run_agent, start_in
 from tests.docs.protocol_tables import DOCS, PAGE, page
 
 PYTHON = ("{python}", str(DOCS / "examples" / "agent.py"))
@@ -30,10 +30,12 @@ async def workspace(tmp_path: Path) -> Workspace:
     return await Workspace.prepare(tmp_path / "data", str(tmp_path / "sample"), job=7, run=1)
 
 
-async def run(command: tuple[str, ...], space: Workspace, answers: dict[str, str]) -> Heard:
+async def run(
+    command: tuple[str, ...], space: Workspace, answers: dict[str, str]
+) -> AgentTranscript:
     agent = AgentSettings(command=command)
     start = start_in(space, ProfileSettings())
-    return await converse(agent, start, space.path, space.home, answering(answers))
+    return await run_agent(agent, start, space.path, space.home, reply_with(answers))
 
 
 @pytest.mark.parametrize("command", [PYTHON, SHELL], ids=["python", "shell"])
@@ -41,15 +43,15 @@ async def test_an_example_asks_parks_and_does_what_was_answered(
     command: tuple[str, ...], workspace: Workspace
 ) -> None:
     parked = await run(command, workspace, {})
-    assert (parked.code, parked.log, parked.of(Malformed)) == (0, b"", [])
+    assert (parked.code, parked.log, parked.of(MalformedLine)) == (0, b"", [])
     [ask] = parked.messages
-    assert isinstance(ask, Ask)
+    assert isinstance(ask, AskMessage)
     assert [choice.value for choice in ask.choices] == ["hello", "goodbye"]
     assert not (workspace.path / "GREETING.txt").exists()
     for word in ("hello", "goodbye"):
         heard = await run(command, workspace, {"word": word})
-        assert (heard.code, heard.log, heard.of(Malformed)) == (0, b"", [])
-        assert heard.of(Result)[0].summary == f"said {word}"
+        assert (heard.code, heard.log, heard.of(MalformedLine)) == (0, b"", [])
+        assert heard.of(ResultMessage)[0].summary == f"said {word}"
         assert (workspace.path / "GREETING.txt").read_text().startswith(word)
 
 

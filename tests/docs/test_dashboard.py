@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from draftsman_tui.dashboard.filter import FIELDS, parse
-from draftsman_tui.dashboard.saved import READY
+from draftsman_tui.dashboard.saved_views import BUILTIN_VIEWS
 from draftsman_tui.dashboard.themes import NAMES
 from tests.docs.dashboard import PAGE, page
 from tests.docs.pages import DOCS
@@ -21,7 +21,7 @@ def test_the_page_has_every_command() -> None:
 def test_the_page_has_every_field_view_and_theme() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert [name for name in FIELDS if f"{name}:" not in text] == []
-    assert [name for name in (*READY, *NAMES) if f"`{name}`" not in text] == []
+    assert [name for name in (*BUILTIN_VIEWS, *NAMES) if f"`{name}`" not in text] == []
 
 
 def test_the_filters_of_the_page_can_be_typed() -> None:

@@ -17,7 +17,13 @@ from draftsman.handlers import registry
 from draftsman.handlers.registry import Handler
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
-from tests.core.loops.crews import asked, ends, reaches, tuned, working
+from tests.core.loops.workers import (
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_question,
+    wait_for_status,
+)
 from tests.docs.pages import DOCS
 from tests.factories import Factory
 from tests.support.people import People
@@ -76,16 +82,16 @@ async def test_every_example_runs_and_does_what_the_page_says(
     jobs = {name: await submitted(make, name) for name in ENDED}
     unwanted = await make.queued(type="wait_for_file", queue="default", payload={"obsolete": 1})
     busy = await make.queued(type="charge", queue="default", payload={"amount": 5})
-    async with working(tuned(rt), examples, slots=20, leader=True):
-        await asked(rt, jobs["deploy"])
+    async with running_worker(runtime_with(rt), examples, slots=20, leader=True):
+        await wait_for_question(rt, jobs["deploy"])
         await make.answer(jobs["deploy"], "eu")
-        await asked(rt, jobs["deploy"], 3)
+        await wait_for_question(rt, jobs["deploy"], 3)
         await make.decide(jobs["deploy"], True, people.dave, n=3)
-        await asked(rt, jobs["inside"])
+        await wait_for_question(rt, jobs["inside"])
         await make.answer(jobs["inside"], "yes")
-        found = {name: await ends(rt, number) for name, number in jobs.items()}
-        assert (await ends(rt, unwanted)).status is S.CANCELED
-        waits = await reaches(rt, busy, S.RETRYING)
+        found = {name: await wait_for_end(rt, number) for name, number in jobs.items()}
+        assert (await wait_for_end(rt, unwanted)).status is S.CANCELED
+        waits = await wait_for_status(rt, busy, S.RETRYING)
     assert {name: (job.status, job.result or {}) for name, job in found.items()} == ENDED
     assert (waits.last_error, waits.retry_count) == ("the bank is busy", 1)
     await check_failures(rt, found)

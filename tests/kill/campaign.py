@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.domain.question import QuestionKind
 from draftsman.errors import DraftsmanError
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 from tests.kill.processes import Process, Reached, Zygote
 from tests.kill.work import HANDLERS
 from tests.support.people import GROUPS, PEOPLE
@@ -44,7 +44,7 @@ UPDATE draftsman.jobs SET next_retry_at = draftsman.now()
 """The wait after a failure of the infrastructure is 3 s and grows, and a leader that was cut off
 takes a second to lead again; the tests have no time."""
 
-Strike = Callable[[Process, Reached], Awaitable[bool]]
+FaultAction = Callable[[Process, Reached], Awaitable[bool]]
 """Does harm at a point, and lets the process go on; returns whether it lives."""
 
 
@@ -89,7 +89,7 @@ class Campaign:
     zygote: Zygote
     settings: dict[str, Any]
     pending: set[str]
-    strike: Strike
+    strike: FaultAction
     reached: set[str] = field(default_factory=set)
     struck: list[str] = field(default_factory=list)
 
@@ -161,7 +161,7 @@ class Campaign:
 
     async def _give_up(self, process: Process) -> NoReturn:
         process.signal(signal.SIGUSR1)
-        left = [(job.number, job.type, job.status) for job in await self.rt.inspect.jobs()]
+        left = [(job.number, job.type, job.status) for job in await self.rt.read_model.jobs()]
         await asyncio.sleep(1)  # so long may it take to say where it stands
         process.signal(signal.SIGKILL)
         raise AssertionError(f"nothing happens any more: {left} {self.said()}")
@@ -173,7 +173,9 @@ class Campaign:
         self.pending.difference_update(reached.points)
         self.struck += reached.points
         lives = await self.strike(process, reached)
-        broken = {name: rows for name, rows in (await self.rt.inspect.invariants()).items() if rows}
+        broken = {
+            name: rows for name, rows in (await self.rt.read_model.invariants()).items() if rows
+        }
         assert broken == {}, f"at {reached.points}"
         return lives
 
@@ -218,5 +220,5 @@ async def _answer(rt: Runtime) -> None:
                     )
             async with rt.db.connection() as conn:
                 await conn.execute(HASTEN)
-            await rt.sweeps.promote(Term())
+            await rt.sweeps.promote(LeaderTerm())
         await asyncio.sleep(LOOK)

@@ -12,15 +12,15 @@ from typing import Final, TypeVar
 import psycopg
 
 from draftsman import migrate
-from draftsman.domain.actor import Actor
-from draftsman.domain.address import parse
 from draftsman.domain.answer import Response
-from draftsman.domain.board import BoardConfig, LabelRule, Sighting, Stage
 from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
-from draftsman.domain.profile import RepoProfile
-from draftsman.domain.repo import Repo
-from draftsman.domain.target import parse as parse_target
+from draftsman.domain.messages.target import parse as parse_target
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.trello.board import BoardConfig, EpisodeStage, LabelRule, LabelSighting
 from draftsman.errors import (
     Conflict,
     LostRace,
@@ -30,9 +30,9 @@ from draftsman.errors import (
     Refused,
 )
 from draftsman.runtime import Runtime, directory, open_runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
-from tests.kill.telling import OWNER, telling
+from tests.kill.notifications import OWNER, deliver_notifications
 
 T = TypeVar("T")
 STRANGER: Final = Actor(Source.SLACK, "U-NOBODY", "Nobody")
@@ -47,10 +47,10 @@ async def people(settings: Settings, jobs: dict[str, int]) -> None:
     """Submit, answer, approve, extend, cancel, retry, and look at everything."""
     async with open_runtime(settings) as rt:
         wanted = invocation(type="noop", key=SUBMITTED, queue="nobody")
-        number = (await rt.intake.submit(wanted, OWNER)).number
+        number = (await rt.submissions.submit(wanted, OWNER)).number
         for text in ("first", "and the tests"):
             more = invocation(type="noop", subject_key=SUBJECT, text=text, queue="nobody")
-            await rt.intake.submit(more, OWNER)
+            await rt.submissions.submit(more, OWNER)
         await _answer(rt, jobs)
         await _decide(rt, jobs)
         await _converse(rt, jobs["answered"])
@@ -88,17 +88,17 @@ async def _decide(rt: Runtime, jobs: dict[str, int]) -> None:
 async def _converse(rt: Runtime, job: int) -> None:
     """Join somebody of a chat to a person, part them, and let them go on about their answer."""
     await rt.people.save(directory(rt.settings))
-    joined = await rt.people.link(await rt.people.offer(STRANGER), OWNER)
+    joined = await rt.people.link(await rt.people.create_link_code(STRANGER), OWNER)
     assert (await rt.people.actor(STRANGER)).person == joined.person
     await rt.people.unlink(STRANGER.channel, STRANGER.id, OWNER)
     await rt.threads.slack("C1", "1.0")
-    await rt.threads.asked_in("C1", 60)
-    await rt.threads.waiting()
-    await rt.threads.on_its_way(["C1"], "1.0")
-    await rt.intake.alike(job, parse_target("slack:C1"), 60)
+    await rt.threads.open_questions_in("C1", 60)
+    await rt.threads.question_messages()
+    await rt.threads.has_pending_message(["C1"], "1.0")
+    await rt.submissions.recent_duplicate(job, parse_target("slack:C1"), 60)
     vote = Response(source_event_id="a press", text="red")
     await rt.questions.refuse(job, 1, vote, STRANGER, "not from here")
-    await rt.operate.refuse(job, "cancel", "another press", STRANGER, "not from here")
+    await rt.job_control.refuse(job, "cancel", "another press", STRANGER, "not from here")
     await rt.threads.edited(job, 1, f"click of {OWNER.id}", OWNER, "blue")
     await rt.threads.deleted(job, 1, f"click of {OWNER.id}", OWNER)
 
@@ -106,26 +106,26 @@ async def _converse(rt: Runtime, job: int) -> None:
 async def _look_at_cards(rt: Runtime) -> None:
     """Watch a board, see labels come and go on its cards, and make of them what is to be made."""
     board, card, label, other = (sign * 24 for sign in "bcad")
-    seen, old = [Sighting(card, label)], [Sighting(card, other)]
+    seen, old = [LabelSighting(card, label)], [LabelSighting(card, other)]
     await rt.boards.save(
         BoardConfig(board_id=board, name="Work", labels={label: LabelRule(name="do")}), OWNER
     )
     began = await rt.boards.clock()
     await rt.boards.baseline(board, old, began, began)
-    await rt.boards.appeared(board, seen, await rt.boards.clock())
+    await rt.boards.begin_episodes(board, seen, await rt.boards.clock())
     await rt.boards.present(board)
     await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
-        await rt.boards.settle(episode, Stage.TAKEN)
-        await rt.boards.swapped(episode)
-    await rt.boards.vanished(old, await rt.boards.clock())
-    await rt.boards.taken_off(card, label, await rt.boards.clock())
+        await rt.boards.settle(episode, EpisodeStage.TAKEN)
+        await rt.boards.end_swapped_episode(episode)
+    await rt.boards.end_episodes(old, await rt.boards.clock())
+    await rt.boards.end_removed_episode(card, label, await rt.boards.clock())
     await rt.boards.cursor(board)
     await rt.boards.advance(board, await rt.boards.clock())
     await rt.boards.webhook(board, other)
     assert await rt.boards.of(board) in await rt.boards.all()
     await rt.threads.trello(card)
-    await rt.threads.trello_own(f"{card}/{other}")
+    await rt.threads.is_own_comment(f"{card}/{other}")
     owner = new_id()
     if (term := await rt.boards.acquire(owner, 60)) is not None:
         await rt.boards.renew(owner, term, 60)
@@ -137,12 +137,12 @@ async def _look_at_cards(rt: Runtime) -> None:
 async def _operate(rt: Runtime, jobs: dict[str, int]) -> None:
     for name, force in (("queued", False), ("running", False), ("stuck", True)):
         with suppress(Refused):
-            await rt.operate.cancel(jobs[name], OWNER, "no", force=force)
-    await rt.operate.retry(jobs["failed"], OWNER)
-    await rt.operate.retry(jobs["expired"], OWNER, with_answer=True)
-    await rt.inspect.wait(jobs["expired"])
+            await rt.job_control.cancel(jobs[name], OWNER, "no", force=force)
+    await rt.job_control.retry(jobs["failed"], OWNER)
+    await rt.job_control.retry(jobs["expired"], OWNER, with_answer=True)
+    await rt.read_model.wait(jobs["expired"])
     for name in rt.sweeps.names:
-        await rt.sweeps.by_hand(name, OWNER)
+        await rt.sweeps.run_now(name, OWNER)
 
 
 async def _know(rt: Runtime) -> None:
@@ -163,28 +163,28 @@ async def _know(rt: Runtime) -> None:
 
 
 async def _look(rt: Runtime, number: int, asked: int) -> None:
-    inspect = rt.inspect
+    inspect = rt.read_model
     job = await inspect.job(number)
     assert await inspect.resolve(parse_job(str(job.id))) == number
     await inspect.resolve(parse_job(f"D-{number}"))
     await inspect.jobs()
     await inspect.page(since=job.created_at)
     await inspect.runs(asked)
-    await inspect.stand(asked)
-    await inspect.trail(asked)
-    await inspect.trail_end(asked)
-    await inspect.feed()
-    await inspect.feed_end()
-    await inspect.latest()
+    await inspect.status_and_version(asked)
+    await inspect.job_events(asked)
+    await inspect.latest_job_events(asked)
+    await inspect.events()
+    await inspect.end_cursor()
+    await inspect.latest_events()
     await inspect.latest_runs()
-    await inspect.pulse(job.created_at)
+    await inspect.activity(job.created_at)
     await inspect.counts()
     await inspect.why(asked)
     await inspect.chain(asked)
     await inspect.stats()
     await inspect.health()
     await inspect.invariants()
-    assert await inspect.hears()
+    assert await inspect.receives_notifications()
     await rt.questions.get(asked, 1)
     await rt.questions.of_job(asked)
     await rt.questions.open()
@@ -198,14 +198,14 @@ async def _look(rt: Runtime, number: int, asked: int) -> None:
 
 async def _look_only(settings: Settings) -> None:
     async with open_runtime(settings, read_only=True) as rt:
-        await rt.inspect.stats()
+        await rt.read_model.stats()
 
 
 async def pruning(settings: Settings, jobs: dict[str, int]) -> None:
     """Prune whatever is old, look at what became of it, and restore it."""
     async with open_runtime(settings) as rt:
         await rt.archives.plan()
-        while await _once(lambda: rt.sweeps.by_hand("prune", OWNER)):
+        while await _once(lambda: rt.sweeps.run_now("prune", OWNER)):
             pass
         await rt.archives.of_job(jobs["old"])
         for one in await rt.archives.all():
@@ -227,12 +227,12 @@ async def migrating(settings: Settings, _: dict[str, int]) -> None:
     with psycopg.connect(url) as holder:
         holder.execute("CREATE SCHEMA IF NOT EXISTS draftsman")
         await migrate.migrate(url, lambda _: holder.rollback())
-    await migrate.restored(url)
+    await migrate.start_epoch(url)
 
 
 SCRIPTS: Final[dict[str, Callable[[Settings, dict[str, int]], Awaitable[None]]]] = {
     "people": people,
     "pruning": pruning,
     "migrating": migrating,
-    "telling": telling,
+    "telling": deliver_notifications,
 }

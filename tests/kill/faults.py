@@ -10,7 +10,7 @@ from typing import Final
 import psutil
 import psycopg
 
-from tests.kill.campaign import Strike
+from tests.kill.campaign import FaultAction
 from tests.kill.processes import Process, Reached
 from tests.support.server import Server
 from tests.support.waits import until
@@ -29,7 +29,7 @@ async def kill(process: Process, reached: Reached) -> bool:
     return False
 
 
-def cut(admin: psycopg.Connection[tuple[object, ...]]) -> Strike:
+def cut(admin: psycopg.Connection[tuple[object, ...]]) -> FaultAction:
     """Return a strike that cuts every connection of the process, which then goes on.
 
     After a statement its reply is lost.
@@ -46,7 +46,7 @@ def cut(admin: psycopg.Connection[tuple[object, ...]]) -> Strike:
     return strike
 
 
-def crash(server: Server) -> Strike:
+def crash(server: Server) -> FaultAction:
     """Return a strike that stops the server at once, as a crash would, and starts it again."""
 
     async def strike(process: Process, reached: Reached) -> bool:
@@ -57,7 +57,7 @@ def crash(server: Server) -> Strike:
     return strike
 
 
-FAULTS: Final[dict[str, Callable[[Server], Strike]]] = {
+FAULTS: Final[dict[str, Callable[[Server], FaultAction]]] = {
     "kill": lambda _: kill,
     "cut": lambda server: cut(server.admin),
     "crash": crash,
@@ -92,7 +92,9 @@ def _agents(process: Process) -> list[psutil.Process]:
         for child in psutil.Process(process.pid).children(recursive=True):
             with suppress(psutil.NoSuchProcess):
                 words = child.cmdline() or [""]  # a process that has just ended has none
-                around = words[0].endswith("bwrap") or any("handlers.guard" in w for w in words)
+                around = words[0].endswith("bwrap") or any(
+                    "handlers.subprocesses.guard" in w for w in words
+                )
                 if AGENT in words and not around:
                     found.append(child)
     return found

@@ -1,4 +1,4 @@
-"""Makes a process stop dead at the points of `tests.kill.points`, and wait for what comes.
+"""Makes a process stop dead at the points of `tests.kill.kill_points`, and wait for what comes.
 
 The product knows nothing of it: what executes a query, runs git, touches files or talks to an
 agent is wrapped by name, in the process that the test forked.
@@ -20,11 +20,11 @@ from typing import Any, Final
 from psycopg import AsyncConnection, AsyncCopy, AsyncCursor, AsyncTransaction
 from psycopg.pq import TransactionStatus
 
-from draftsman.handlers import conversation
-from draftsman.handlers import git as running
-from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.protocol import Malformed, parse_line
-from tests.kill import points
+from draftsman.handlers.clone import git as running
+from draftsman.handlers.run_agent import agent_session
+from draftsman.handlers.run_agent.protocol import MalformedLine, parse_line
+from draftsman.handlers.subprocesses.process import AgentProcess
+from tests.kill import kill_points
 
 GO_ON: Final = b"g"
 LOSE_REPLY: Final = b"l"
@@ -76,7 +76,7 @@ class Probe:
         return order == LOSE_REPLY
 
     def _wrap_queries(self) -> None:
-        execute, names, reads = AsyncCursor.execute, points.texts(), points.is_read
+        execute, names, reads = AsyncCursor.execute, kill_points.texts(), kill_points.is_read
         probe = self
 
         async def wrapped(self: AsyncCursor[Any], query: Any, *args: Any, **more: Any) -> Any:
@@ -99,7 +99,7 @@ class Probe:
         AsyncCursor.execute = wrapped  # type: ignore[method-assign]
 
     def _wrap_copies(self) -> None:
-        copy, names, reads, probe = AsyncCursor.copy, points.texts(), points.is_read, self
+        copy, names, reads, probe = AsyncCursor.copy, kill_points.texts(), kill_points.is_read, self
 
         @asynccontextmanager
         async def wrapped(
@@ -134,9 +134,9 @@ class Probe:
         git, talk = running.git, running._talk
 
         def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
-            word, caller = points.subcommand(list(words)), sys._getframe(1)
+            word, caller = kill_points.subcommand(list(words)), sys._getframe(1)
             module = Path(caller.f_code.co_filename).stem
-            if caller.f_code.co_name in points._relays(module) and caller.f_back is not None:
+            if caller.f_code.co_name in kill_points._relays(module) and caller.f_back is not None:
                 caller = caller.f_back
             return self._around(f"git {_where(caller)} {word}", lambda: git(*words, **more))
 
@@ -147,7 +147,10 @@ class Probe:
 
         running._talk = talking  # type: ignore[assignment]
         for name, module in list(sys.modules.items()):
-            if name.rpartition(".")[2] not in points.modules() or "draftsman.handlers." not in name:
+            if (
+                name.rpartition(".")[2] not in kill_points.modules()
+                or "draftsman.handlers." not in name
+            ):
                 continue
             if getattr(module, "git", None) is git and module is not running:
                 module.git = wrapped  # type: ignore[attr-defined]
@@ -162,20 +165,20 @@ class Probe:
         asyncio.to_thread = wrapped  # type: ignore[assignment]
 
     def _wrap_agent(self) -> None:
-        send, hear = AgentProcess.send, conversation.Conversation._hear
+        send, hear = AgentProcess.send, agent_session.AgentSession._hear
 
         async def told(process: AgentProcess, line: bytes) -> None:
             name = f"agent is told {json.loads(line)['type']}"
             await self._around(name, lambda: send(process, line))
 
-        async def heard(talk: Any, process: AgentProcess, line: bytes | Malformed) -> None:
-            message = line if isinstance(line, Malformed) else parse_line(line)
-            kind = "nonsense" if isinstance(message, Malformed) else message.type
+        async def heard(talk: Any, process: AgentProcess, line: bytes | MalformedLine) -> None:
+            message = line if isinstance(line, MalformedLine) else parse_line(line)
+            kind = "nonsense" if isinstance(message, MalformedLine) else message.type
             await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
 
         AgentProcess.send = told  # type: ignore[method-assign, assignment]
-        conversation.Conversation._hear = heard  # type: ignore[method-assign, assignment]
-        for name in points.process_methods():
+        agent_session.AgentSession._hear = heard  # type: ignore[method-assign, assignment]
+        for name in kill_points.process_methods():
             self._wrap_method(name)
 
     def _wrap_method(self, name: str) -> None:

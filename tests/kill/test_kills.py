@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.kill import points
-from tests.kill.strikes import Place, at_agents, at_phases, at_queries, none_missed
+from tests.kill import kill_points
+from tests.kill.fault_points import KillEnvironment, at_agents, at_phases, at_queries, none_missed
 
 LONG: Final = 300.0
 """Seconds after which it hangs: on a machine that many others use it takes ten times as long."""
@@ -27,21 +27,21 @@ SOME: Final = {
 
 @pytest.mark.timeout(LONG)
 @pytest.mark.parametrize("fault", ["kill", "cut"])
-async def test_struck_at_every_query(fault: str, place: Place) -> None:
-    await at_queries(fault, points.decisive(), place)
+async def test_struck_at_every_query(fault: str, place: KillEnvironment) -> None:
+    await at_queries(fault, kill_points.decisive(), place)
 
 
 @pytest.mark.timeout(LONG)
-async def test_workers_killed_while_an_agent_works(place: Place) -> None:
+async def test_workers_killed_while_an_agent_works(place: KillEnvironment) -> None:
     await at_phases("kill", SOME, place)
 
 
 @pytest.mark.timeout(LONG)
-async def test_an_agent_killed_at_every_message(place: Place) -> None:
-    said = {point for point in points.phase_points() if point.startswith("agent says ")}
+async def test_an_agent_killed_at_every_message(place: KillEnvironment) -> None:
+    said = {point for point in kill_points.phase_points() if point.startswith("agent says ")}
     await at_agents(said, place)
 
 
 def test_a_point_that_nobody_came_to_fails() -> None:
     with pytest.raises(AssertionError, match=r"new\.query before"):
-        none_missed(points.sql_points() | {"new.query before"}, points.sql_points())
+        none_missed(kill_points.sql_points() | {"new.query before"}, kill_points.sql_points())

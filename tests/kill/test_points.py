@@ -8,15 +8,15 @@ from typing import LiteralString
 
 import pytest
 
-from draftsman.domain.payload import MODELS as BUILT_IN
-from draftsman.handlers import git
+from draftsman.domain.job_payloads import MODELS as BUILT_IN
+from draftsman.handlers.clone import git
 from draftsman.store import queries
-from tests.kill import points
+from tests.kill import kill_points
 from tests.support.queries import QUERIES
 
 
 def test_every_query_has_points_and_only_a_read_has_one() -> None:
-    found = points.sql_points()
+    found = kill_points.sql_points()
     assert {point.split()[0] for point in found} == {f"{one}.{two}" for one, two in QUERIES}
     assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= found
     assert {"inspect.page before", "operate.lock committed"} <= found
@@ -26,12 +26,12 @@ def test_every_query_has_points_and_only_a_read_has_one() -> None:
 
 def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
     new: dict[str, LiteralString] = {"forget": "DELETE FROM draftsman.jobs", "peek": "SELECT 1"}
-    monkeypatch.setattr(points, "QUERIES", [("new", "forget"), ("new", "peek")])
-    monkeypatch.setattr(points, "load", lambda _: new)
-    monkeypatch.setattr(points, "texts", points.texts.__wrapped__)
-    monkeypatch.setattr(points, "is_read", points.is_read.__wrapped__)
+    monkeypatch.setattr(kill_points, "QUERIES", [("new", "forget"), ("new", "peek")])
+    monkeypatch.setattr(kill_points, "load", lambda _: new)
+    monkeypatch.setattr(kill_points, "texts", kill_points.texts.__wrapped__)
+    monkeypatch.setattr(kill_points, "is_read", kill_points.is_read.__wrapped__)
     writes = {f"new.forget {moment}" for moment in ("before", "after", "committed")}
-    assert points.sql_points() == writes | {"new.peek before"}
+    assert kill_points.sql_points() == writes | {"new.peek before"}
 
 
 def test_a_new_git_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,11 +42,11 @@ class New:
     async def note(self): await git("-c", "a=b", *("notes", "add"), cwd=here)
     async def wipe(self): await asyncio.to_thread(shutil.rmtree, here)
 """
-    monkeypatch.setattr(points, "modules", lambda: {"new": ast.parse(code)})
+    monkeypatch.setattr(kill_points, "modules", lambda: {"new": ast.parse(code)})
     for name in ("_calls", "_relays"):
-        monkeypatch.setattr(points, name, getattr(points, name).__wrapped__)
-    assert points.git_calls() == {"git new.New.tag tag", "git new.New.note notes"}
-    assert points.file_calls() == {"files new.New.wipe rmtree"}
+        monkeypatch.setattr(kill_points, name, getattr(kill_points, name).__wrapped__)
+    assert kill_points.git_calls() == {"git new.New.tag tag", "git new.New.note notes"}
+    assert kill_points.file_calls() == {"files new.New.wipe rmtree"}
 
 
 def test_all_that_drives_an_agent_is_searched() -> None:
@@ -56,14 +56,14 @@ def test_all_that_drives_an_agent_is_searched() -> None:
     named -= {"inspection", "proposal", "startable"}  # of people's own commands
     named -= {"mistakes"}  # of the worker, about any handler
     named -= {*BUILT_IN, "llm", "llm_anthropic", "llm_openai", "output", "json_text"}
-    assert set(points.modules()) == named, "is the new module part of an agent's run?"
+    assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
     assert {f"{path.stem}" for path in Path(queries.__file__).parent.glob("*.sql")} == {
         family for family, _ in QUERIES
     }
 
 
 def test_messages_and_what_is_done_to_the_process_have_points() -> None:
-    found = points.phase_points()
+    found = kill_points.phase_points()
     assert {"agent says ask before", "agent is told park after"} <= found
     assert {"agent process start before", "agent process kill after"} <= found
     assert "git source.Source.push push during" in found

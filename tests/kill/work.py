@@ -10,10 +10,10 @@ from uuid import uuid4
 
 from draftsman import Done, RunContext
 from draftsman.domain.outcome import Outcome, Snooze
-from draftsman.domain.quota import Limit, Quota
-from draftsman.domain.repo import Repo
+from draftsman.domain.quota import Quota, QuotaLimit
+from draftsman.domain.repos.repo_catalog import Repo
 from draftsman.errors import Failure
-from draftsman.handlers.repository import assign
+from draftsman.handlers.run_agent.repository import assign
 
 BUNDLE: Final = b"work in progress"
 HALFWAY: Final = "It is half done"
@@ -27,7 +27,7 @@ async def life(ctx: RunContext) -> Outcome:
     await ctx.saved_work()
     first = await ctx.step("first", effects.make("first"), effects.find)
     await ctx.checkpoint({"first": first}, BUNDLE)
-    assert await ctx.spend(Quota.EVENTS, 1, Limit(1000))
+    assert await ctx.spend(Quota.EVENTS, 1, QuotaLimit(1000))
     await ctx.event("halfway", {"first": first})
     await ctx.artifact("notes.md", first.encode())
     await ctx.usage({"input_tokens": 1})

@@ -15,12 +15,12 @@ import sys
 from contextlib import suppress
 from typing import Any, Final
 
-from draftsman import migrate, process
+from draftsman import migrate, worker_main
 from draftsman.errors import DraftsmanError
-from draftsman.handlers import conversation
+from draftsman.handlers.run_agent import agent_session
 from draftsman.settings import Settings
 from tests.kill import clients
-from tests.kill.points import all_points
+from tests.kill.kill_points import all_points
 from tests.kill.probe import Probe
 
 ENDED: Final = b'{"points": ["end"], "stop": false, "backends": []}\n'
@@ -59,8 +59,8 @@ def _begin(order: dict[str, Any], channel: socket.socket) -> None:
         log = os.open(order["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT)
         os.dup2(log, 1)
         os.dup2(log, 2)
-        conversation.PARK = conversation.TERMINATE = 0.2  # type: ignore[misc]
-        migrate.LOCK = migrate.PAUSE = 0.1  # type: ignore[misc]
+        agent_session.PARK_TIMEOUT = agent_session.TERMINATE_TIMEOUT = 0.2  # type: ignore[misc]
+        migrate.LOCK_TIMEOUT = migrate.RETRY_DELAY = 0.1  # type: ignore[misc]
         Probe(channel, set(order["pending"])).install()
         code = asyncio.run(_work(order))
         channel.sendall(ENDED)
@@ -86,7 +86,7 @@ async def _work(order: dict[str, Any]) -> int:
         from draftsman import log
 
         log.setup(settings.log)
-        return await process.run_worker(settings)
+        return await worker_main.run_worker(settings)
     await clients.SCRIPTS[order["role"]](settings, order["jobs"])
     return 0
 

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.bots.trello.day import Way
-from tests.bots.trello.test_day import live
+from draftsman.store.postgres.database import Connection
+from tests.bots.trello.board_scenario import SyncMode
+from tests.bots.trello.test_board_scenario import live
 
-LIVES = [(Way.BOTH, 11), *((Way.STORM, seed) for seed in range(1, 11))]
+LIVES = [(SyncMode.BOTH, 11), *((SyncMode.STORM, seed) for seed in range(1, 11))]
 
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("way", "seed"), LIVES)
 async def test_the_day_makes_the_same_jobs(
-    way: Way, seed: int, rt: Runtime, conn: Connection, owner: Actor
+    way: SyncMode, seed: int, rt: Runtime, conn: Connection, owner: Actor
 ) -> None:
     await live(way, rt, conn, owner, seed)

@@ -10,10 +10,10 @@ from collections.abc import Callable
 import pytest
 
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.bots.slack.storm import SlackSky
-from tests.bots.trello.storm import TrelloSky
-from tests.core.outbox.storm import ChatSky, Sky, Storm
+from draftsman.store.postgres.database import Connection
+from tests.bots.slack.chaos import SlackBackend
+from tests.bots.trello.chaos import TrelloBackend
+from tests.core.outbox.chaos import ChaosBackend, ChaosRun, ChatBackend
 from tests.factories import Factory
 
 JOBS, NOTICES, KILLS = 500, 20, 20
@@ -23,36 +23,36 @@ JOBS, NOTICES, KILLS = 500, 20, 20
 async def test_ten_thousand_are_each_visible_once_and_in_order(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(ChatSky(seed=2, channels=50), make, rt, conn, record_property)
+    await endure(ChatBackend(seed=2, channels=50), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_slack(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(SlackSky(seed=2, channels=200), make, rt, conn, record_property)
+    await endure(SlackBackend(seed=2, channels=200), make, rt, conn, record_property)
 
 
 @pytest.mark.timeout(3600)
 async def test_ten_thousand_are_each_visible_once_and_in_order_in_trello(
     make: Factory, rt: Runtime, conn: Connection, record_property: Callable[[str, object], None]
 ) -> None:
-    await endure(TrelloSky(seed=2), make, rt, conn, record_property)
+    await endure(TrelloBackend(seed=2), make, rt, conn, record_property)
 
 
 async def endure(
-    sky: Sky,
+    sky: ChaosBackend,
     make: Factory,
     rt: Runtime,
     conn: Connection,
     record_property: Callable[[str, object], None],
 ) -> None:
-    storm = Storm(
+    storm = ChaosRun(
         sky, jobs=JOBS, notices=NOTICES, processes=2, kills=KILLS, deadline=3000, timeout=5
     )
-    await storm.rage(make, conn)
+    await storm.run(make, conn)
     kinds = await storm.check(rt, conn)
-    assert set(sky.fates) == sky.known, "not every fault struck"
+    assert set(sky.fault_counts) == sky.known, "not every fault struck"
     assert storm.killed == KILLS
-    record_property("faults", dict(sky.fates))
+    record_property("faults", dict(sky.fault_counts))
     record_property("deliveries", {str(kind): count for kind, count in kinds.items()})

@@ -19,11 +19,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 from tests.support.server import Server
 
 BATCH, PAUSE = 10, 0.5
@@ -38,7 +38,7 @@ data_dir = "{folder}"
 [worker]
 slots = 10
 [handlers]
-steady = "tests.soak.steady:handle"
+steady = "tests.soak.steady_load:handle"
 """
 
 
@@ -65,7 +65,7 @@ async def load(rt: Runtime, owner: Actor) -> None:
     numbers = count()
     while True:
         wanted = [invocation(type="steady", payload={"n": next(numbers)}) for _ in range(BATCH)]
-        await rt.intake.submit_many(wanted, owner)
+        await rt.submissions.submit_many(wanted, owner)
         for question in await rt.questions.open():
             event = f"answer-{question.job}-{question.ordinal}"
             response = Response(source_event_id=event, text="yes")
@@ -104,7 +104,7 @@ async def test_the_memory_of_a_worker_stays_flat(
     half = found[len(found) // 2 :]
     slope, _ = statistics.linear_regression([at for at, _ in half], [size for _, size in half])
     gained = slope * (half[-1][0] - half[0][0])
-    done = (await rt.inspect.jobs(statuses=[Status.COMPLETED], limit=1))[0].number
+    done = (await rt.read_model.jobs(statuses=[Status.COMPLETED], limit=1))[0].number
     text = f"{seconds / 60:.0f} minutes, {done} jobs: "
     text += f"from {found[0][1] / 1e6:.1f} to {found[-1][1] / 1e6:.1f} MB, in the second half"
     text += f" {gained / 1e6:+.2f} MB, {slope * 3600 / 1e6:+.2f} MB an hour"

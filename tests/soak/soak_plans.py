@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 
 from draftsman.settings import DatabaseSettings
-from draftsman.store import inspect
-from draftsman.store.db import Connection, Database
+from draftsman.store import read_model
+from draftsman.store.postgres.database import Connection, Database
 from tests.soak.calls import CALLS, query_of
 from tests.soak.calls.call import Call
 from tests.soak.calls.claim import exchange
 from tests.soak.history import ALL, FINISHED, WAITING, seed
-from tests.soak.watch import Seen, watch
+from tests.soak.query_recorder import QueryStats, watch
 from tests.support.server import Server
 
 WALK = 40
@@ -41,7 +41,7 @@ async def conn(past: str) -> AsyncIterator[Connection]:
     """Give a session of its own in that database, set up like those of the pool."""
     db = Database(past, DatabaseSettings())
     await db.open()
-    conn = await db.dedicated()
+    conn = await db.dedicated_connection()
     yield conn
     await conn.close()
     await db.close()
@@ -67,7 +67,7 @@ async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> Non
     db = Database(past, DatabaseSettings())
     await db.open()
     try:
-        async with db.line().connection(60) as conn:
+        async with db.dedicated_session().connection(60) as conn:
             for first in (CALLS[key], exchange(1, 0), exchange(100, 100, rows=800)):
                 await watch(conn, first.work)
             seen = await watch(conn, CALLS[key].work)
@@ -79,7 +79,7 @@ async def test_a_worker_claims_by_its_index_in_order(past: str, key: str) -> Non
     assert plan.sorts() == set(), plan
 
 
-def bounded(call: Call, seen: Seen) -> None:
+def bounded(call: Call, seen: QueryStats) -> None:
     """Hold what was seen of a call against what it may cost."""
     plans = "\n".join(map(str, seen.plans))
     assert seen.whole == set(), f"it reads these whole:\n{plans}"
@@ -95,14 +95,14 @@ async def test_a_change_costs_the_same_whatever_its_session_did_before(
     conn: Connection, first: int
 ) -> None:
     await watch(conn, exchange(first, 0).work)
-    seen = await watch(conn, CALLS["operate.request_cancel"].work)
+    seen = await watch(conn, CALLS["job_control.request_cancel"].work)
     assert {table: rows for table, rows in seen.read.items() if rows > 2} == {}
 
 
 @pytest.mark.timeout(600)
 async def test_the_past_is_as_long_as_it_says_and_sound(past: str, conn: Connection) -> None:
-    counts = await inspect.counts(conn, ALL)
+    counts = await read_model.counts(conn, ALL)
     assert sum(counts.values()) == ALL
     assert sum(count for name, count in counts.items() if name.startswith("waiting")) == WAITING
     assert sum(counts[name] for name in ("completed", "failed", "dead_letter")) > FINISHED * 0.9
-    assert {name: rows for name, rows in (await inspect.invariants(conn)).items() if rows} == {}
+    assert {name: rows for name, rows in (await read_model.invariants(conn)).items() if rows} == {}

@@ -17,14 +17,14 @@ import pytest
 
 from draftsman.runtime import Runtime
 from tests.factories import Factory
+from tests.tui.cli.cli_runner import COMMAND, IMPORTABLE, Cli, until
 from tests.tui.cli.conftest import as_ as as_
 from tests.tui.cli.conftest import cli as cli
 from tests.tui.cli.conftest import config as config
 from tests.tui.cli.conftest import me as me
-from tests.tui.cli.running import COMMAND, IMPORTABLE, Cli, until
-from tests.tui.cli.story import ASKING, answer_and_resume, change_size
-from tests.tui.cli.test_up import ended
-from tests.tui.cli.window import see
+from tests.tui.cli.dashboard_scenario import ASK_HANDLER, answer_and_resume, change_size
+from tests.tui.cli.processes.test_up import ended
+from tests.tui.cli.terminal_screen import see
 
 SIZE = (120, 34)
 
@@ -75,7 +75,7 @@ def tmux(cli: Cli, tmp_path: Path) -> Iterator[Tmux]:
     if shutil.which("tmux") is None:
         pytest.skip("there is no tmux here")
     with cli.config.open("a", encoding="utf-8") as config:
-        config.write(ASKING)
+        config.write(ASK_HANDLER)
     shown = Tmux(tmp_path, [*COMMAND, "--config", str(cli.config), "up"])
     see(shown, "1 alive", "leader")
     family = shown.family
@@ -104,4 +104,4 @@ async def test_a_closed_window_ends_all_in_order(tmux: Tmux, rt: Runtime) -> Non
     family = tmux.family
     tmux.close()
     until(lambda: ended(family), "the end of dashboard, supervisor and worker")
-    assert await rt.inspect.workers() == []
+    assert await rt.read_model.workers() == []

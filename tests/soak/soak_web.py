@@ -19,12 +19,12 @@ from draftsman.runtime import Runtime
 from tests.factories import Factory
 from tests.soak.browser import Browser, Page, browsing, found
 from tests.support.waits import until
+from tests.tui.cli.browser_tabs import dashboards, origin_of, served, socket_of
+from tests.tui.cli.cli_runner import DEADLINE, Cli
 from tests.tui.cli.conftest import as_ as as_
 from tests.tui.cli.conftest import cli as cli
 from tests.tui.cli.conftest import config as config
 from tests.tui.cli.conftest import me as me
-from tests.tui.cli.running import DEADLINE, Cli
-from tests.tui.cli.tabs import dashboards, origin_of, served, socket_of
 
 KNOCK = """new Promise((done) => {
   const socket = new WebSocket(%r);
@@ -78,7 +78,7 @@ async def test_a_question_is_answered_in_the_browser(
         await page.press("1")
         await see(page, "inbox · 0", "Nothing waits for a person")
         assert await rt.questions.open() == []
-        assert (await rt.inspect.job(number)).status is Status.RESUMED
+        assert (await rt.read_model.job(number)).status is Status.RESUMED
 
         assert all(one.startswith(origin_of(address)) for one in page.requested())
         assert page.complaints() == []

@@ -11,19 +11,19 @@ from typing import Any, Final
 
 import httpx
 
-from draftsman.domain.delivery import (
+from draftsman.domain.messages.delivery import (
     COPY_GONE,
     ChannelName,
-    Ended,
     File,
-    Limit,
     Message,
+    RateLimit,
     Receipt,
-    Unknown,
+    SendResult,
+    Unconfirmed,
 )
-from draftsman.domain.wording import plain
+from draftsman.domain.messages.plain_text import render_plain
 from draftsman.errors import Failure
-from tests.support.http import Reply, Request
+from tests.support.http_server import Reply, Request
 
 
 @dataclass(slots=True)
@@ -71,7 +71,7 @@ class Chat:
         return Counter(post.marker for post in self.posts.values())
 
 
-FATES: Final = {
+FAULT_RATES: Final = {
     "pass": 60, "refuse": 8, "fail before": 6, "fail after": 8, "drop before": 6, "drop after": 12,
 }  # fmt: skip
 
@@ -80,7 +80,7 @@ class Proxy:
     """Stands in front, and now and then refuses, fails or hangs up: before the call, or after."""
 
     def __init__(self, upstream: str, seed: int, wait: float = 0.02) -> None:
-        self.fates: Counter[str] = Counter()
+        self.fault_counts: Counter[str] = Counter()
         limits = httpx.Limits(max_connections=None)
         self._client = httpx.AsyncClient(base_url=upstream, timeout=30, limits=limits)
         self._random = random.Random(seed)
@@ -88,8 +88,8 @@ class Proxy:
 
     async def answer(self, request: Request) -> Reply | None:
         """Do something to one call."""
-        fate = self._random.choices(list(FATES), list(FATES.values()))[0]
-        self.fates[fate] += 1
+        fate = self._random.choices(list(FAULT_RATES), list(FAULT_RATES.values()))[0]
+        self.fault_counts[fate] += 1
         if fate == "refuse":
             return Reply(429, headers=(("retry-after", str(self._wait)),))
         if fate == "fail before":
@@ -115,27 +115,27 @@ class ChatChannel:
         self._client = httpx.AsyncClient(base_url=url, timeout=timeout)
         self._rate = rate
 
-    def limits(self, message: Message) -> Sequence[Limit]:
+    def limits(self, message: Message) -> Sequence[RateLimit]:
         """Take from the account, if it has a limit."""
-        return () if self._rate is None else (Limit("slack#post", 1 / self._rate, 2),)
+        return () if self._rate is None else (RateLimit("slack#post", 1 / self._rate, 2),)
 
     def bucket(self, message: Message, failure: Failure) -> str:
         """Return the bucket of the target."""
         return f"{self.name}:{message.target}"
 
-    async def send(self, message: Message) -> Ended:
+    async def send(self, message: Message) -> SendResult:
         """Post it."""
         return _receipt(await self._call("/post", message))
 
-    async def edit(self, message: Message) -> Ended:
+    async def edit(self, message: Message) -> SendResult:
         """Rewrite it."""
         return _receipt(await self._call("/edit", message, ref=message.edits))
 
-    async def upload(self, message: Message, file: File) -> Ended:
+    async def upload(self, message: Message, file: File) -> SendResult:
         """Post the file's name and size."""
         return _receipt(await self._call("/post", message, text=f"{file.name} {len(file.data)}"))
 
-    async def find(self, message: Message) -> Ended | None:
+    async def find(self, message: Message) -> SendResult | None:
         """Look through the thread; an edit is repeated, which does no harm."""
         if message.edits is not None:
             return None
@@ -150,17 +150,17 @@ class ChatChannel:
 
     async def _call(
         self, path: str, message: Message, **more: Any
-    ) -> dict[str, Any] | Unknown | Failure:
+    ) -> dict[str, Any] | Unconfirmed | Failure:
         thread = f"{message.target} {message.thread or message.subject.name}"
-        said = {"thread": thread, "marker": message.marker, "text": plain(message)} | more
+        said = {"thread": thread, "marker": message.marker, "text": render_plain(message)} | more
         try:
             reply = await self._client.post(path, content=json.dumps(said))
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
             return Failure(f"cannot connect: {error}", origin="http", code="connect")
         except httpx.HTTPError as error:
-            return Unknown(f"{type(error).__name__}: {error}")
+            return Unconfirmed(f"{type(error).__name__}: {error}")
         if reply.status_code >= 500:
-            return Unknown(f"HTTP {reply.status_code}")
+            return Unconfirmed(f"HTTP {reply.status_code}")
         if reply.status_code == 200:
             found: dict[str, Any] = reply.json()
             return found
@@ -174,7 +174,7 @@ class ChatChannel:
         )
 
 
-def _receipt(found: dict[str, Any] | Unknown | Failure) -> Ended:
+def _receipt(found: dict[str, Any] | Unconfirmed | Failure) -> SendResult:
     return Receipt(found["ref"]) if isinstance(found, dict) else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.support.server import Server
 
 

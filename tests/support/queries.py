@@ -10,7 +10,7 @@ from psycopg import AsyncCursor
 from draftsman.domain.job import Status
 from draftsman.domain.question import QuestionStatus
 from draftsman.store import queries
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 
 FAMILIES: Final = sorted(
     file.name.removesuffix(".sql")

@@ -14,13 +14,13 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from draftsman.runtime import Runtime, wire
-from draftsman.store.db import Connection, Database, Line
+from draftsman.store.postgres.database import Connection, Database, DedicatedSession
 from tests.support.waits import DEADLINE, background, wait_blocked
 
 T = TypeVar("T")
 
 
-class PooledLine(Line):
+class PooledLine(DedicatedSession):
     """A worker's own session that is one of the pool's, with all that the pool does in a test."""
 
     @asynccontextmanager
@@ -33,7 +33,7 @@ class PooledLine(Line):
 class HeldDatabase(Database):
     """A database whose transactions stay open, done and not committed, until they are let go."""
 
-    def line(self, *, pinned: bool = True) -> Line:
+    def line(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session that is held like any other."""
         return PooledLine(self, pinned=pinned)
 
@@ -60,7 +60,7 @@ class HeldDatabase(Database):
             await self._let_go.wait()
 
 
-class First:
+class FirstSession:
     """The session that is there first."""
 
     def __init__(self, rt: Runtime, db: HeldDatabase) -> None:
@@ -121,11 +121,11 @@ def _ended(task: asyncio.Future[Any]) -> object:
 
 
 @asynccontextmanager
-async def holding(rt: Runtime) -> AsyncIterator[First]:
+async def hold_commits(rt: Runtime) -> AsyncIterator[FirstSession]:
     """Open a second pool on the database of `rt` and the services over it."""
     db = HeldDatabase(rt.db.url, rt.settings.database)
     await db.open()
     try:
-        yield First(wire(rt.settings, db, rt.embedded), db)
+        yield FirstSession(wire(rt.settings, db, rt.embedded), db)
     finally:
         await db.close()

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 import psycopg
 from psycopg import sql
 
-from draftsman.domain.directory import Directory, Entry
+from draftsman.domain.people.directory import Directory, DirectoryEntry
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.server import Server
 
@@ -60,7 +60,9 @@ class Roles:
         people = {}
         for name, fields in PEOPLE.items():
             ids = {key: str(fields[key]) for key in ("slack", "trello") if key in fields}
-            people[name] = Entry(frozenset(fields["roles"]), ids | {"cli": self.name(name)})
+            people[name] = DirectoryEntry(
+                frozenset(fields["roles"]), ids | {"cli": self.name(name)}
+            )
         return Directory(people, {name: tuple(members) for name, members in GROUPS.items()})
 
     def settings(self, database: str, who: str, **fields: Any) -> dict[str, Any]:

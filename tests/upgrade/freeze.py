@@ -21,18 +21,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from draftsman import resources
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 CODE: Final = ("core", "migrations", "config", "pyproject.toml")
-NEVER: Final = {"expires_in": 0}
+NO_EXPIRY: Final = {"expires_in": 0}
 TABLES: Final = """
 SELECT relname FROM pg_class
  WHERE relnamespace = 'draftsman'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition
@@ -62,7 +62,7 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await make.asked(QUESTION.model_copy(update={"expires_in": 86_400.0}), type="asks")
     gate = await make.asked(GATE, type="gates")
     await rt.questions.mint_token(gate.number, 1, "carol", people.olga)
-    await rt.operate.retry(await make.failed(), make.owner)
+    await rt.job_control.retry(await make.failed(), make.owner)
     work = await make.running(type="works", worker=dead, on_lost="resume")
     await rt.checkpoints.save(work.lease, {"at": 7, "text": "ä\n\t\\"}, b"a bundle")
     await rt.checkpoints.begin_step(work.lease, "paid", "invocation-1")
@@ -105,7 +105,7 @@ def code() -> dict[str, bytes]:
 async def freeze(folder: Path, url: str) -> None:
     """Write the three files, on a database that this version has migrated."""
     settings = Settings.model_validate(
-        {"database_url": url, "people": PEOPLE, "groups": GROUPS, "questions": NEVER}
+        {"database_url": url, "people": PEOPLE, "groups": GROUPS, "questions": NO_EXPIRY}
     )
     db = Database(url, settings.database)
     await db.open()

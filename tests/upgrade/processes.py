@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from tests.acceptance.processes import Place, Process
+from tests.acceptance.processes import Installation, Process
 from tests.upgrade.releases import Release
 
 HANDLERS: Final = """
@@ -42,14 +42,14 @@ log.setup(loaded.log)
 print(draftsman.__file__, file=sys.stderr)
 """
 WORKER: Final = f"""{START}
-from draftsman.process import run_worker
+from draftsman.worker_main import run_worker
 sys.exit(asyncio.run(run_worker(loaded)))
 """
 SUBMITTER: Final = f"""{START}
 import os
 from pathlib import Path
 from draftsman.runtime import open_runtime
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 HERE = Path(os.environ["DRAFTSMAN_DATA_DIR"]).parent
 async def main():
     async with open_runtime(loaded) as rt:
@@ -77,7 +77,7 @@ for number in range({processes}):
 sys.exit(any(os.waitpid(child, 0)[1] for child in children))
 """
 """Migrates in so many processes at once; each prints what it applied."""
-WIDE: Final = (
+WIDE_MIGRATION: Final = (
     "9999_wide",
     """INSERT INTO draftsman.schema_migrations (name) VALUES ('9999_wide');
        ALTER TABLE draftsman.jobs ADD COLUMN test_extra text NOT NULL DEFAULT 'x';
@@ -90,7 +90,7 @@ WIDE: Final = (
 class Upgrade:
     """A place with two versions on one database."""
 
-    def __init__(self, place: Place, release: Release) -> None:
+    def __init__(self, place: Installation, release: Release) -> None:
         self.place = place
         self.code = release.unpack(place.folder / "release")
         (place.folder / "both.py").write_text(HANDLERS)
@@ -109,9 +109,9 @@ class Upgrade:
 
     async def migrate(self, processes: int) -> list[list[str]]:
         """Migrate to today's schema and beyond, so often at once; return what each applied."""
-        process = self.new(MIGRATE.format(wide=WIDE, processes=processes))
-        assert await process.end() == 0, process.said
-        return [json.loads(line) for line in process.said.splitlines()]
+        process = self.new(MIGRATE.format(wide=WIDE_MIGRATION, processes=processes))
+        assert await process.end() == 0, process.output_text
+        return [json.loads(line) for line in process.output_text.splitlines()]
 
     def ran(self) -> list[tuple[int, bool]]:
         """Return each job that ran, as often as it did, and whether the release ran it."""

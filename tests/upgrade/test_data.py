@@ -7,8 +7,8 @@ from draftsman.domain.job import TERMINAL, Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.core.loops.crews import ends, kinds, tuned, working
+from draftsman.store.postgres.database import Connection
+from tests.core.loops.workers import event_kinds, running_worker, runtime_with, wait_for_end
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows
@@ -45,7 +45,7 @@ HANDLERS = {"asks": asks, "gates": gates, "works": works, "noop": noop}
 
 
 async def by_status(rt: Runtime, *statuses: Status) -> list[int]:
-    return sorted(job.number for job in await rt.inspect.jobs(statuses=statuses, limit=1000))
+    return sorted(job.number for job in await rt.read_model.jobs(statuses=statuses, limit=1000))
 
 
 async def test_every_row_is_still_there_and_the_data_is_sound(
@@ -59,28 +59,28 @@ async def test_every_row_is_still_there_and_the_data_is_sound(
     assert await migrate.migrate(database_url) == missing
     await migrate.check(database_url)
     assert {table: release.rows(database_url, table) for table in release.tables} == before
-    assert not any((await rt.inspect.invariants()).values())
+    assert not any((await rt.read_model.invariants()).values())
 
 
 async def test_what_the_release_left_goes_on_and_comes_to_its_end(
     release: Release, database_url: str, rt: Runtime, people: People, make: Factory
 ) -> None:
     await migrate.migrate(database_url)
-    await migrate.restored(database_url)
+    await migrate.start_epoch(database_url)
     waiting = await by_status(rt, Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL)
     held = await by_status(rt, Status.CLAIMED, Status.RUNNING)
-    ended = {number: await rt.inspect.job(number) for number in await by_status(rt, *TERMINAL)}
+    ended = {number: await rt.read_model.job(number) for number in await by_status(rt, *TERMINAL)}
     live = set(await by_status(rt, *Status)) - ended.keys()
     assert (len(waiting), len(held)) == (4, 3)
-    queues = tuple({(await rt.inspect.job(number)).queue for number in live})
-    async with working(tuned(rt), HANDLERS, slots=10, leader=True, queues=queues):
+    queues = tuple({(await rt.read_model.job(number)).queue for number in live})
+    async with running_worker(runtime_with(rt), HANDLERS, slots=10, leader=True, queues=queues):
         for number in waiting:
             for question in await rt.questions.open(number):
                 if question.approvers and question.expires_at is None:
                     await make.decide(number, True, people.carol)
                 elif question.expires_at is None:
                     await make.answer(number, "blue")
-        jobs = {number: await ends(rt, number) for number in live}
+        jobs = {number: await wait_for_end(rt, number) for number in live}
     expired = [number for number in waiting if jobs[number].status is Status.EXPIRED]
     assert len(expired) == 1
     rest = [job for number, job in jobs.items() if number not in expired]
@@ -94,10 +94,10 @@ async def test_what_the_release_left_goes_on_and_comes_to_its_end(
         "sent": {"again": "invocation-2"},
     }
     for number in held:
-        assert "job_completed" in await kinds(rt, number)
-    assert {number: await rt.inspect.job(number) for number in ended} == ended
-    assert not any((await rt.inspect.invariants()).values())
-    assert DEAD not in {worker.version for worker in await rt.inspect.workers()}
+        assert "job_completed" in await event_kinds(rt, number)
+    assert {number: await rt.read_model.job(number) for number in ended} == ended
+    assert not any((await rt.read_model.invariants()).values())
+    assert DEAD not in {worker.version for worker in await rt.read_model.workers()}
 
 
 async def test_a_cursor_of_the_release_goes_on(
@@ -109,18 +109,18 @@ async def test_a_cursor_of_the_release_goes_on(
         " ORDER BY job_events.epoch, job_events.txid, job_events.id",
     )
     await migrate.migrate(database_url)
-    await migrate.restored(database_url)  # this server did not write those transaction ids
+    await migrate.start_epoch(database_url)  # this server did not write those transaction ids
     middle = len(cursors) // 2
-    assert [e.cursor for e in await rt.inspect.feed(cursors[middle])] == cursors[middle + 1 :]
+    assert [e.cursor for e in await rt.read_model.events(cursors[middle])] == cursors[middle + 1 :]
     number = await make.queued()
 
     async def told() -> bool:  # not before what began earlier has ended, anywhere on the server
-        return bool(await rt.inspect.feed(cursors[-1]))
+        return bool(await rt.read_model.events(cursors[-1]))
 
     await until(told, "what came after the release")
-    (new,) = await rt.inspect.feed(cursors[-1])
+    (new,) = await rt.read_model.events(cursors[-1])
     assert (new.job, new.kind) == (number, "job_created")
-    assert number > max(event.job for event in await rt.inspect.feed(limit=len(cursors)))
+    assert number > max(event.job for event in await rt.read_model.events(limit=len(cursors)))
 
 
 async def test_files_and_logs_are_readable(database_url: str, rt: Runtime) -> None:

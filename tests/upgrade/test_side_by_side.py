@@ -13,15 +13,15 @@ import pytest
 from draftsman import resources
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.acceptance.processes import DEADLINE, Place
-from tests.core.loops import crews
-from tests.core.loops.crews import ends
+from draftsman.store.postgres.database import Connection
+from tests.acceptance.processes import DEADLINE, Installation
+from tests.core.loops import workers
+from tests.core.loops.workers import wait_for_end
 from tests.factories import Factory
 from tests.support import waits
 from tests.support.statements import rows, value
 from tests.support.waits import until
-from tests.upgrade.processes import SUBMITTER, WIDE, WORKER, Upgrade
+from tests.upgrade.processes import SUBMITTER, WIDE_MIGRATION, WORKER, Upgrade
 from tests.upgrade.releases import Release
 
 PROCESSES = 10
@@ -32,13 +32,13 @@ LONG = 300.0
 
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (waits, crews):
+    for module in (waits, workers):
         monkeypatch.setattr(module, "DEADLINE", DEADLINE)
 
 
 @pytest.fixture
 def upgrade(release: Release, database_url: str, tmp_path: Path) -> Iterator[Upgrade]:
-    place = Place(tmp_path / "here", database_url)
+    place = Installation(tmp_path / "here", database_url)
     yield Upgrade(place, release)
     place.close()
 
@@ -62,7 +62,7 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
     old, submitter = upgrade.old(WORKER), upgrade.old(SUBMITTER)
     await more(upgrade, old=True)
     done = sorted(await upgrade.migrate(PROCESSES))
-    assert done == [[]] * (PROCESSES - 1) + [[*missing, WIDE[0]]]
+    assert done == [[]] * (PROCESSES - 1) + [[*missing, WIDE_MIGRATION[0]]]
     await more(upgrade, old=True)
     new = upgrade.new(WORKER)
     await more(upgrade, old=False)
@@ -74,27 +74,30 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
     await old.says("draining ")
     await more(upgrade, old=False)
     (upgrade.place.folder / "go").touch()
-    assert await old.end() == 0, old.said
+    assert await old.end() == 0, old.output_text
     again = upgrade.old(WORKER)  # of two versions the older may still be started
     await more(upgrade, old=True)
     (upgrade.place.folder / "stop").touch()
-    assert await submitter.end() == 0, submitter.said
+    assert await submitter.end() == 0, submitter.output_text
     made = await rows(conn, "SELECT number FROM draftsman.jobs WHERE number > %s", (last,))
-    jobs = [await ends(rt, number) for (number,) in made]  # a refused one leaves a gap
+    jobs = [await wait_for_end(rt, number) for (number,) in made]  # a refused one leaves a gap
     assert {job.status for job in jobs} == {Status.COMPLETED}
     for job in jobs:
-        trail = await rt.inspect.trail(job.number)
+        trail = await rt.read_model.job_events(job.number)
         assert job.run_count == 1 + (job.number == asked), (job, trail)
     assert Counter(job for job, _ in upgrade.ran()) == Counter(job.number for job in jobs)
     assert (held, True) in upgrade.ran()
     for worker in (new, again):
         worker.signal(signal.SIGTERM)
-        assert await worker.end() == 0, worker.said
+        assert await worker.end() == 0, worker.output_text
     for process in (old, submitter, new, again):
-        assert "Traceback" not in process.said
-        assert "ERROR" not in process.said
-    assert f"the database has {WIDE[0]}, which this version does not know; going on" in new.said
-    assert not any((await rt.inspect.invariants()).values())
+        assert "Traceback" not in process.output_text
+        assert "ERROR" not in process.output_text
+    assert (
+        f"the database has {WIDE_MIGRATION[0]}, which this version does not know; going on"
+        in new.output_text
+    )
+    assert not any((await rt.read_model.invariants()).values())
 
 
 async def _waits(rt: Runtime, number: int) -> bool:

@@ -12,9 +12,10 @@ from slack_sdk.errors import SlackApiError
 from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings
 from draftsman_bots.checks import Check
-from draftsman_bots.slack import scopes, signature, tokens
-from draftsman_bots.slack.calls import client
+from draftsman_bots.slack import credentials, scopes
 from draftsman_bots.slack.identity import NETWORK, error_code
+from draftsman_bots.slack.transport import signature
+from draftsman_bots.slack.transport.web_api import client
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
@@ -33,7 +34,7 @@ UNSEEN: Final = (
 async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
     """Yield what was found; raises nothing."""
     try:
-        known = tokens.read(slack)
+        known = credentials.read(slack)
     except ConfigError as error:
         yield Check("fail", str(error), "docs/slack.md says where each is found")
         return
@@ -94,7 +95,7 @@ def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
     except (ValueError, TypeError):
         return []
     skew = now - there
-    if abs(skew) < signature.AGE / 2:
+    if abs(skew) < signature.MAX_AGE / 2:
         return []
     way = "ahead of" if skew > 0 else "behind"
     text = f"clock skew: this clock is {abs(skew):.0f} s {way} Slack's"

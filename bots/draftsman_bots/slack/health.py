@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-from draftsman_bots.health import Condition
+from draftsman_bots.health import HealthState
 
 ACK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0)
 """Seconds; Slack waits for three."""
 
 
-class Health(Condition):
+class BotHealth(HealthState):
     """The state of one bot process."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Health(Condition):
         wrong = Gauge("draftsman_slack_problems", "What is wrong now.", registry=self.registry)
         wrong.set_function(lambda: len(self.problems))
 
-    def answered(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
+    def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
         """Count a request and its answer."""
         self._last = time.time()
         self._when.set(self._last)
@@ -62,12 +62,12 @@ class Health(Condition):
         if retry:
             self._retries.inc()
 
-    def refused(self, reason: str, text: str) -> None:
+    def count_rejected(self, reason: str, text: str) -> None:
         """Count a request that was turned away; a line says so at most once a minute."""
         self._refused.labels(reason).inc()
-        self.seldom(reason, f"HTTP request refused: {text}")
+        self.rate_limited_warning(reason, f"HTTP request refused: {text}")
 
-    def sockets(self, open_now: int) -> None:
+    def set_connections(self, open_now: int) -> None:
         """Say how many connections there are."""
         self._sockets.set(open_now)
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Final
 import aiohttp
 from slack_sdk.errors import SlackApiError
 
-from draftsman.loops.loop import Stop
+from draftsman.loops.lifecycle import StopSignal
 from draftsman_bots.slack import scopes
-from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.health import BotHealth
 
 if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
-AGAIN: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds until Slack is asked again who we are, one after the other; the last repeats."""
 NETWORK: Final = (aiohttp.ClientError, OSError, TimeoutError)
 PROBLEM: Final = "identity"
@@ -42,26 +42,30 @@ class Identity:
         """Whether replies in threads arrive that do not mention the bot: the full manifest."""
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
-    def look(self, headers: Mapping[str, Any]) -> None:
+    def read_scopes(self, headers: Mapping[str, Any]) -> None:
         """Read the scopes from a response of the Web API; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes
 
-    def learn(self, found: Mapping[str, Any]) -> None:
+    def update(self, found: Mapping[str, Any]) -> None:
         """Take what auth.test said."""
         self.team, self.enterprise = _text(found, "team_id"), _text(found, "enterprise_id")
         self.bot_user, self.bot_id = _text(found, "user_id"), _text(found, "bot_id")
 
 
-async def find_out(
-    identity: Identity, client: AsyncWebClient, health: Health, stop: Stop, team: str | None
+async def resolve_identity(
+    identity: Identity,
+    client: AsyncWebClient,
+    health: BotHealth,
+    stop: StopSignal,
+    team: str | None,
 ) -> None:
     """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
     health.pending(PROBLEM, "Slack has not said yet whose the bot token is")
     for attempt in range(10**9):
         try:
             answer = await client.auth_test()
-            identity.learn(answer.data)  # type: ignore[arg-type]
-            identity.look(answer.headers)
+            identity.update(answer.data)  # type: ignore[arg-type]
+            identity.read_scopes(answer.headers)
         except SlackApiError as error:
             health.problem(PROBLEM, f"Slack refuses the bot token: {error_code(error)}")
         except NETWORK as error:
@@ -73,7 +77,7 @@ async def find_out(
             else:
                 health.clear(PROBLEM)
             return
-        if await stop.wait(AGAIN[min(attempt, len(AGAIN) - 1)]):
+        if await stop.wait(BACKOFF[min(attempt, len(BACKOFF) - 1)]):
             return
 
 

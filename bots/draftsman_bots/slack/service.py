@@ -8,23 +8,24 @@ from collections.abc import Coroutine
 from functools import partial
 from typing import Any
 
-from draftsman.loops.loop import Stop
+from draftsman.loops.lifecycle import StopSignal
 from draftsman.runtime import Runtime
 from draftsman.settings import SlackSettings
 from draftsman_bots.http import Server, health_application, serve
-from draftsman_bots.slack import channel, listeners
-from draftsman_bots.slack.account import Account
-from draftsman_bots.slack.bot import DEADLINE, Bot, build
-from draftsman_bots.slack.calls import Caller
-from draftsman_bots.slack.catchup import CatchUp
-from draftsman_bots.slack.health import Health
-from draftsman_bots.slack.identity import Identity, find_out
-from draftsman_bots.slack.listeners.desk import Desk
-from draftsman_bots.slack.listeners.messages import missed
-from draftsman_bots.slack.listeners.whisper import tell
-from draftsman_bots.slack.sockets import Sockets
-from draftsman_bots.slack.tokens import Tokens
-from draftsman_bots.slack.web import application
+from draftsman_bots.slack import listeners
+from draftsman_bots.slack.context import BotContext
+from draftsman_bots.slack.credentials import Credentials
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.identity import Identity, resolve_identity
+from draftsman_bots.slack.listeners.messages import on_missed_reply
+from draftsman_bots.slack.outbound import channel
+from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher, build
+from draftsman_bots.slack.transport.http_app import application
+from draftsman_bots.slack.transport.installation import Installation
+from draftsman_bots.slack.transport.socket_mode import SocketModeClient
+from draftsman_bots.slack.transport.web_api import WebApi
+from draftsman_bots.slack.usecases.backfill import Backfill
+from draftsman_bots.slack.usecases.ephemeral import notify_actor
 
 _log = logging.getLogger(__name__)
 
@@ -32,36 +33,36 @@ _log = logging.getLogger(__name__)
 class Service:
     """All parts of Slack; when one of them breaks, all end."""
 
-    def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Tokens) -> None:
-        self.stop = Stop()
-        self.health = Health()
+    def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Credentials) -> None:
+        self.stop = StopSignal()
+        self.health = BotHealth()
         self.port: int | None = None
         """Where HTTP is served, once it is."""
         self._slack = slack
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
         self._client = channel.client(tokens.bot, slack.api_url, timeout)
-        self._desk = desk = Desk(rt, slack, self._client, self._identity)
+        self._desk = desk = BotContext(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, desk))
-        self._bot = Bot(app, self.health)
-        self._bot.tell = partial(tell, desk)
-        self._account = Account(self.health)
-        self._bot.signals.lost = self._account.lose
+        self._bot = SlackDispatcher(app, self.health)
+        self._bot.tell = partial(notify_actor, desk)
+        self._account = Installation(self.health)
+        self._bot.signals.lost = self._account.mark_lost
         speaking = channel.SlackChannel(
             self._client, timeout=timeout, account=self._account, identity=self._identity
         )
-        self._mailroom = rt.mailroom([speaking])
-        self._deliver = rt.deliver
-        caller = Caller(self._client, timeout, self._account, self._identity)
-        self._catchup = CatchUp(rt, caller, self._identity, self.health, self._missed)
+        self._mailroom = rt.delivery_process([speaking])
+        self._deliver = rt.delivery_sender
+        caller = WebApi(self._client, timeout, self._account, self._identity)
+        self._catchup = Backfill(rt, caller, self._identity, self.health, self._missed)
         self._bot.signals.limited = self._catchup.limited
         self.health_port: int | None = None
         """Where health is served, if it has a port of its own."""
         self._servers: list[Server] = []
-        self._sockets: Sockets | None = None
+        self._sockets: SocketModeClient | None = None
         if slack.mode == "socket":
-            self._sockets = Sockets(self._bot, self._client, tokens.app, self.health)
-            self._sockets.back = self._catchup.want
+            self._sockets = SocketModeClient(self._bot, self._client, tokens.app, self.health)
+            self._sockets.on_reconnect = self._catchup.schedule
         self._signing = tokens.signing
 
     async def run(self) -> None:
@@ -75,7 +76,7 @@ class Service:
         _log.info("bots: Slack by %s", self._slack.mode)
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         await self._bot.close()
-        await self._desk.aside.close(DEADLINE)
+        await self._desk.background.close(DEADLINE)
         if broken := [end for end in ends if isinstance(end, BaseException)]:
             raise broken[0]
 
@@ -109,13 +110,15 @@ class Service:
         return parts
 
     async def _find_out(self) -> None:
-        await find_out(self._identity, self._client, self.health, self.stop, self._slack.team)
+        await resolve_identity(
+            self._identity, self._client, self.health, self.stop, self._slack.team
+        )
         if self._identity.bot_user is not None:
-            self._account.found()
-            self._catchup.want(tells=False)
+            self._account.mark_restored()
+            self._catchup.schedule(tells=False)
 
     async def _missed(self, event: dict[str, Any], tells: bool) -> None:
-        await missed(self._desk, event, self._identity.bot_user or "", tells=tells)
+        await on_missed_reply(self._desk, event, self._identity.bot_user or "", tells=tells)
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """End all when a part broke: half a bot would answer and not send, or the reverse."""

@@ -6,23 +6,24 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError, Failure, NotFound
 from draftsman_bots.checks import Check
-from draftsman_bots.trello import hooks, setup, tokens
-from draftsman_bots.trello.client import connect
-from draftsman_bots.trello.desk import Desk
-from draftsman_bots.trello.failures import ACCOUNT
-from draftsman_bots.trello.failures import TIMEOUT as TIMED_OUT
+from draftsman_bots.trello import credentials
+from draftsman_bots.trello.context import BotContext
 from draftsman_bots.trello.ids import is_id
-from draftsman_bots.trello.reading import listed
+from draftsman_bots.trello.transport.api_errors import ACCOUNT
+from draftsman_bots.trello.transport.api_errors import TIMEOUT as TIMED_OUT
+from draftsman_bots.trello.transport.client import connect
+from draftsman_bots.trello.usecases import board_setup, webhooks
+from draftsman_bots.trello.usecases.board_reader import listed
 
 if TYPE_CHECKING:
-    from draftsman.domain.board import BoardConfig
+    from draftsman.domain.trello.board import BoardConfig
     from draftsman.runtime import Runtime
     from draftsman.settings import TrelloSettings
-    from draftsman_bots.trello.setup import Layout
+    from draftsman_bots.trello.usecases.board_setup import BoardLayout
 
 TIMEOUT: Final = 10.0
 """Seconds of one call."""
@@ -32,13 +33,13 @@ CHANGE: Final = "draftsman boards set {0} …, with what takes its place"
 
 
 @asynccontextmanager
-async def at_desk(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Desk]:
+async def open_context(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[BotContext]:
     """Give what a command needs of Trello; raises ConfigError where a secret is not there."""
-    async with connect(trello, tokens.read(trello), timeout=TIMEOUT) as account:
-        yield Desk(rt, trello, account)
+    async with connect(trello, credentials.read(trello), timeout=TIMEOUT) as account:
+        yield BotContext(rt, trello, account)
 
 
-def refusal(error: Failure, trello: TrelloSettings) -> str:
+def failure_line(error: Failure, trello: TrelloSettings) -> str:
     """Return a line about a call that went wrong: what to do, where that is the account."""
     if error.code == ACCOUNT:
         return (
@@ -58,19 +59,19 @@ def refusal(error: Failure, trello: TrelloSettings) -> str:
 async def checks(rt: Runtime, trello: TrelloSettings) -> AsyncIterator[Check]:
     """Yield what was found of the account and of every board; raises nothing of Trello's."""
     try:
-        async with at_desk(rt, trello) as desk:
+        async with open_context(rt, trello) as desk:
             async for one in _account(desk):
                 yield one
             for board in await rt.boards.all():
-                for one in await of_board(desk, board):
+                for one in await check_board(desk, board):
                     yield one
     except ConfigError as error:
         yield Check("fail", str(error), "docs/trello.md says where each is found")
     except Failure as error:
-        yield Check("fail", refusal(error, trello))
+        yield Check("fail", failure_line(error, trello))
 
 
-async def who(desk: Desk) -> Check:
+async def check_identity(desk: BotContext) -> Check:
     """Find out whose the token is, and that it is nobody's who answers. Raises Failure."""
     found = await desk.trello.get("/members/me", fields="username,fullName")
     if not isinstance(found, dict) or not is_id(found.get("id")):
@@ -85,10 +86,10 @@ async def who(desk: Desk) -> Check:
     return Check("ok", text)
 
 
-async def of_board(desk: Desk, board: BoardConfig) -> list[Check]:
+async def check_board(desk: BotContext, board: BoardConfig) -> list[Check]:
     """Look at a board as it is configured, `who` having been asked; raises Failure."""
     try:
-        there = await setup.layout(desk.trello, board.board_id)
+        there = await board_setup.fetch_layout(desk.trello, board.board_id)
     except NotFound as error:
         then = f"invite the bot to it again, or: draftsman boards remove {board.board_id}"
         return [Check("fail", f"board {board.name}: {error}", then)]
@@ -102,8 +103,8 @@ async def of_board(desk: Desk, board: BoardConfig) -> list[Check]:
     return wrong or [Check("ok", f"board {board.name}: {len(board.labels)} label(s) make jobs")]
 
 
-async def _account(desk: Desk) -> AsyncIterator[Check]:
-    yield await who(desk)
+async def _account(desk: BotContext) -> AsyncIterator[Check]:
+    yield await check_identity(desk)
     if not await desk.rt.boards.all():
         then = "draftsman boards add https://trello.com/b/…"
         yield Check("warn", "no board is watched, so no card makes a job", then)
@@ -111,7 +112,7 @@ async def _account(desk: Desk) -> AsyncIterator[Check]:
         yield Check("ok", f"boards are polled every {desk.settings.poll:g} s; no webhook is wanted")
         return
     boards = {board.board_id for board in await desk.rt.boards.all()}
-    for hook in await hooks.registered(desk):
+    for hook in await webhooks.list_webhooks(desk):
         if (
             hook.get("idModel") not in boards
             and hook.get("callbackURL") == desk.settings.callback_url
@@ -120,7 +121,7 @@ async def _account(desk: Desk) -> AsyncIterator[Check]:
             yield Check("warn", text, f"draftsman boards webhook remove {hook.get('id')}")
 
 
-async def _rights(desk: Desk, board: BoardConfig) -> list[Check]:
+async def _rights(desk: BotContext, board: BoardConfig) -> list[Check]:
     """See that the bot may comment on cards of a board, move them and swap their labels."""
     name = f"board {board.name}"
     rights = await desk.trello.token(fields="permissions")
@@ -149,7 +150,7 @@ def _writes(token: Any, board: str) -> bool:
     )
 
 
-def _mappings(desk: Desk, board: BoardConfig, there: Layout) -> Iterator[Check]:
+def _mappings(desk: BotContext, board: BoardConfig, there: BoardLayout) -> Iterator[Check]:
     """Yield what the configuration names and the board has no more."""
     name, then = f"board {board.name}", CHANGE.format(board.board_id)
     for id, rule in board.labels.items():
@@ -172,10 +173,10 @@ def _mappings(desk: Desk, board: BoardConfig, there: Layout) -> Iterator[Check]:
             yield Check("warn", f"{name}: {what} ({id}) is archived or gone", then)
 
 
-async def _webhook(desk: Desk, board: BoardConfig) -> list[Check]:
+async def _webhook(desk: BotContext, board: BoardConfig) -> list[Check]:
     """Compare the webhook that Trello has with the one that is configured."""
     name, mend = f"board {board.name}", f"draftsman boards webhook repair {board.board_id}"
-    hook, callback = await hooks.find(desk, board), desk.settings.callback_url
+    hook, callback = await webhooks.find(desk, board), desk.settings.callback_url
     if callback is None:
         if hook is None:
             return []
@@ -187,15 +188,15 @@ async def _webhook(desk: Desk, board: BoardConfig) -> list[Check]:
     if hook.get("callbackURL") != callback:
         text = f"{name}: its webhook tells {hook.get('callbackURL')}, callback_url is {callback}"
         return [Check("fail", text, mend)]
-    if not hooks.works(hook):
+    if not webhooks.is_active(hook):
         return [Check("fail", f"{name}: Trello switched its webhook off", mend)]
-    if (trouble := hooks.failing(hook)) is not None:
+    if (trouble := webhooks.failure_warning(hook)) is not None:
         then = "is draftsman bots running, and does the proxy leave body and address as they are?"
         return [Check("warn", f"{name}: {trouble}", then)]
     return []
 
 
-async def _polled(desk: Desk, board: BoardConfig) -> list[Check]:
+async def _polled(desk: BotContext, board: BoardConfig) -> list[Check]:
     cursor = await desk.rt.boards.cursor(board.board_id)
     if cursor is None:
         return [Check("warn", f"board {board.name} was never looked at", "draftsman up")]

@@ -7,10 +7,10 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from draftsman_bots.health import Condition
+from draftsman_bots.health import HealthState
 
 
-class Health(Condition):
+class BotHealth(HealthState):
     """The state of one bot process."""
 
     def __init__(self) -> None:
@@ -41,18 +41,18 @@ class Health(Condition):
         wrong = Gauge("draftsman_trello_problems", "What is wrong now.", registry=self.registry)
         wrong.set_function(lambda: len(self.problems))
 
-    def happened(self, way: str, kind: str, outcome: str) -> None:
+    def count_action(self, way: str, kind: str, outcome: str) -> None:
         """Count something that Trello told, by webhook or because it was asked."""
         if way == "webhook":
             self._heard = time.time()
         self._actions.labels(way, kind, outcome).inc()
 
-    def refused(self, reason: str, text: str) -> None:
+    def count_rejected(self, reason: str, text: str) -> None:
         """Count a request that was turned away; a line says so at most once a minute."""
         self._refused.labels(reason).inc()
-        self.seldom(reason, f"HTTP request refused: {text}")
+        self.rate_limited_warning(reason, f"HTTP request refused: {text}")
 
-    def polled(self, outcome: str) -> None:
+    def count_poll(self, outcome: str) -> None:
         """Count a look at a board."""
         self._polled = time.time()
         self._polls.labels(outcome).inc()

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import ConfigError, DatabaseUnreachable, Failure
 from draftsman_bots.trello.ids import is_id
 
 if TYPE_CHECKING:
-    from draftsman.loops.loop import Stop
-    from draftsman_bots.trello.desk import Desk
+    from draftsman.loops.lifecycle import StopSignal
+    from draftsman_bots.trello.context import BotContext
 
-AGAIN: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
+BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
 """Seconds until Trello is asked again who we are, one after the other; the last repeats."""
 PROBLEM: Final = "identity"
 
@@ -30,7 +30,7 @@ class Identity:
         return bool(self.id)
 
 
-async def find_out(desk: Desk, stop: Stop) -> None:
+async def resolve_identity(desk: BotContext, stop: StopSignal) -> None:
     """Ask Trello until it answers.
 
     Raises ConfigError where the account is a person's: what they say could not be told from what
@@ -49,11 +49,11 @@ async def find_out(desk: Desk, stop: Stop) -> None:
             desk.health.problem(PROBLEM, "Trello does not say whose the token is")
         except (Failure, DatabaseUnreachable) as error:
             desk.health.problem(PROBLEM, f"it is not known whose the Trello token is: {error}")
-        if await stop.wait(AGAIN[min(attempt, len(AGAIN) - 1)]):
+        if await stop.wait(BACKOFF[min(attempt, len(BACKOFF) - 1)]):
             return
 
 
-async def _check(desk: Desk, id: str) -> None:
+async def _check(desk: BotContext, id: str) -> None:
     actor = await desk.rt.people.actor(Actor(Source.TRELLO, id, id))
     if actor.person is not None:
         raise ConfigError(

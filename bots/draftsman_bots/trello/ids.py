@@ -26,27 +26,27 @@ def edit_key(comment: str, action: str) -> str:
     return f"{action_key(comment)}:{action}"
 
 
-def target(card: str) -> str:
+def card_target(card: str) -> str:
     """Return how a card is written as a target."""
     return f"trello:{card}"
 
 
-def born(id: str) -> datetime:
+def created_at(id: str) -> datetime:
     """Return the second in which an id was made, by Trello's clock."""
     return datetime.fromtimestamp(int(id[:8], 16), UTC)
 
 
-def after(id: str) -> str:
+def just_after(id: str) -> str:
     """Return the first moment, as Trello writes it, that is surely later than an id."""
-    return iso(born(id) + SECOND)
+    return format_time(created_at(id) + SECOND)
 
 
-def iso(when: datetime) -> str:
+def format_time(when: datetime) -> str:
     """Return a time as Trello writes it."""
     return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{when.microsecond // 1000:03d}Z"
 
 
-def date(value: object) -> datetime | None:
+def parse_time(value: object) -> datetime | None:
     """Return the time of a text that Trello wrote, None for any other thing."""
     if not isinstance(value, str) or len(value) > 40:
         return None

@@ -7,17 +7,17 @@ import logging
 from collections.abc import Coroutine
 from typing import Any, Final
 
-from draftsman.loops.loop import Stop
+from draftsman.loops.lifecycle import StopSignal
 from draftsman.runtime import Runtime
 from draftsman.settings import TrelloSettings
 from draftsman_bots.http import Server, health_application, serve
-from draftsman_bots.trello.channel import TrelloChannel
-from draftsman_bots.trello.client import connect
-from draftsman_bots.trello.desk import Desk
-from draftsman_bots.trello.identity import find_out
-from draftsman_bots.trello.poller import Poller
-from draftsman_bots.trello.tokens import Tokens
-from draftsman_bots.trello.web import application
+from draftsman_bots.trello.context import BotContext
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.identity import resolve_identity
+from draftsman_bots.trello.listeners.http_app import application
+from draftsman_bots.trello.listeners.poller import Poller
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.transport.client import connect
 
 CLOSING: Final = 5.0
 """Seconds for what was begun beside."""
@@ -28,16 +28,16 @@ _log = logging.getLogger(__name__)
 class Service:
     """All parts of Trello; when one of them breaks, all end."""
 
-    def __init__(self, rt: Runtime, trello: TrelloSettings, tokens: Tokens) -> None:
-        self.stop = Stop()
+    def __init__(self, rt: Runtime, trello: TrelloSettings, tokens: Credentials) -> None:
+        self.stop = StopSignal()
         self.port: int | None = None
         """Where HTTP is served, once it is."""
         self._settings = trello
         self._secret = tokens.secret
         self._client = connect(trello, tokens, timeout=rt.settings.notifications.timeout)
-        self.desk = Desk(rt, trello, self._client)
+        self.desk = BotContext(rt, trello, self._client)
         self.health = self.desk.health
-        self._mailroom = rt.mailroom([TrelloChannel(self._client, rt.boards, self.health)])
+        self._mailroom = rt.delivery_process([TrelloChannel(self._client, rt.boards, self.health)])
         self.poller = Poller(self.desk, trello.poll, self._mailroom.sender)
         self.health_port: int | None = None
         """Where health is served, if it has a port of its own."""
@@ -52,7 +52,7 @@ class Service:
         how = "webhook and polling" if self._settings.callback_url else "polling"
         _log.info("bots: Trello by %s, every %s s", how, self._settings.poll)
         ends = await asyncio.gather(*tasks, return_exceptions=True)
-        await self.desk.aside.close(CLOSING)
+        await self.desk.background.close(CLOSING)
         await self._client.close()
         if broken := [end for end in ends if isinstance(end, BaseException)]:
             raise broken[0]
@@ -81,10 +81,10 @@ class Service:
 
     async def _poll(self) -> None:
         """Poll once it is known who we are: what we said ourselves is no answer."""
-        await find_out(self.desk, self.stop)
+        await resolve_identity(self.desk, self.stop)
         if self.desk.me:
             if self._settings.callback_url is None:
-                self.health.remark("comments", READ_ONCE)
+                self.health.info("comments", READ_ONCE)
             await self.poller.run()
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:

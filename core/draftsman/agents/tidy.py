@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from draftsman.agents.client import Client, Parked, Refused
-from draftsman.agents.commands import CommandNotFound, Ran, run
+from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
+from draftsman.agents.profile_commands import CommandNotFound, CompletedCommand, run
 
 SAFE: Final = "safe fixes"
 ALL: Final = "all fixes"
@@ -43,7 +43,7 @@ class FixerTimeout(Exception):
 class Tidy:
     """One run of the agent."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: AgentClient) -> None:
         self.client = client
         start = client.start
         self.tree = Path(start["workspace"])
@@ -86,7 +86,7 @@ class Tidy:
         except CommandNotFound as error:
             if settings["required"]:
                 raise
-            ran = Ran(settings["name"], settings["command"][0], 127, 0.0, str(error))
+            ran = CompletedCommand(settings["name"], settings["command"][0], 127, 0.0, str(error))
         outcome = ran.as_json() | {"passed": ran.exit_code == 0, "required": settings["required"]}
         self.client.send("event", kind="validation_ran", payload=outcome)
         return outcome
@@ -182,7 +182,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _findings(ran: list[Ran]) -> int:
+def _findings(ran: list[CompletedCommand]) -> int:
     return sum(int(number) for each in ran for number in FIXED.findall(each.output))
 
 
@@ -239,20 +239,20 @@ def _mark(outcome: Outcome) -> str:
 def main() -> int:
     """Run until done, parked or failed; return the exit code."""
     try:
-        client = Client()
+        client = AgentClient()
         Tidy(client).run()
-    except Parked:
+    except RunParked:
         return 0
     except CommandNotFound as error:
         return _fail(client, "PERMANENT", "command_not_found", error)
     except FixerTimeout as error:
         return _fail(client, "TRANSIENT_APP", "command_timeout", error)
-    except Refused as error:
+    except RequestRefused as error:
         return _fail(client, "PERMANENT", "refused", error)
     return 0
 
 
-def _fail(client: Client, error_class: str, code: str, error: Exception) -> int:
+def _fail(client: AgentClient, error_class: str, code: str, error: Exception) -> int:
     client.send("error", **{"class": error_class, "code": code, "message": str(error)})
     return 1
 

@@ -15,13 +15,13 @@ from draftsman.domain.job import Job, Source
 from draftsman.domain.question import Question
 from draftsman.errors import QuestionClosed, Refused, UsageError
 from draftsman.runtime import Runtime
-from draftsman.services.intake import Submitted, invocation
-from draftsman.services.operate import Canceled
+from draftsman.services.jobs.job_control import CancelResult
+from draftsman.services.jobs.submissions import SubmittedJob, invocation
 
 if TYPE_CHECKING:
-    from draftsman.store.callers import CallersConnection
+    from draftsman.store.postgres.caller_connection import CallersConnection
 
-JobName = int | str | UUID | Job | Submitted
+JobName = int | str | UUID | Job | SubmittedJob
 """A job: `142`, `"D-142"`, its id, or what `submit` or `get` returned."""
 Cursor = tuple[int, int, int]
 """A position in the feed of all events: `Event.cursor`."""
@@ -76,7 +76,7 @@ class Client:
         *,
         connection: CallersConnection | None = None,
         **fields: Unpack[Fields],
-    ) -> Submitted:
+    ) -> SubmittedJob:
         """Create a job, or find the job that the same `key` created before.
 
         With `connection`, a psycopg connection of the caller, the job is created in the caller's
@@ -87,7 +87,7 @@ class Client:
 
     async def submit_many(
         self, requests: Iterable[Request], *, connection: CallersConnection | None = None
-    ) -> list[Submitted]:
+    ) -> list[SubmittedJob]:
         """Create a job for each request, in one statement; the result has their order.
 
         Raises UsageError before any job is created, and IdempotencyConflict, after which the other
@@ -97,11 +97,11 @@ class Client:
         if not invocations:
             return []
         actor = await self._rt.actor(Source.API)
-        return await self._rt.intake.submit_many(invocations, actor, connection=connection)
+        return await self._rt.submissions.submit_many(invocations, actor, connection=connection)
 
     async def get(self, job: JobName) -> Job:
         """Return a job with its status and result; raises NotFound."""
-        return await self._rt.inspect.job(await self._number(job))
+        return await self._rt.read_model.job(await self._number(job))
 
     async def wait(self, job: JobName, timeout: float | None = None) -> Job:
         """Return a job once it ended, in whatever way; raises NotFound.
@@ -111,12 +111,12 @@ class Client:
         number = await self._number(job)
         try:
             async with asyncio.timeout(timeout) as timer:
-                await self._rt.inspect.wait(number)
+                await self._rt.read_model.wait(number)
         except TimeoutError:
             if timer.expired():
                 raise TimeoutError(f"D-{number} did not end within {timeout:g} s") from None
             raise
-        return await self._rt.inspect.job(number)
+        return await self._rt.read_model.job(number)
 
     async def questions(self, job: JobName | None = None) -> list[Question]:
         """Return the open questions of a job, or of all jobs, the next to expire first."""
@@ -141,22 +141,24 @@ class Client:
 
     async def cancel(
         self, job: JobName, reason: str | None = None, *, force: bool = False
-    ) -> Canceled:
+    ) -> CancelResult:
         """Cancel a job; a running job ends through its worker, unless `force` is set.
 
         Raises NotFound, and Refused when the job ended first.
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
-        return await self._rt.operate.cancel(number, actor, reason, force=force)
+        return await self._rt.job_control.cancel(number, actor, reason, force=force)
 
-    async def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> Submitted:
+    async def retry(
+        self, job: JobName, *, fresh: bool = False, again: bool = False
+    ) -> SubmittedJob:
         """Create a new job from a finished one, which continues from its last checkpoint.
 
         `fresh` starts from the beginning; `again` allows it for a job that completed. Raises
         NotFound, Refused.
         """
         number, actor = await self._number(job), await self._rt.actor(Source.API)
-        return await self._rt.operate.retry(number, actor, fresh=fresh, again=again)
+        return await self._rt.job_control.retry(number, actor, fresh=fresh, again=again)
 
     async def events(
         self, job: JobName | None = None, *, after: Event | Cursor | None = None, new: bool = False
@@ -169,7 +171,7 @@ class Client:
         """
         number = None if job is None else await self._number(job)
         cursor = after.cursor if isinstance(after, Event) else after
-        async for event in self._rt.inspect.follow(number, new=new, after=cursor):
+        async for event in self._rt.read_model.follow(number, new=new, after=cursor):
             yield event
 
     async def _respond(
@@ -192,15 +194,15 @@ class Client:
         raise QuestionClosed(refusal) if verdict.resolved else Refused(refusal)
 
     async def _number(self, job: JobName) -> int:
-        if isinstance(job, Job | Submitted):
+        if isinstance(job, Job | SubmittedJob):
             return job.number
-        return await self._rt.inspect.resolve(parse_job(str(job)))
+        return await self._rt.read_model.resolve(parse_job(str(job)))
 
     async def _question(self, question: str | Question) -> tuple[int, int]:
         if isinstance(question, Question):
             return question.job, question.ordinal
         job, ordinal = parse_question(question)
-        number = await self._rt.inspect.resolve(job)
+        number = await self._rt.read_model.resolve(job)
         if ordinal is None:
             raise UsageError(f"{question!r} names a job; name its question: {question}/1")
         return number, ordinal

@@ -15,11 +15,11 @@ from draftsman.domain.event import Event
 from draftsman.domain.job import Job
 from draftsman.domain.question import Question
 from draftsman.errors import DraftsmanError
-from draftsman.services.intake import Submitted
-from draftsman.services.operate import Canceled
+from draftsman.services.jobs.job_control import CancelResult
+from draftsman.services.jobs.submissions import SubmittedJob
 
 if TYPE_CHECKING:
-    from draftsman.store.callers import CallersConnection
+    from draftsman.store.postgres.caller_connection import CallersConnection
 
 T = TypeVar("T")
 CLOSED: Final = "this client is closed; open another Draftsman"
@@ -69,13 +69,13 @@ class BlockingClient:
         *,
         connection: CallersConnection | None = None,
         **fields: Unpack[Fields],
-    ) -> Submitted:
+    ) -> SubmittedJob:
         """Create a job, or find the job that the same `key` created before."""
         return self._run(self._client.submit(text, connection=connection, **fields))
 
     def submit_many(
         self, requests: Iterable[Request], *, connection: CallersConnection | None = None
-    ) -> list[Submitted]:
+    ) -> list[SubmittedJob]:
         """Create a job for each request, in one statement."""
         return self._run(self._client.submit_many(list(requests), connection=connection))
 
@@ -103,11 +103,13 @@ class BlockingClient:
         """Deny an approval."""
         return self._run(self._client.deny(question, reason))
 
-    def cancel(self, job: JobName, reason: str | None = None, *, force: bool = False) -> Canceled:
+    def cancel(
+        self, job: JobName, reason: str | None = None, *, force: bool = False
+    ) -> CancelResult:
         """Cancel a job."""
         return self._run(self._client.cancel(job, reason, force=force))
 
-    def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> Submitted:
+    def retry(self, job: JobName, *, fresh: bool = False, again: bool = False) -> SubmittedJob:
         """Create a new job from a finished one."""
         return self._run(self._client.retry(job, fresh=fresh, again=again))
 

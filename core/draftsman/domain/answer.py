@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from draftsman.domain.question import OnDeny, Question, QuestionKind, Resolution
 from draftsman.domain.text import clean_fields
-from draftsman.errors import Command, UsageError
+from draftsman.errors import CommandHint, UsageError
 
 
 class Response(BaseModel):
@@ -35,7 +35,7 @@ class Response(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ParsedAnswer:
     """A response read against its question: the choice that it names, or free text."""
 
     value: str | None
@@ -89,7 +89,7 @@ class Answer:
     created_at: datetime
 
 
-def read(question: Question, response: Response) -> Reading:
+def parse_answer(question: Question, response: Response) -> ParsedAnswer:
     """Return what the response means to an `input` question.
 
     A choice is named by its value, its label or its number, in this order and whatever the case: a
@@ -104,26 +104,26 @@ def read(question: Question, response: Response) -> Reading:
     for names in (values, labels, [str(number) for number in range(1, len(values) + 1)]):
         for value, name in zip(values, names, strict=True):
             if name.casefold() == text.casefold():
-                return Reading(value, None)
+                return ParsedAnswer(value, None)
     if question.freeform_allowed:
-        return Reading(None, text)
+        return ParsedAnswer(None, text)
     raise UsageError(f"{question.name}: {text[:60]!r} is not a choice; {_allowed(question)}")
 
 
-def fits(question: Question, response: Response) -> None:
+def check_kind(question: Question, response: Response) -> None:
     """Raise UsageError unless the response is of the question's kind.
 
     Free text never decides a gate: only an explicit approve or deny does.
     """
     if question.kind is QuestionKind.APPROVAL and response.decision is None:
         raise UsageError(
-            "is an approval", subject=question.name, hint=Command("approve|deny", lead="use")
+            "is an approval", subject=question.name, hint=CommandHint("approve|deny", lead="use")
         )
     if question.kind is QuestionKind.INPUT and response.decision is not None:
         raise UsageError(
             "is a question, not an approval",
             subject=question.name,
-            hint=Command("answer", lead="use"),
+            hint=CommandHint("answer", lead="use"),
         )
 
 

@@ -6,18 +6,18 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from draftsman.domain.address import check_secret
 from draftsman.domain.job import Mode, OnLost
-from draftsman.domain.limits import check_overrides
-from draftsman.domain.text import REQUEST_LIMIT, clean_fields, digest, first_line, within
-from draftsman.field_errors import like
+from draftsman.domain.repos.repo_url import check_secret
+from draftsman.domain.retries.job_limits import check_overrides
+from draftsman.domain.text import REQUEST_LIMIT, check_size, clean_fields, digest, first_line
+from draftsman.field_errors import matching
 
 LAST_YEAR = 2200
 TYPES = "allowed: letters, digits and _ . : - without spaces, a letter first, at most 100"
 QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 
 
-class Resolution(BaseModel):
+class RepoResolution(BaseModel):
     """How the repository of a request was found: `Resolved.request` has it."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -33,12 +33,12 @@ class Invocation(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: Annotated[str, like(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}", TYPES)] = "run_agent"
+    type: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}", TYPES)] = "run_agent"
     key: str | None = Field(None, min_length=1, max_length=500)
     """The idempotency key, scoped to the type; None makes a new job each time."""
     subject_key: str | None = Field(None, min_length=1, max_length=500)
     """What the work is about: a live job with the same subject is joined, not doubled."""
-    queue: Annotated[str, like(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
+    queue: Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,62}", QUEUES)] = "default"
     priority: int = Field(0, ge=-1000, le=1000)
     """Higher runs first."""
     mode: Mode = Mode.FIX
@@ -49,7 +49,7 @@ class Invocation(BaseModel):
     """Path or URL of a git repository."""
     ref: str | None = Field(None, min_length=1, max_length=250)
     """Branch, tag or commit to start from; None: the repository's HEAD."""
-    resolution: Resolution | None = None
+    resolution: RepoResolution | None = None
     """How the repository was found; None: it was named."""
     labels: tuple[tuple[str, str], ...] = Field((), max_length=1000)
     """Id and name of what the request is labelled with, by which a repository is found."""
@@ -84,7 +84,7 @@ class Invocation(BaseModel):
     @field_validator("payload", "overrides")
     @classmethod
     def _small_enough(cls, value: dict[str, Any]) -> dict[str, Any]:
-        return dict(within(value, REQUEST_LIMIT, "the payload"))
+        return dict(check_size(value, REQUEST_LIMIT, "the payload"))
 
     @field_validator("overrides")
     @classmethod

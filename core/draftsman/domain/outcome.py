@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from draftsman.domain.text import REQUEST_LIMIT, bounded
+from draftsman.domain.text import REQUEST_LIMIT, clean_within_limit
 from draftsman.errors import Failure, UsageError
 
 
@@ -34,7 +34,7 @@ class Cancel:
 Outcome = Done | Snooze | Cancel
 
 
-def checked_result(outcome: object) -> dict[str, Any] | None:
+def validate_result(outcome: object) -> dict[str, Any] | None:
     """Return the result of a Done, None for another outcome; raises Failure for neither."""
     if isinstance(outcome, Snooze | Cancel):
         return None
@@ -44,7 +44,7 @@ def checked_result(outcome: object) -> dict[str, Any] | None:
     if not outcome.result:
         return {}
     try:
-        return dict(bounded(outcome.result, REQUEST_LIMIT, "the result"))
+        return dict(clean_within_limit(outcome.result, REQUEST_LIMIT, "the result"))
     except UsageError as error:
         raise Failure(str(error), declared="INVALID_OUTPUT") from None
 

@@ -72,7 +72,7 @@ class Choice(BaseModel):
         return data
 
 
-class Ask(BaseModel):
+class QuestionSpec(BaseModel):
     """What a handler asks; validated before it reaches the store."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -104,7 +104,7 @@ class Ask(BaseModel):
         return clean_fields(data)
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Ask:
+    def _makes_sense(self) -> QuestionSpec:
         if self.escalate_to is not None and self.on_expire is not OnExpire.ESCALATE:
             raise ValueError("escalate_to goes with on_expire='escalate'")
         values = [choice.value for choice in self.choices]

@@ -24,14 +24,14 @@ class Quota(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class QuotaLimit:
     """How often, and how many bytes, over the life of a job."""
 
     count: int
     bytes: int = UNLIMITED
 
 
-def exceeded(name: str, text: str, setting: str) -> Failure:
+def quota_failure(name: str, text: str, setting: str) -> Failure:
     """Return the failure of a run that is over a quota; trying again would not help."""
     return Failure(
         f"quota: {text}; the limit is [quotas] {setting}",

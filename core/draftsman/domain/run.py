@@ -66,13 +66,13 @@ class _Parsed(Generic[T]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, job: Claimed, owner: type) -> T:
+    def __get__(self, job: ClaimedJob, owner: type) -> T:
         value: T = self._parse(job.columns[self._place])
         job.__dict__[self._name] = value
         return value
 
 
-class Claimed:
+class ClaimedJob:
     """A job in the hands of this worker, with what a run needs to know of it.
 
     `status` is `running`, or `claimed` while it waits for a slot (`run` is then 0), or how a

@@ -70,23 +70,23 @@ def clean_fields(data: Any) -> Any:
         raise ValueError(str(error)) from None
 
 
-def bounded(value: Any, limit: int, what: str) -> Any:
+def clean_within_limit(value: Any, limit: int, what: str) -> Any:
     """Return the cleaned value; raises UsageError when it is over `limit` bytes as JSON."""
     try:
         value = clean(value)
     except RecursionError:
         raise UsageError(f"{what} is nested too deeply; flatten it") from None
-    return within(value, limit, what)
+    return check_size(value, limit, what)
 
 
-def within(value: Any, limit: int, what: str) -> Any:
+def check_size(value: Any, limit: int, what: str) -> Any:
     """Return the value, which was cleaned; raises UsageError over `limit` bytes as JSON."""
     if (size := _size(value)) > limit:
         raise UsageError(f"{what} has {size:,} bytes; at most {limit:,} are kept: store a file")
     return value
 
 
-def capped(payload: dict[str, Any], limit: int = EVENT_LIMIT) -> dict[str, Any]:
+def truncate_payload(payload: dict[str, Any], limit: int = EVENT_LIMIT) -> dict[str, Any]:
     """Return the payload, its long texts cut and `truncated` set when it is over the limit."""
     payload = clean(payload)
     if _size(payload) <= limit:

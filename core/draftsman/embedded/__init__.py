@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NoReturn
 
-from draftsman.embedded import cluster, disturb, password, process, watch, wheel
-from draftsman.embedded.place import MAJOR, ROLE, Place, locate, prepare
+from draftsman.embedded import binaries, cluster, idle_watcher, password, server_process
+from draftsman.embedded.layout import MAJOR, ROLE, ClusterLayout, locate, prepare
 from draftsman.errors import EmbeddedServerError
 
 __all__ = ["EmbeddedServer", "ServerStatus", "StopMode"]
@@ -60,7 +60,7 @@ class EmbeddedServer:
         self._idle_stop = idle_stop
         self._given_up = threading.Event()
 
-    def give_up(self) -> None:
+    def cancel_start(self) -> None:
         """Let an `ensure` of another thread raise at its next step, instead of waiting or starting.
 
         A server that is on its way comes up, with its watcher, and stops when it is idle.
@@ -82,7 +82,7 @@ class EmbeddedServer:
         A server that stops takes its pid file away; one that is killed leaves it behind.
         """
         place = self._locate()
-        if not place.pid_file.exists() or process.postmaster(place) is not None:
+        if not place.pid_file.exists() or server_process.postmaster(place) is not None:
             return False
         self._ensure()
         return True
@@ -92,8 +92,8 @@ class EmbeddedServer:
         place = self._locate()
         if not place.cluster.exists():
             return False
-        with self._explained(), process.locked(place.lock):
-            if process.postmaster(place) is None:
+        with self._explained(), server_process.lock_file(place.lock):
+            if server_process.postmaster(place) is None:
                 return False
             cluster.pg_ctl(place, "stop", "-m", mode)
         return True
@@ -101,7 +101,7 @@ class EmbeddedServer:
     def status(self) -> ServerStatus:
         """Return what is known about the server; change and start nothing."""
         place = self._locate()
-        pid = process.postmaster(place)
+        pid = server_process.postmaster(place)
         version, connections = cluster.activity(place) if pid else (None, 0)
         return ServerStatus(
             running=pid is not None,
@@ -113,9 +113,9 @@ class EmbeddedServer:
             socket_dir=place.socket_dir,
         )
 
-    def url(self) -> str:
-        """Return the URL that `ensure` returns, whether or not the server runs."""
-        return self._locate().url()
+    def url(self, database: str = "draftsman") -> str:
+        """Return the URL of a database, whether or not the server runs."""
+        return self._locate().url(database)
 
     def secret_url(self) -> str:
         """Return the URL with the password in it, for programs that read no password file.
@@ -126,23 +126,9 @@ class EmbeddedServer:
         plain = place.url().partition("&passfile=")[0]
         return plain.replace(f"//{ROLE}@", f"//{ROLE}:{password.required(place)}@")
 
-    def cut_connections(self, share: float = 1.0) -> int:
-        """End about this share of the clients' connections; return how many.
-
-        Raises DatabaseUnreachable.
-        """
-        return disturb.cut_connections(self._locate().url("postgres"), share)
-
-    def shift_clock(self, seconds: float) -> None:
-        """Put the database's clock on, or back, for every session that begins from now on.
-
-        Raises DatabaseUnreachable.
-        """
-        disturb.shift_clock(self._locate().url("postgres"), seconds)
-
     def binary(self, name: str) -> Path:
         """Return the path of a client program, like psql, pg_dump or pgbench."""
-        return wheel.program(name)
+        return binaries.program(name)
 
     def psql(self, args: tuple[str, ...] = ()) -> NoReturn:
         """Become psql on the database; `args` are added to its command line."""
@@ -154,7 +140,7 @@ class EmbeddedServer:
         """Write the database to a file that `restore` of this or a later major version reads."""
         url, part = self.ensure(), path.with_name(f"{path.name}.part").absolute()
         try:
-            process.run([self.binary("pg_dump"), "--format=custom", f"--file={part}", url])
+            server_process.run([self.binary("pg_dump"), "--format=custom", f"--file={part}", url])
             part.replace(path)
         except OSError as error:
             raise EmbeddedServerError(f"{path} cannot be written: {error.strerror}") from None
@@ -165,7 +151,9 @@ class EmbeddedServer:
     def restore(self, path: Path) -> None:
         """Replace the database by what `dump` wrote: all of it, or nothing when that fails."""
         pg_restore, source = self.binary("pg_restore"), path.absolute()
-        process.run([pg_restore, "--list", source])  # a dump at all, before anything is made for it
+        server_process.run(
+            [pg_restore, "--list", source]
+        )  # a dump at all, before anything is made for it
         options = (
             "--clean",
             "--if-exists",
@@ -174,9 +162,11 @@ class EmbeddedServer:
             "--single-transaction",
         )
         url = self._ensure(beside_other_major=True)
-        process.run([pg_restore, *options, "--single-transaction", f"--dbname={url}", source])
+        server_process.run(
+            [pg_restore, *options, "--single-transaction", f"--dbname={url}", source]
+        )
 
-    def _locate(self) -> Place:
+    def _locate(self) -> ClusterLayout:
         with self._explained():
             return locate(self._data_dir)
 
@@ -188,7 +178,7 @@ class EmbeddedServer:
             )
         with self._explained():
             place = prepare(self._data_dir)
-            with process.locked(place.lock, given_up=self._given_up) as lock:
+            with server_process.lock_file(place.lock, given_up=self._given_up) as lock:
                 if not self._asks_for_a_password(place):
                     if not beside_other_major:
                         cluster.refuse_other_major(self._data_dir, place)
@@ -197,28 +187,28 @@ class EmbeddedServer:
                 self._watch(place)
         return place.url()
 
-    def _asks_for_a_password(self, place: Place) -> bool:
+    def _asks_for_a_password(self, place: ClusterLayout) -> bool:
         """Return whether a server runs whose password we have; stop any other one.
 
         That is one of a version without passwords, or one whose file was lost or exposed.
         """
-        if not cluster.answers(place):
+        if not cluster.accepts_connections(place):
             return False
         if password.read(place) is not None:
             return True
         cluster.pg_ctl(place, "stop", "-m", "fast")
         return False
 
-    def _watch(self, place: Place) -> None:
+    def _watch(self, place: ClusterLayout) -> None:
         """Start the watcher unless there is one: it inherits a lock and holds it all its life."""
         if self._idle_stop == 0:
             return
-        with process.opened(place.watch_lock) as guard:
-            if process.try_lock(guard):
+        with server_process.open_lock_file(place.watch_lock) as guard:
+            if server_process.try_lock(guard):
                 order = json.dumps(self._order(place, guard))
                 # It forks before it watches: this returns at once, and leaves us no child.
                 subprocess.run(
-                    [sys.executable, "-I", "-S", "-B", watch.__file__, order],
+                    [sys.executable, "-I", "-S", "-B", idle_watcher.__file__, order],
                     pass_fds=[guard],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -228,9 +218,9 @@ class EmbeddedServer:
                     check=False,
                 )
 
-    def _order(self, place: Place, guard: int) -> watch.Order:
+    def _order(self, place: ClusterLayout, guard: int) -> idle_watcher.WatchOptions:
         psql = (str(self.binary("psql")), "-XAtqf", str(cluster.ACTIVITY), place.url("postgres"))
-        pg_ctl = str(wheel.server_program("pg_ctl", place))
+        pg_ctl = str(binaries.server_program("pg_ctl", place))
         return {
             "idle_stop": self._idle_stop,
             "pid_file": str(place.pid_file),
@@ -239,7 +229,7 @@ class EmbeddedServer:
             "ask": psql,
             "stop": (pg_ctl, "stop", "-D", str(place.cluster), "-m", "fast"),
             "switch": place.account.switch,
-            "env": process.ENVIRONMENT,
+            "env": server_process.ENVIRONMENT,
         }
 
     @contextlib.contextmanager

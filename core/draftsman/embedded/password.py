@@ -17,7 +17,7 @@ import stat
 from pathlib import Path
 from typing import Final
 
-from draftsman.embedded.place import ROLE, Place
+from draftsman.embedded.layout import ROLE, ClusterLayout
 from draftsman.errors import EmbeddedServerError
 
 ENTROPY: Final = 32
@@ -41,7 +41,7 @@ def statement(password: str) -> str:
     return SET_PASSWORD.read_text().format(verifier=_verifier(password, secrets.token_bytes(16)))
 
 
-def read(place: Place) -> str | None:
+def read(place: ClusterLayout) -> str | None:
     """Return the password, or None without a file that is whole, private and ours."""
     with contextlib.suppress(OSError, UnicodeDecodeError):
         descriptor = os.open(place.password_file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -54,7 +54,7 @@ def read(place: Place) -> str | None:
     return None
 
 
-def required(place: Place) -> str:
+def required(place: ClusterLayout) -> str:
     """Return the password. Raises EmbeddedServerError where none was set yet."""
     if (found := read(place)) is None:
         raise EmbeddedServerError(
@@ -63,7 +63,7 @@ def required(place: Place) -> str:
     return found
 
 
-def write(place: Place, password: str) -> None:
+def write(place: ClusterLayout, password: str) -> None:
     """Write the file; it appears at once and complete, and survives a power cut."""
     part = place.password_file.with_suffix(".part")
     part.unlink(missing_ok=True)

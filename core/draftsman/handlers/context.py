@@ -8,29 +8,29 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, ParamSpec, TypeVar, overload
 
-from draftsman.domain import reserved
+from draftsman.domain import reserved_names
 from draftsman.domain.ids import new_id
 from draftsman.domain.outcome import Parked, Snooze
 from draftsman.domain.question import (
     Answered,
-    Ask,
     Choice,
     NoAnswer,
     OnDeny,
     OnExpire,
     QuestionKind,
+    QuestionSpec,
 )
-from draftsman.domain.reserved import Owner
-from draftsman.domain.retry import RetryPolicy
-from draftsman.domain.run import Claimed
+from draftsman.domain.reserved_names import Owner
+from draftsman.domain.retries.retry_policy import RetryPolicy
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import UsageError
-from draftsman.handlers.asking import answer_of, build
-from draftsman.handlers.log import RunLog
-from draftsman.handlers.prints import Prints
-from draftsman.handlers.progress import RunProgress, Services
-from draftsman.outbound.limit import limit
-from draftsman.schemas.checker import Checker
-from draftsman.services.questions import LONGEST
+from draftsman.handlers.print_capture import PrintCapture
+from draftsman.handlers.question_mapping import build_ask, to_answer
+from draftsman.handlers.run_log import RunLog
+from draftsman.handlers.run_progress import RunProgress, RunServices
+from draftsman.outbound.timeouts import time_limit
+from draftsman.schemas.checker import SchemaChecker
+from draftsman.services.questions import MAX_TIMEOUT
 from draftsman.services.repos import Repos
 
 P = ParamSpec("P")
@@ -48,7 +48,11 @@ class RunContext(RunProgress):
     """Whether the run wrote that it waits: it holds no lease any more, and only unwinds."""
 
     def __init__(
-        self, job: Claimed, services: Services, deadline: float, limits: RetryPolicy | None = None
+        self,
+        job: ClaimedJob,
+        services: RunServices,
+        deadline: float,
+        limits: RetryPolicy | None = None,
     ) -> None:
         super().__init__(job, services)
         self.limits = limits or RetryPolicy()
@@ -56,7 +60,7 @@ class RunContext(RunProgress):
         self.deadline = deadline
         """Seconds of running time that were left when the run started."""
         self._log: RunLog | None = None
-        self._prints: Prints | None = None
+        self._prints: PrintCapture | None = None
         self._on_beat: tuple[Callable[[], None], ...] = ()
 
     @property
@@ -65,11 +69,11 @@ class RunContext(RunProgress):
         return self._services.repos
 
     @property
-    def schemas(self) -> Checker:
+    def schemas(self) -> SchemaChecker:
         """The child processes that check JSON Schemas."""
         return self._services.schemas
 
-    def on_beat(self, call: Callable[[], None]) -> None:
+    def on_heartbeat(self, call: Callable[[], None]) -> None:
         """Call back after each heartbeat that proved the lease."""
         self._on_beat += (call,)
 
@@ -109,7 +113,7 @@ class RunContext(RunProgress):
         """
         return await self._step(key, effect, lookup, Owner.HANDLER)
 
-    async def own_step(self, key: str, effect: Callable[[str], Any]) -> Any:
+    async def worker_step(self, key: str, effect: Callable[[str], Any]) -> Any:
         """Make an effect of the worker itself once; no handler and no agent can write its key."""
         return await self._step(key, effect, None, Owner.WORKER)
 
@@ -125,7 +129,7 @@ class RunContext(RunProgress):
         if known.status == "done":
             return known.result
         result = None
-        async with limit("step", self.limits.step_timeout, f"step {key!r} went on"):
+        async with time_limit("step", self.limits.step_timeout, f"step {key!r} went on"):
             if known.invocation_id != own and lookup is not None:
                 result = await _awaited(lookup(known.invocation_id))
             if result is None:
@@ -154,9 +158,9 @@ class RunContext(RunProgress):
         person `escalate_to` (unset: as configured) is asked too, once, for as long again. Raises
         UsageError.
         """
-        reserved.check_key(key, Owner.HANDLER, "question")
-        return await self.put(
-            build(
+        reserved_names.check_key(key, Owner.HANDLER, "question")
+        return await self.ask_or_park(
+            build_ask(
                 key=key,
                 text=text,
                 choices=tuple(choices),
@@ -189,9 +193,9 @@ class RunContext(RunProgress):
         The decision is bound to `text` and `action`: change them and people are asked again. A
         denial fails the job, unless `on_deny` is `continue`. `on_expire` is `expire` or `escalate`.
         """
-        reserved.check_key(key, Owner.HANDLER, "gate")
-        decided = await self.put(
-            build(
+        reserved_names.check_key(key, Owner.HANDLER, "gate")
+        decided = await self.ask_or_park(
+            build_ask(
                 key=key,
                 kind=QuestionKind.APPROVAL,
                 text=text,
@@ -209,8 +213,8 @@ class RunContext(RunProgress):
             raise Parked
         return decided
 
-    async def answered(
-        self, item: Ask, patch: Callable[[], Awaitable[str | None]] | None = None
+    async def find_answer(
+        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
     ) -> Answered | NoAnswer | None:
         """Return what is already known for this question; None when nobody was asked it.
 
@@ -223,23 +227,23 @@ class RunContext(RunProgress):
         bound = known.patch_sha256 if known.kind is QuestionKind.APPROVAL else None
         if bound is not None and patch is not None and await patch() != bound:
             return None
-        return answer_of(known)
+        return to_answer(known)
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:
         """Return every answer of the job so far that still counts, by its key."""
         asked, _ = await self._wait(self._services.questions.of_job, self.job.number)
-        known = {item.key: answer_of(item) for item in asked if item.status != "superseded"}
+        known = {item.key: to_answer(item) for item in asked if item.status != "superseded"}
         return {key: answer for key, answer in known.items() if answer is not None}
 
-    def check(self, item: Ask) -> None:
+    def check(self, item: QuestionSpec) -> None:
         """Raise UsageError for a question that would be refused."""
         self._services.questions.check(item, self.job.invoker_id)
 
-    async def put(
-        self, item: Ask, patch: Callable[[], Awaitable[str | None]] | None = None
+    async def ask_or_park(
+        self, item: QuestionSpec, patch: Callable[[], Awaitable[str | None]] | None = None
     ) -> Answered | NoAnswer:
         """Return what is known for this question, or ask it and park; `patch` as for `answered`."""
-        if (known := await self.answered(item, patch)) is not None:
+        if (known := await self.find_answer(item, patch)) is not None:
             return known
         await self._wait(self.close)
         given = self.job.overrides.get("answers")
@@ -257,7 +261,7 @@ class RunContext(RunProgress):
     async def sleep(self, key: str, until: datetime | timedelta | float) -> None:
         """Park until a time, or for so long; holds no slot and spends nothing."""
         _check_time(until)
-        noted = await self.own_step(f"{reserved.SLEEP}{key}", lambda _: self._due(until))
+        noted = await self.worker_step(f"{reserved_names.SLEEP}{key}", lambda _: self._due(until))
         at = datetime.fromisoformat(noted)
         if at > await self._wait(self._services.checkpoints.now):
             await self._wait(self.close)
@@ -285,19 +289,19 @@ class RunContext(RunProgress):
         """Add a piece of another program's output as it is; waits while much is on its way."""
         lines = self._lines()
         lines.append(text)
-        await lines.room()
+        await lines.wait_for_room()
 
     def log(self, text: str) -> None:
         """Add to the run's log; `draftsman logs -f` shows it within about a second."""
         self._lines().write(text)
 
-    def prints(self) -> Prints:
+    def prints(self) -> PrintCapture:
         """Return a block that adds what the handler prints in it to the run's log."""
-        self._prints = Prints(self.log)
+        self._prints = PrintCapture(self.log)
         return self._prints
 
     @property
-    def wrote(self) -> bool:
+    def has_open_log(self) -> bool:
         """Whether there is a log to close."""
         return self._log is not None
 
@@ -326,5 +330,5 @@ def _check_time(until: datetime | timedelta | float) -> None:
             raise UsageError("sleep until a time with a time zone: datetime.now(UTC) + …")
         return
     seconds = until.total_seconds() if isinstance(until, timedelta) else until
-    if not (math.isfinite(seconds) and seconds <= LONGEST):
+    if not (math.isfinite(seconds) and seconds <= MAX_TIMEOUT):
         raise UsageError("sleep takes at most 366 days")

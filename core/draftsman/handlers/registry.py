@@ -8,8 +8,8 @@ from importlib import import_module
 
 from draftsman.domain.outcome import Outcome
 from draftsman.errors import ConfigError
-from draftsman.handlers.agent import run_agent
 from draftsman.handlers.context import RunContext
+from draftsman.handlers.run_agent.run import run_agent
 
 Handler = Callable[[RunContext], Awaitable[Outcome]]
 
@@ -18,7 +18,7 @@ def _later(name: str) -> Handler:
     """Return a handler that is imported by its first job: it brings an HTTP client along."""
 
     async def handle(ctx: RunContext) -> Outcome:
-        module = import_module(f"draftsman.handlers.{name}")
+        module = import_module(f"draftsman.handlers.builtin.{name}")
         handler: Handler = getattr(module, name)
         return await handler(ctx)
 

@@ -21,12 +21,12 @@ from typing import Final, Self
 
 EXIT_CODE: Final = 70
 """EX_SOFTWARE of sysexits.h; no command ends with it otherwise."""
-NOTICED: Final = 10.0
+LOG_AFTER: Final = 10.0
 """Seconds of a block, at most, until it is logged."""
-LOOKS: Final = 5
+CHECKS: Final = 5
 """How often the thread looks until a block is logged."""
 FRAMES: Final = 12
-SPEAKING: Final = 5.0
+LOG_TIMEOUT: Final = 5.0
 """Seconds for a last line: the blocked thread may hold the lock of the log."""
 _log = logging.getLogger(__name__)
 
@@ -42,7 +42,7 @@ class Watchdog:
         lease: float,
         runs: Callable[[], str],
         end: Callable[[int], None] = os._exit,
-        noticed: float = NOTICED,
+        noticed: float = LOG_AFTER,
     ) -> None:
         self.looks = 0
         """How often the thread looked."""
@@ -66,7 +66,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         """Count own ticks, not seconds: a process that was stopped as a whole is not blocked."""
-        tick, blocked, noticed = self._noticed / LOOKS, 0.0, False
+        tick, blocked, noticed = self._noticed / CHECKS, 0.0, False
         self._ask()
         while not self._over.wait(tick):
             self.looks += 1
@@ -96,7 +96,7 @@ class Watchdog:
         arguments = (text + "; runs: %s; at: %s", blocked, self._in_hand(), self._stack())
         speaker = threading.Thread(target=_log.error, args=arguments, daemon=True)
         speaker.start()
-        speaker.join(SPEAKING)
+        speaker.join(LOG_TIMEOUT)
 
     def _in_hand(self) -> str:
         try:

@@ -11,7 +11,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from typing import Any, Final
 
 from draftsman.errors import Failure
-from draftsman.schemas import child
+from draftsman.schemas import checker_process
 
 CPU: Final = 2.0
 """Seconds of CPU for a check, and as much again for each BYTES of schema and value."""
@@ -31,7 +31,7 @@ CAUSES: Final[dict[int, str]] = {
 """What a check did that ended its child by a signal."""
 
 
-class Checker:
+class SchemaChecker:
     """Child processes that check schemas, started when needed and kept for the next check.
 
     Use it as a context manager, or `close` it. A child that a check kills is replaced.
@@ -61,7 +61,7 @@ class Checker:
         while self._idle:
             await _end(self._idle.pop())
 
-    async def __aenter__(self) -> Checker:
+    async def __aenter__(self) -> SchemaChecker:
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -111,7 +111,14 @@ class Checker:
 async def _start(memory: int) -> Process:
     try:
         return await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", child.__file__, json.dumps(sys.path), str(memory)),
+            *(
+                sys.executable,
+                "-I",
+                "-S",
+                checker_process.__file__,
+                json.dumps(sys.path),
+                str(memory),
+            ),
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,

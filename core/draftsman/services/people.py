@@ -7,15 +7,15 @@ import secrets
 from dataclasses import replace
 from typing import Final
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.directory import Directory
 from draftsman.domain.job import Source
-from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.directory import Directory
+from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.text import clean
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.store import people as store
-from draftsman.store.db import Connection, Database
-from draftsman.store.people import Link as Link  # of `links`, for those who show it
+from draftsman.store.people import IdentityLink as IdentityLink  # of `links`, for those who show it
+from draftsman.store.postgres.database import Connection, Database
 
 CODE_LIFE: Final = 900.0
 """Seconds that a code can be used."""
@@ -23,7 +23,7 @@ CODE_LENGTH: Final = 10
 """Of 32 signs: 50 bits, for a quarter of an hour, asked only of people who are known already."""
 _SIGNS: Final = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 _NAME_LIMIT: Final = 200
-MOST: Final = 1000
+MAX_LINKS: Final = 1000
 """Links that one call lists."""
 
 
@@ -55,7 +55,7 @@ class People:
             return replace(actor, person=name, roles=person.roles)
         return self._policy.resolve(replace(actor, person=name, owner=name == owner))
 
-    async def offer(self, actor: Actor) -> str:
+    async def create_link_code(self, actor: Actor) -> str:
         """Return a new code that joins this identity to whoever enters it; only its hash is kept.
 
         It counts once, and for a quarter of an hour. Raises UsageError for one that is configured.
@@ -67,12 +67,14 @@ class People:
         name = clean(known.display_name)[:_NAME_LIMIT]
 
         async def work(conn: Connection) -> None:
-            await store.offer(conn, known.channel, known.id, name, _hash(code), CODE_LIFE)
+            await store.create_link_code(
+                conn, known.channel, known.id, name, _hash(code), CODE_LIFE
+            )
 
-        await self._db.arrow(work)
+        await self._db.run_transaction(work)
         return code
 
-    async def link(self, code: str, actor: Actor) -> Link:
+    async def link(self, code: str, actor: Actor) -> IdentityLink:
         """Join the identity that was given this code to the person of the actor.
 
         Raises NotPermitted for an actor who is nobody, NotFound for a code that does not count.
@@ -82,10 +84,10 @@ class People:
         if person is None:
             raise NotPermitted(f"{actor.display_name} is not mapped to a person; add [people]")
 
-        async def work(conn: Connection) -> Link | None:
+        async def work(conn: Connection) -> IdentityLink | None:
             return await store.link(conn, _hash(code), person, actor.name)
 
-        if (found := await self._db.arrow(work)) is None:
+        if (found := await self._db.run_transaction(work)) is None:
             raise NotFound("this code is not known, was used, or is too old; ask for a new one")
         return found
 
@@ -103,7 +105,7 @@ class People:
                 await store.unlink(conn, channel, id)
             return person
 
-        if (found := await self._db.arrow(work)) is None:
+        if (found := await self._db.run_transaction(work)) is None:
             raise NotFound(f"{channel}:{id} is joined to nobody")
         return found
 
@@ -114,12 +116,12 @@ class People:
 
     async def save(self, new: Directory) -> None:
         """Replace the people of the database; raises Refused for all but its owner."""
-        await self._db.arrow(lambda conn: store.save(conn, new))
+        await self._db.run_transaction(lambda conn: store.save(conn, new))
 
-    async def links(self) -> list[Link]:
+    async def links(self) -> list[IdentityLink]:
         """Return who was joined to whom."""
         async with self._db.connection() as conn:
-            return await store.links(conn, MOST)
+            return await store.links(conn, MAX_LINKS)
 
 
 def _hash(code: str) -> str:

@@ -11,30 +11,30 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from draftsman.domain import answer as reading
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Answer, Response, Verdict
 from draftsman.domain.job import Source, Status
-from draftsman.domain.policy import Policy, Verb
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
 from draftsman.domain.question import (
-    Ask,
     OnExpire,
     OpenQuestion,
     Question,
     QuestionKind,
+    QuestionSpec,
     QuestionStatus,
     Resolution,
 )
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
 from draftsman.errors import LeaseLost, NotPermitted, QuestionClosed, Refused, UsageError
-from draftsman.services import tokens
+from draftsman.services import approval_tokens
 from draftsman.store import questions as store
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 
-LONGEST = 86_400.0 * 366
-KEPT_OF_A_VOTER: Final = 20
+MAX_TIMEOUT = 86_400.0 * 366
+MAX_REFUSALS_PER_VOTER: Final = 20
 """Refused answers of one voter to a question that are kept; further ones are counted."""
-KEPT: Final = 200
+MAX_REFUSALS: Final = 200
 """Refused answers to a question that are kept, of all voters."""
 
 
@@ -53,7 +53,7 @@ class Questions:
         self._expires_in = expires_in
         self._escalate_to = escalate_to
 
-    def check(self, item: Ask, invoker: str) -> str | None:
+    def check(self, item: QuestionSpec, invoker: str) -> str | None:
         """Return the group or person that a question escalates to, None for one that does not.
 
         Raises UsageError where that name is missing or unknown, and for an approval of a job of
@@ -64,9 +64,9 @@ class Questions:
             self._check_quorum(item, escalate_to, invoker)
         return escalate_to
 
-    def _check_quorum(self, item: Ask, escalate_to: str | None, invoker: str) -> None:
+    def _check_quorum(self, item: QuestionSpec, escalate_to: str | None, invoker: str) -> None:
         names = [*self._approvers(item), *([escalate_to] if escalate_to else [])]
-        able = set(self._policy.eligible(names, invoker))
+        able = set(self._policy.eligible_approvers(names, invoker))
         if self._policy.owner is not None:
             able.add(self._policy.owner)
         if len(able) < item.quorum:
@@ -76,7 +76,7 @@ class Questions:
                 f" give one{who}: name more approvers, or a smaller quorum"
             )
 
-    def _escalates(self, item: Ask) -> str | None:
+    def _escalates(self, item: QuestionSpec) -> str | None:
         if item.on_expire is not OnExpire.ESCALATE:
             return None
         wanted = item.escalate_to or self._escalate_to
@@ -94,7 +94,7 @@ class Questions:
         return wanted
 
     async def ask(
-        self, lease: Lease, item: Ask, *, given: str | None = None, invoker: str = ""
+        self, lease: Lease, item: QuestionSpec, *, given: str | None = None, invoker: str = ""
     ) -> str | None:
         """Ask and park the run; return the question's name, None when the job was canceled.
 
@@ -119,7 +119,7 @@ class Questions:
                 await self._give(conn, lease.job, made, given, invoker)
             return owned, made
 
-        owned, ordinal = await self._db.arrow(work)
+        owned, ordinal = await self._db.run_transaction(work)
         if not owned:
             raise LeaseLost(f"D-{lease.job} is no longer this run's")
         return None if ordinal is None else f"D-{lease.job}/{ordinal}"
@@ -135,7 +135,7 @@ class Questions:
             return await store.of_job(conn, job), await store.answers(conn, job)
 
     async def open(
-        self, job: int | None = None, limit: int = 200, after: store.Spot | None = None
+        self, job: int | None = None, limit: int = 200, after: store.QuestionCursor | None = None
     ) -> Sequence[OpenQuestion]:
         """Return open questions of a job or of all, those that expire soonest first.
 
@@ -144,7 +144,7 @@ class Questions:
         if job is not None:
             return await self.open_of([job])
         async with self._db.connection() as conn:
-            return await store.open_ones(conn, limit, after)
+            return await store.open_questions(conn, limit, after)
 
     async def open_of(self, jobs: Sequence[int]) -> Sequence[OpenQuestion]:
         """Return the open questions of these jobs, those that expire soonest first."""
@@ -156,7 +156,7 @@ class Questions:
         async with self._db.connection() as conn:
             found = await store.get(conn, job, ordinal)
         if found is None:
-            raise tokens.unknown_question(job, ordinal)
+            raise approval_tokens.unknown_question(job, ordinal)
         return found
 
     async def answer(self, job: int, ordinal: int, response: Response, actor: Actor) -> Verdict:
@@ -166,7 +166,9 @@ class Questions:
         not accepted. Raises NotFound, UsageError (not a choice: nothing is kept, ask again).
         """
         actor = self._policy.resolve(actor)
-        return await self._db.arrow(lambda conn: self._take(conn, job, ordinal, response, actor))
+        return await self._db.run_transaction(
+            lambda conn: self._take(conn, job, ordinal, response, actor)
+        )
 
     async def refuse(
         self, job: int, ordinal: int, response: Response, actor: Actor, reason: str
@@ -181,10 +183,10 @@ class Questions:
         async def work(conn: Connection) -> None:
             question = (await self._locked(conn, job, ordinal)).question
             event = response.source_event_id
-            if await store.earlier(conn, job, ordinal, event) is None:
+            if await store.previous_answer(conn, job, ordinal, event) is None:
                 await self._keep(conn, question, actor, actor.voter, event, payload, reason)
 
-        await self._db.arrow(work)
+        await self._db.run_transaction(work)
 
     async def extend(
         self, job: int, ordinal: int, seconds: float | None, actor: Actor
@@ -195,7 +197,7 @@ class Questions:
         expires.
         """
         actor = self._policy.resolve(actor)
-        if seconds is not None and not 0 < seconds <= LONGEST:
+        if seconds is not None and not 0 < seconds <= MAX_TIMEOUT:
             raise UsageError("a question is extended by more than nothing, and at most 366 days")
 
         async def work(conn: Connection) -> datetime | None:
@@ -209,10 +211,10 @@ class Questions:
                 raise QuestionClosed(_closed(locked))
             detail: dict[str, Any] = {"question": ordinal}
             detail["expires_at"] = expires_at.isoformat() if expires_at else None
-            await store.note(conn, job, "question_extended", actor.name, detail)
+            await store.add_event(conn, job, "question_extended", actor.name, detail)
             return expires_at
 
-        return await self._db.arrow(work)
+        return await self._db.run_transaction(work)
 
     async def mint_token(self, job: int, ordinal: int, approver: str, actor: Actor) -> str:
         """Return a new single-use token that decides this gate in the approver's name.
@@ -220,7 +222,7 @@ class Questions:
         Only the approver can mint it, or the system for a delivery. Only its hash is kept. Raises
         NotFound, NotPermitted, QuestionClosed.
         """
-        return await tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
+        return await approval_tokens.mint(self._db, self._policy, job, ordinal, approver, actor)
 
     async def _give(
         self, conn: Connection, job: int, ordinal: int, text: str, invoker: str
@@ -236,10 +238,10 @@ class Questions:
     ) -> Verdict:
         locked = await self._locked(conn, job, ordinal)
         question = locked.question
-        if before := await store.earlier(conn, job, ordinal, response.source_event_id):
+        if before := await store.previous_answer(conn, job, ordinal, response.source_event_id):
             verdict = _verdict(locked, before.accepted, before.reason, duplicate=True)
             return await self._recorded(conn, verdict, before.voter)
-        reading.fits(question, response)
+        reading.check_kind(question, response)
         payload, resolution = _meaning(question, response)
         refused, voter = await self._refusal(conn, locked, response, actor)
         late = refused is None and (question.status is not QuestionStatus.OPEN or locked.due)
@@ -259,10 +261,10 @@ class Questions:
         if refused is not None:
             return await self._recorded(conn, _verdict(locked, False, refused), voter)
         if response.token is not None:
-            await tokens.spend(conn, question, response.token, actor)
+            await approval_tokens.spend(conn, question, response.token, actor)
         if resolution is None:
             detail = {"question": ordinal, "voter": voter, "votes": len(votes) + 1}
-            await store.note(conn, job, "vote_received", actor.name, detail)
+            await store.add_event(conn, job, "vote_received", actor.name, detail)
             return replace(_verdict(locked, True, None), votes=len(votes) + 1)
         resolution = replace(
             resolution,
@@ -299,11 +301,11 @@ class Questions:
         job, ordinal = question.job, question.ordinal
         if refused is not None:
             own, total = await store.refused(conn, job, ordinal, voter)
-            if own >= KEPT_OF_A_VOTER or total >= KEPT:
+            if own >= MAX_REFUSALS_PER_VOTER or total >= MAX_REFUSALS:
                 await store.count_refused(conn, job, ordinal, voter, refused)
                 return
             detail = {"question": ordinal, "reason": refused, "voter": voter}
-            await store.note(conn, job, "answer_refused", actor.name, detail)
+            await store.add_event(conn, job, "answer_refused", actor.name, detail)
         await store.record(conn, question, actor, voter, event, payload, refused)
 
     async def _resolve(
@@ -322,14 +324,16 @@ class Questions:
         )
 
     async def _refusal(
-        self, conn: Connection, locked: store.Locked, response: Response, actor: Actor
+        self, conn: Connection, locked: store.LockedQuestion, response: Response, actor: Actor
     ) -> tuple[str | None, str]:
         """Return why this actor may not respond, if so, and in whose name they do."""
         question = locked.question
         voter = actor.voter
         try:
             if response.token is not None:
-                voter = await tokens.owner_of(conn, self._policy, locked, response.token, actor)
+                voter = await approval_tokens.redeemable_by(
+                    conn, self._policy, locked, response.token, actor
+                )
             elif question.kind is QuestionKind.APPROVAL:
                 self._policy.check_vote(actor, question.approvers, invoker=locked.invoker)
             else:
@@ -338,13 +342,13 @@ class Questions:
             return str(error), voter
         return None, voter
 
-    async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.Locked:
+    async def _locked(self, conn: Connection, job: int, ordinal: int) -> store.LockedQuestion:
         locked = await store.lock(conn, job, ordinal)
         if locked is None:
-            raise tokens.unknown_question(job, ordinal)
+            raise approval_tokens.unknown_question(job, ordinal)
         return replace(locked, invoker=self._policy.requester(locked.invoker))
 
-    def _approvers(self, item: Ask) -> list[str]:
+    def _approvers(self, item: QuestionSpec) -> list[str]:
         if item.kind is not QuestionKind.APPROVAL:
             return []
         if item.approvers is not None:
@@ -360,7 +364,7 @@ def _meaning(question: Question, response: Response) -> tuple[dict[str, Any], Re
         payload: dict[str, Any] = {"decision": "approve" if response.decision else "deny"}
         return payload | ({"reason": response.reason} if response.reason else {}), None
     try:
-        read = reading.read(question, response)
+        read = reading.parse_answer(question, response)
     except UsageError:
         if question.status is QuestionStatus.OPEN:
             raise
@@ -369,7 +373,7 @@ def _meaning(question: Question, response: Response) -> tuple[dict[str, Any], Re
     return payload, Resolution("answered", "person", value=read.value, text=payload.get("text"))
 
 
-def _closed(locked: store.Locked) -> str:
+def _closed(locked: store.LockedQuestion) -> str:
     question = locked.question
     if question.status is QuestionStatus.OPEN:
         return f"{question.name} expired before this answer came"
@@ -379,7 +383,7 @@ def _closed(locked: store.Locked) -> str:
 
 
 def _verdict(
-    locked: store.Locked, accepted: bool, reason: str | None, *, duplicate: bool = False
+    locked: store.LockedQuestion, accepted: bool, reason: str | None, *, duplicate: bool = False
 ) -> Verdict:
     question = locked.question
     return Verdict(

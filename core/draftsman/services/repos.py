@@ -5,20 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from draftsman.domain import repo as domain
-from draftsman.domain.actor import Actor
-from draftsman.domain.address import parse
-from draftsman.domain.policy import Policy, Verb
-from draftsman.domain.profile import RepoProfile
-from draftsman.domain.repo import Catalog, Label, Place, Repo, Resolved, Unsure
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Policy, Verb
+from draftsman.domain.repos import repo_catalog as domain
+from draftsman.domain.repos.repo_catalog import (
+    AmbiguousRepo,
+    Catalog,
+    Label,
+    Repo,
+    RepoLocation,
+    ResolvedRepo,
+)
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.domain.run import Lease
 from draftsman.domain.text import clean
-from draftsman.errors import Command, Conflict, LeaseLost, NotFound, UsageError
+from draftsman.errors import CommandHint, Conflict, LeaseLost, NotFound, UsageError
 from draftsman.store import repos as store
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from draftsman.store.repos import SavedProfile as SavedProfile  # for those who show it
 
-MOST: Final = 5000
+MAX_REPOS: Final = 5000
 """Repositories, labels and folders that are looked at."""
 LABEL_LIMIT: Final = 500
 
@@ -36,7 +43,7 @@ class Repos:
         explicit: str | None = None,
         labels: Sequence[Label] = (),
         text: str | None = None,
-    ) -> Resolved | Unsure:
+    ) -> ResolvedRepo | AmbiguousRepo:
         """Return the repository of a request, or what it may be.
 
         `labels` are (id, name). A Resolved has `request`: what goes into an `invocation(…)`; a job
@@ -50,25 +57,25 @@ class Repos:
         """Return all that is known."""
         async with self._db.connection() as conn:
             return Catalog(
-                await store.all_repos(conn, MOST),
-                await store.mappings(conn, MOST),
-                await store.parts(conn, MOST),
+                await store.all_repos(conn, MAX_REPOS),
+                await store.mappings(conn, MAX_REPOS),
+                await store.profiled_folders(conn, MAX_REPOS),
             )
 
-    async def place(self, name: str) -> Place:
+    async def place(self, name: str) -> RepoLocation:
         """Return the known repository, or the folder of one, that a name or an address means.
 
         Raises NotFound, and UsageError for a name of several.
         """
         found = await self.resolve(explicit=name)
-        if isinstance(found, Unsure):
+        if isinstance(found, AmbiguousRepo):
             names = ", ".join(f"{one.repo.host}/{one.name}".lstrip("/") for one in found.choices)
             raise UsageError(f"{name!r} may be several: {names}; say more of it")
         if found.repo.id is None:
             raise NotFound(
-                f"{found.repo.remote_url} is not known", hint=Command("repos add", lead="first")
+                f"{found.repo.remote_url} is not known", hint=CommandHint("repos add", lead="first")
             )
-        return Place(found.repo, found.path)
+        return RepoLocation(found.repo, found.path)
 
     async def known(self, address: str) -> Repo | None:
         """Return the known repository with this address, a path or a URL."""
@@ -93,7 +100,7 @@ class Repos:
 
         async def work(conn: Connection) -> Repo:
             id = await store.add(conn, repo, actor.name)
-            there = await store.taken(conn, repo)
+            there = await store.find_conflict(conn, repo)
             if there is None or there.id is None:
                 raise Conflict(f"{repo.full_name} was removed just now; try again")
             if id is None:
@@ -101,7 +108,7 @@ class Repos:
             await store.save_profile(conn, there.id, profile, commit, list(checks), actor.name)
             return there
 
-        return await self._db.arrow(work)
+        return await self._db.run_transaction(work)
 
     async def save_profile(
         self,
@@ -118,7 +125,7 @@ class Repos:
         async def work(conn: Connection) -> None:
             await store.save_profile(conn, id, profile, commit, list(checks), actor.name)
 
-        await self._db.arrow(work)
+        await self._db.run_transaction(work)
 
     async def checked(
         self, repo: Repo, path: str, commit: str, checks: Sequence[dict[str, Any]], actor: Actor
@@ -128,17 +135,17 @@ class Repos:
         id = _id(repo)
 
         async def work(conn: Connection) -> bool:
-            return await store.checked(conn, id, path, commit, list(checks))
+            return await store.save_check(conn, id, path, commit, list(checks))
 
-        if not await self._db.arrow(work):
-            raise NotFound(f"{Place(repo, path).name} has no profile any more")
+        if not await self._db.run_transaction(work):
+            raise NotFound(f"{RepoLocation(repo, path).name} has no profile any more")
 
     async def profiles(self, repo: Repo) -> list[SavedProfile]:
         """Return the profiles of a known repository, the top's first."""
         async with self._db.connection() as conn:
-            return await store.profiles(conn, _id(repo), None, MOST)
+            return await store.profiles(conn, _id(repo), None, MAX_REPOS)
 
-    async def profile(self, place: Place) -> SavedProfile | None:
+    async def profile(self, place: RepoLocation) -> SavedProfile | None:
         """Return the profile of a repository or of a folder of it."""
         if place.repo.id is None:
             return None
@@ -147,7 +154,12 @@ class Repos:
         return found[0] if found else None
 
     async def map(
-        self, place: Place, actor: Actor, *, label_id: str | None = None, label: str | None = None
+        self,
+        place: RepoLocation,
+        actor: Actor,
+        *,
+        label_id: str | None = None,
+        label: str | None = None,
     ) -> None:
         """Let a label, by id or by name, stand for a known repository or a folder of it.
 
@@ -164,7 +176,7 @@ class Repos:
             elif label is not None:
                 await store.map_name(conn, label, id, place.path, actor.name)
 
-        await self._db.arrow(work)
+        await self._db.run_transaction(work)
 
     async def unmap(self, label: str, actor: Actor, repo: Repo | None = None) -> int:
         """Let a label, by id or name, stand for nothing; return how many mappings went.
@@ -177,8 +189,8 @@ class Repos:
         async def work(conn: Connection) -> int:
             return await store.unmap(conn, clean(label.strip()), wanted)
 
-        if not (gone := await self._db.arrow(work)):
-            raise NotFound(f"no mapping of a label {label[:60]!r}", hint=Command("repos list"))
+        if not (gone := await self._db.run_transaction(work)):
+            raise NotFound(f"no mapping of a label {label[:60]!r}", hint=CommandHint("repos list"))
         return gone
 
     async def set_default(self, repo: Repo | None, actor: Actor) -> None:
@@ -190,7 +202,7 @@ class Repos:
             cleared = await store.clear_default(conn, id)
             return cleared if id is None else await store.set_default(conn, id)
 
-        if not await self._db.arrow(work):
+        if not await self._db.run_transaction(work):
             raise NotFound("there was no default repository" if repo is None else _gone(repo))
 
     async def remove(self, repo: Repo, actor: Actor) -> None:
@@ -201,7 +213,7 @@ class Repos:
         async def work(conn: Connection) -> bool:
             return await store.remove(conn, id)
 
-        if not await self._db.arrow(work):
+        if not await self._db.run_transaction(work):
             raise NotFound(_gone(repo))
 
     async def assign(self, lease: Lease, repo: Repo) -> None:
@@ -210,7 +222,7 @@ class Repos:
         async def work(conn: Connection) -> bool:
             return await store.assign(conn, lease, repo)
 
-        if not await self._db.arrow(work):
+        if not await self._db.run_transaction(work):
             raise LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
 
     def _allowed(self, actor: Actor) -> Actor:
@@ -227,13 +239,15 @@ async def _check_free(conn: Connection, there: Repo, repo: Repo, profile: RepoPr
             f"{there.full_name} is known already, at {there.remote_url}; give another --name"
         )
     if await store.profiles(conn, _id(there), profile.path, 1):
-        name = Place(there, profile.path).name
-        raise Conflict(f"{name} is known already", hint=Command("repos show", f"{name}"))
+        name = RepoLocation(there, profile.path).name
+        raise Conflict(f"{name} is known already", hint=CommandHint("repos show", f"{name}"))
 
 
 def _id(repo: Repo) -> int:
     if repo.id is None:
-        raise NotFound(f"{repo.full_name} is not known", hint=Command("repos add", lead="first"))
+        raise NotFound(
+            f"{repo.full_name} is not known", hint=CommandHint("repos add", lead="first")
+        )
     return repo.id
 
 

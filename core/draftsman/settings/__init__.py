@@ -26,10 +26,10 @@ from pydantic_settings import (
 )
 
 from draftsman.errors import ConfigError
-from draftsman.settings import variables
+from draftsman.settings import env_variables
 from draftsman.settings.chat import SlackSettings, TrelloSettings
+from draftsman.settings.config_errors import explain, unparsable
 from draftsman.settings.dashboard import DashboardSettings
-from draftsman.settings.explain import explain, unparsable
 from draftsman.settings.outbound import (
     CredentialSettings,
     HttpSettings,
@@ -225,15 +225,15 @@ def load(config: Path | None = None) -> Settings:
         raise ConfigError(explain(error, path, Settings)) from None
     except SettingsError as error:
         raise ConfigError(unparsable(error)) from None
-    variables.refuse(unread_variables(found), os.environ)
+    env_variables.refuse(unread_variables(found), os.environ)
     return found
 
 
-def unread_variables(settings: Settings) -> list[variables.UnknownVariable]:
+def unread_variables(settings: Settings) -> list[env_variables.UnknownVariable]:
     """Return the `DRAFTSMAN_*` variables of this process that nothing reads."""
     named = {name for agent in settings.agents.values() for name in agent.pass_env}
     named |= set(_secret_variables(settings))
-    return variables.unread(os.environ, Settings, frozenset(named))
+    return env_variables.unread(os.environ, Settings, frozenset(named))
 
 
 def _secret_variables(value: object) -> Iterator[str]:

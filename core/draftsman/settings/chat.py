@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
 
-from draftsman.field_errors import like
+from draftsman.field_errors import matching
 from draftsman.settings.outbound import SecretSettings, web_address
 from draftsman.settings.tables import Section
 
@@ -21,18 +21,20 @@ def _has_a_port(value: str) -> str:
 
 
 _Channel = Annotated[
-    str, like(r"[CGD][A-Z0-9]{1,30}", "give a channel's id such as C012ABCDEF, not its name")
+    str, matching(r"[CGD][A-Z0-9]{1,30}", "give a channel's id such as C012ABCDEF, not its name")
 ]
 _Team = Annotated[
-    str, like(r"[TE][A-Z0-9]{1,30}", "give a workspace's id such as T012ABCDEF, not its name")
+    str, matching(r"[TE][A-Z0-9]{1,30}", "give a workspace's id such as T012ABCDEF, not its name")
 ]
 _Command = Annotated[
     str,
-    like(r"/[a-z0-9_-]{1,31}", "give a command such as /draftsman: small letters, digits, - and _"),
+    matching(
+        r"/[a-z0-9_-]{1,31}", "give a command such as /draftsman: small letters, digits, - and _"
+    ),
 ]
 _Listen = Annotated[
     str,
-    like(
+    matching(
         r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}",
         "give host:port, such as 127.0.0.1:3000",
     ),

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, JsonValue, field_validator, model_validator
 
-from draftsman.field_errors import like
+from draftsman.field_errors import matching
 from draftsman.settings.tables import LimitSettings, Section, UserPath
 
 HOST = re.compile(r"([A-Za-z0-9_.-]+|\[[0-9A-Fa-f:.]+\])(?::(\d{1,5}))?\Z")
@@ -32,7 +32,7 @@ def web_address(value: str) -> str:
 
 _Variable = Annotated[
     str,
-    like(
+    matching(
         r"[A-Za-z_][A-Za-z0-9_]*",
         "give the name of a variable such as SLACK_BOT_TOKEN, not what it holds",
     ),
@@ -68,7 +68,7 @@ class CredentialSettings(Section):
 
     origin: str
     """Scheme, host and port that it is for; it is sent nowhere else."""
-    header: Annotated[str, like(r"[A-Za-z0-9-]{1,100}", "allowed: letters, digits and -")] = (
+    header: Annotated[str, matching(r"[A-Za-z0-9-]{1,100}", "allowed: letters, digits and -")] = (
         "Authorization"
     )
     prefix: str = ""

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from draftsman.field_errors import like
+from draftsman.field_errors import matching
 
 Role = Literal["invoker", "responder", "approver", "operator"]
 
@@ -46,7 +46,8 @@ def _leaves_time(value: str) -> str:
 
 _CLOCK = r"([01]\d|2[0-3]):[0-5]\d"
 _Hours = Annotated[
-    str, like(rf"none|{_CLOCK}-{_CLOCK}", "give two times of a day, such as 22:00-07:00, or none")
+    str,
+    matching(rf"none|{_CLOCK}-{_CLOCK}", "give two times of a day, such as 22:00-07:00, or none"),
 ]
 Hours = Annotated[_Hours, AfterValidator(_leaves_time)]
 """Of every day, like `22:00-07:00`; `none`: none."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
-from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 
 _Q = load("archives")
 
@@ -30,7 +30,7 @@ class Archive:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JobArchive:
     """How many events of one job left with a month, and where to."""
 
     month: date
@@ -40,7 +40,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Holder:
+class MonthHolder:
     """A job that keeps a month, one of so many."""
 
     job: int
@@ -54,15 +54,18 @@ async def begin(conn: Connection, *, lock: str, statement: str) -> bool:
     return bool(found[0][-1])
 
 
-async def due(conn: Connection, term: Term, months: int) -> list[date]:
+async def due(conn: Connection, term: LeaderTerm, months: int) -> list[date]:
     """Return the first days of the months that are older than the retention, oldest first."""
     params = {**term.params(0), "months": months}
     return [row[0] for row in await rows(conn, _Q["due"], params)]
 
 
-async def strays(conn: Connection, months: int) -> list[tuple[date, int]]:
+async def default_partition_months(conn: Connection, months: int) -> list[tuple[date, int]]:
     """Return such months in the default partition, and how many events they have there."""
-    return [(row[0], row[1]) for row in await rows(conn, _Q["strays"], {"months": months})]
+    return [
+        (row[0], row[1])
+        for row in await rows(conn, _Q["default_partition_months"], {"months": months})
+    ]
 
 
 async def count(conn: Connection, month: date) -> int:
@@ -70,15 +73,15 @@ async def count(conn: Connection, month: date) -> int:
     return int(await scalar(conn, _Q["count"], _range(month)))
 
 
-async def holders(conn: Connection, month: date, months: int, limit: int) -> list[Holder]:
+async def holders(conn: Connection, month: date, months: int, limit: int) -> list[MonthHolder]:
     """Return the first jobs that keep a month."""
     params = {**_range(month), "months": months, "limit": limit}
-    return await fetch_all(conn, _Q["holders"], params, Holder)
+    return await fetch_all(conn, _Q["holders"], params, MonthHolder)
 
 
-async def hold(conn: Connection, month: date) -> bool:
+async def lock_month(conn: Connection, month: date) -> bool:
     """Keep writers out of a month for this transaction; False when it has left already."""
-    return bool(await scalar(conn, _Q["hold"], {"month": month}))
+    return bool(await scalar(conn, _Q["lock_month"], {"month": month}))
 
 
 async def copy_out(conn: Connection, month: date) -> AsyncIterator[bytes]:
@@ -89,7 +92,7 @@ async def copy_out(conn: Connection, month: date) -> AsyncIterator[bytes]:
 
 
 async def drop(
-    conn: Connection, term: Term, month: date, *, sha256: str, host: str, path: str
+    conn: Connection, term: LeaderTerm, month: date, *, sha256: str, host: str, path: str
 ) -> int | None:
     """Record the archive and drop the partition; return its events, None without the lease."""
     params = {**term.params(0), "month": month, "sha256": sha256, "host": host, "path": path}
@@ -120,12 +123,12 @@ async def archives(conn: Connection) -> list[Archive]:
     return await fetch_all(conn, _Q["archives"], None, Archive)
 
 
-async def of_job(conn: Connection, job: int) -> Sequence[Part]:
+async def of_job(conn: Connection, job: int) -> Sequence[JobArchive]:
     """Return the months that left with events of a job."""
-    return await fetch_all(conn, _Q["of_job"], {"job": job}, Part)
+    return await fetch_all(conn, _Q["of_job"], {"job": job}, JobArchive)
 
 
-async def prune_logs(conn: Connection, term: Term, months: int, limit: int) -> int:
+async def prune_logs(conn: Connection, term: LeaderTerm, months: int, limit: int) -> int:
     """Delete the logs of at most `limit` jobs that ended so long ago; return how many chunks."""
     return await execute(conn, _Q["prune_logs"], {**term.params(limit), "months": months})
 

@@ -9,8 +9,8 @@ from uuid import UUID
 from psycopg.rows import args_row
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.run import Claimed, Lease
-from draftsman.store.db import Connection, Params, execute, rows, scalar
+from draftsman.domain.run import ClaimedJob, Lease
+from draftsman.store.postgres.database import Connection, Params, execute, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("claim")
@@ -26,7 +26,7 @@ async def exchange(
     skip: Sequence[str],
     free: int,
     ahead: int,
-) -> list[Claimed]:
+) -> list[ClaimedJob]:
     """Settle `done` as completed and claim; settled jobs come back with a terminal status."""
     params = {
         "jobs": [lease.job for lease, _ in done],
@@ -42,14 +42,14 @@ async def exchange(
     return await _taken(conn, _Q["exchange"], params)
 
 
-async def start(conn: Connection, leases: Sequence[Lease]) -> list[Claimed]:
+async def start(conn: Connection, leases: Sequence[Lease]) -> list[ClaimedJob]:
     """Start claimed jobs; those that are no longer ours are left out."""
     return await _taken(conn, _Q["start"], _leases(leases))
 
 
-async def give_back(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
+async def release_claims(conn: Connection, leases: Sequence[Lease], detail: str) -> int:
     """Return claimed jobs to where they came from; return how many."""
-    return await execute(conn, _Q["give_back"], {**_leases(leases), "detail": detail})
+    return await execute(conn, _Q["release_claims"], {**_leases(leases), "detail": detail})
 
 
 async def known_types(conn: Connection, type: str, lease: float) -> tuple[int, list[str]]:
@@ -58,15 +58,15 @@ async def known_types(conn: Connection, type: str, lease: float) -> tuple[int, l
     return able, types
 
 
-async def ran_before(conn: Connection, lease: Lease) -> float:
+async def previous_runtime(conn: Connection, lease: Lease) -> float:
     """Return the seconds of the earlier runs."""
-    return float(await scalar(conn, _Q["ran_before"], {"job": lease.job, "run": lease.run}))
+    return float(await scalar(conn, _Q["previous_runtime"], {"job": lease.job, "run": lease.run}))
 
 
-async def return_unknown(conn: Connection, worker: UUID, tokens: Sequence[int]) -> int:
+async def release_lost_claims(conn: Connection, worker: UUID, tokens: Sequence[int]) -> int:
     """Return jobs that the worker holds under other tokens than these; return how many."""
     params = {"worker": worker, "tokens": list(tokens)}
-    return len(await rows(conn, _Q["return_unknown"], params))
+    return len(await rows(conn, _Q["release_lost_claims"], params))
 
 
 async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UUID, int | None]]:
@@ -75,8 +75,8 @@ async def open_runs(conn: Connection, jobs: Sequence[int]) -> list[tuple[int, UU
     return [(number, id, run) for number, id, run in found]
 
 
-async def _taken(conn: Connection, query: LiteralString, params: Params) -> list[Claimed]:
-    async with conn.cursor(row_factory=args_row(Claimed)) as cursor:
+async def _taken(conn: Connection, query: LiteralString, params: Params) -> list[ClaimedJob]:
+    async with conn.cursor(row_factory=args_row(ClaimedJob)) as cursor:
         await cursor.execute(query, params)
         return await cursor.fetchall()
 

@@ -10,32 +10,39 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.delivery import (
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.messages.delivery import (
     ChannelName,
-    Claimed,
+    ClaimedDelivery,
     Delivery,
     DeliveryKind,
     DeliveryStatus,
-    End,
-    Limit,
+    DeliveryTransition,
+    RateLimit,
 )
-from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.messages.target import Target
 from draftsman.domain.run import Lease
-from draftsman.domain.target import Target
-from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
+from draftsman.store.postgres.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
 from draftsman.store.queries import load
 
-FILES: Final = 5
+MAX_FILES: Final = 5
 """Artifacts that follow a result by themselves; the others are asked for by name."""
-FILE_SIZE: Final = 10 * 1024 * 1024
+MAX_FILE_SIZE: Final = 10 * 1024 * 1024
 """Bytes of such an artifact at most."""
-LAST: Final = 2**63 - 1
+MAX_SEQ: Final = 2**63 - 1
 """A number that no delivery reaches."""
 _Q = load("deliveries")
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class MessageFacts:
     """What a message can say: of its job, of the copy that it is about, and of the first one."""
 
     number: int
@@ -109,7 +116,7 @@ async def targets(conn: Connection, job: int) -> list[TargetRow]:
     return await fetch_all(conn, _Q["targets"], {"job": job}, TargetRow)
 
 
-async def say(
+async def enqueue(
     conn: Connection,
     job: int,
     kind: DeliveryKind,
@@ -125,7 +132,7 @@ async def say(
     place = None if at is None else f"{at.channel}:{at.target}"
     if at is not None and at.thread:
         place = f"{place}/{at.thread}"
-    return await execute(conn, _Q["say"], {**params, "at": place})
+    return await execute(conn, _Q["enqueue"], {**params, "at": place})
 
 
 async def notify(
@@ -140,14 +147,14 @@ async def notify(
     return await scalar(conn, _Q["notify"], params | {"places": Jsonb(places)}) is not None
 
 
-async def said(conn: Connection, job: int, key: str) -> list[int]:
+async def of_key(conn: Connection, job: int, key: str) -> list[int]:
     """Return the deliveries of a job that were written for a key."""
-    return [row[0] for row in await rows(conn, _Q["said"], {"job": job, "key": key})]
+    return [row[0] for row in await rows(conn, _Q["of_key"], {"job": job, "key": key})]
 
 
-async def facts(conn: Connection, seq: int) -> Facts:
+async def message_facts(conn: Connection, seq: int) -> MessageFacts:
     """Return what a delivery's message can say."""
-    found = await fetch_one(conn, _Q["facts"], {"seq": seq}, Facts)
+    found = await fetch_one(conn, _Q["message_facts"], {"seq": seq}, MessageFacts)
     assert found is not None, "deliveries are never deleted"  # noqa: S101
     return found
 
@@ -158,7 +165,7 @@ async def lock(conn: Connection, job: int) -> bool:
 
 
 async def finish(
-    conn: Connection, item: Claimed, end: End, fallback: Target | None
+    conn: Connection, item: ClaimedDelivery, end: DeliveryTransition, fallback: Target | None
 ) -> tuple[DeliveryStatus, int | None] | None:
     """Write how a try ended; None when the lease was lost.
 
@@ -183,7 +190,7 @@ async def finish(
 
 async def attach(conn: Connection, seq: int, files: Sequence[dict[str, Any]]) -> None:
     """Write the files of what was sent to its thread: these, and of a result its artifacts."""
-    params = {"seq": seq, "files": Jsonb(list(files)), "most": FILES, "size": FILE_SIZE}
+    params = {"seq": seq, "files": Jsonb(list(files)), "most": MAX_FILES, "size": MAX_FILE_SIZE}
     await execute(conn, _Q["attach"], params)
 
 
@@ -192,19 +199,19 @@ async def copy_to(conn: Connection, seq: int, targets: Sequence[str]) -> None:
     await execute(conn, _Q["copy_to"], {"seq": seq, "targets": list(targets)})
 
 
-async def make_buckets(conn: Connection, limits: Sequence[Limit]) -> None:
+async def make_buckets(conn: Connection, limits: Sequence[RateLimit]) -> None:
     """Make the rows of these buckets where there are none."""
     await execute(conn, _Q["make_buckets"], {"buckets": [limit.bucket for limit in limits]})
 
 
-async def take(conn: Connection, limits: Sequence[Limit]) -> float | None:
+async def consume_tokens(conn: Connection, limits: Sequence[RateLimit]) -> float | None:
     """Take one from each of these buckets; else return the seconds until it may be possible."""
     params = {
         "buckets": [limit.bucket for limit in limits],
         "every": [limit.every for limit in limits],
         "bursts": [limit.burst for limit in limits],
     }
-    found = await scalar(conn, _Q["take"], params)
+    found = await scalar(conn, _Q["consume_tokens"], params)
     return None if found is None else float(found)
 
 
@@ -214,16 +221,16 @@ async def pause(conn: Connection, bucket: str, seconds: float, reason: str) -> N
     await execute(conn, _Q["pause"], params)
 
 
-async def let_go(conn: Connection, channel: ChannelName) -> None:
+async def resume(conn: Connection, channel: ChannelName) -> None:
     """End the pause of a channel, and what its deliveries wait for because of it."""
-    await execute(conn, _Q["let_go"], {"channel": channel, "bucket": str(channel)})
+    await execute(conn, _Q["resume"], {"channel": channel, "bucket": str(channel)})
 
 
 async def page(
     conn: Connection, statuses: Sequence[DeliveryStatus], limit: int, before: int | None = None
 ) -> list[Delivery]:
     """Return the newest deliveries of some statuses, before a seq."""
-    last = LAST if before is None else before
+    last = MAX_SEQ if before is None else before
     params = {"statuses": [str(one) for one in statuses], "before": last, "limit": limit}
     return await fetch_all(conn, _Q["page"], params, Delivery)
 
@@ -259,9 +266,9 @@ async def redeliver(conn: Connection, seqs: Sequence[int], actor: str) -> list[i
     return [row[0] for row in await rows(conn, _Q["redeliver"], params)]
 
 
-async def known(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStatus]:
+async def statuses_of(conn: Connection, seqs: Sequence[int]) -> dict[int, DeliveryStatus]:
     """Return the status of each of these that there is."""
-    found = await rows(conn, _Q["known"], {"seqs": list(seqs)})
+    found = await rows(conn, _Q["statuses_of"], {"seqs": list(seqs)})
     return {row[0]: row[1] for row in found}
 
 

@@ -7,17 +7,17 @@ from datetime import datetime
 
 from psycopg.types.json import Jsonb
 
-from draftsman.domain import directory as reading
-from draftsman.domain.directory import Directory
 from draftsman.domain.job import Source
-from draftsman.store.db import Connection, execute, fetch_all, fetch_one, scalar
+from draftsman.domain.people import directory as reading
+from draftsman.domain.people.directory import Directory
+from draftsman.store.postgres.database import Connection, execute, fetch_all, fetch_one, scalar
 from draftsman.store.queries import load
 
 _Q = load("people")
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class IdentityLink:
     """Somebody's id in a channel, and the person that it was joined to."""
 
     channel: Source
@@ -28,18 +28,18 @@ class Link:
     linked_at: datetime
 
 
-async def offer(
+async def create_link_code(
     conn: Connection, channel: Source, id: str, name: str, code_hash: str, seconds: float
 ) -> None:
     """Keep the hash of a code that joins this id to a person, for so many seconds."""
     params = {"channel": channel, "id": id, "name": name, "hash": code_hash, "seconds": seconds}
-    await execute(conn, _Q["offer"], params)
+    await execute(conn, _Q["create_link_code"], params)
 
 
-async def link(conn: Connection, code_hash: str, person: str, actor: str) -> Link | None:
+async def link(conn: Connection, code_hash: str, person: str, actor: str) -> IdentityLink | None:
     """Use up a code; None where there is none, or its time is over."""
     params = {"hash": code_hash, "person": person, "actor": actor}
-    return await fetch_one(conn, _Q["link"], params, Link)
+    return await fetch_one(conn, _Q["link"], params, IdentityLink)
 
 
 async def unlink(conn: Connection, channel: Source, id: str) -> str | None:
@@ -54,9 +54,9 @@ async def person(conn: Connection, channel: Source, id: str) -> str | None:
     return None if found is None else str(found)
 
 
-async def links(conn: Connection, limit: int) -> list[Link]:
+async def links(conn: Connection, limit: int) -> list[IdentityLink]:
     """Return who was joined to whom."""
-    return await fetch_all(conn, _Q["links"], {"limit": limit}, Link)
+    return await fetch_all(conn, _Q["links"], {"limit": limit}, IdentityLink)
 
 
 async def directory(conn: Connection) -> Directory:

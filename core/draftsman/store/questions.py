@@ -11,23 +11,36 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Answer
 from draftsman.domain.job import Status
-from draftsman.domain.question import Ask, OpenQuestion, Question, QuestionStatus, Resolution
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import (
+    OpenQuestion,
+    Question,
+    QuestionSpec,
+    QuestionStatus,
+    Resolution,
+)
 from draftsman.domain.run import Lease
-from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
+from draftsman.store.postgres.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
 from draftsman.store.queries import load
 
 _Q = load("questions")
-Spot = tuple[datetime | None, int, int]
+QuestionCursor = tuple[datetime | None, int, int]
 """Where a question stands among the open ones: its expiry (None: never), job and ordinal."""
 _END = 2**62
 """A number that no job reaches."""
 
 
 @dataclass(frozen=True, slots=True)
-class Locked:
+class LockedQuestion:
     """A question under its job's lock; `due` says that its time is over."""
 
     question: Question
@@ -39,7 +52,7 @@ class Locked:
 async def ask(
     conn: Connection,
     lease: Lease,
-    item: Ask,
+    item: QuestionSpec,
     *,
     approvers: Sequence[str],
     expires_in: float | None,
@@ -90,7 +103,9 @@ async def of_job(conn: Connection, job: int) -> list[Question]:
     return await fetch_all(conn, _Q["of_job"], {"job": job}, Question)
 
 
-async def open_ones(conn: Connection, limit: int, after: Spot | None = None) -> list[OpenQuestion]:
+async def open_questions(
+    conn: Connection, limit: int, after: QuestionCursor | None = None
+) -> list[OpenQuestion]:
     """Return open questions after a spot, soonest expiry first."""
     when, job, ordinal = after or (None, 0, 0)
     never = after is not None and when is None
@@ -115,7 +130,7 @@ async def answers(conn: Connection, job: int, ordinal: int | None = None) -> lis
     return await fetch_all(conn, _Q["answers"], {"job": job, "ordinal": ordinal}, Answer)
 
 
-async def lock(conn: Connection, job: int, ordinal: int) -> Locked | None:
+async def lock(conn: Connection, job: int, ordinal: int) -> LockedQuestion | None:
     """Lock the job, then the question; None when there is no such question."""
     found = await rows(conn, _Q["lock_job"], {"job": job})
     if not found:
@@ -126,13 +141,13 @@ async def lock(conn: Connection, job: int, ordinal: int) -> Locked | None:
     if row is None:
         return None
     due = bool(row.pop("due"))
-    return Locked(Question(**row), due, found[0][0], found[0][1])
+    return LockedQuestion(Question(**row), due, found[0][0], found[0][1])
 
 
-async def earlier(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:
+async def previous_answer(conn: Connection, job: int, ordinal: int, event: str) -> Answer | None:
     """Return what the same source event said before."""
     params = {"job": job, "ordinal": ordinal, "event": event}
-    return await fetch_one(conn, _Q["earlier"], params, Answer)
+    return await fetch_one(conn, _Q["previous_answer"], params, Answer)
 
 
 async def record(
@@ -196,10 +211,12 @@ async def resolve(
     return await scalar(conn, _Q["resolve"], params)  # type: ignore[no-any-return]
 
 
-async def note(conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]) -> None:
+async def add_event(
+    conn: Connection, job: int, kind: str, actor: str, payload: dict[str, Any]
+) -> None:
     """Append what happened to a question to the trail; its job's lock is held."""
     params = {"job": job, "kind": kind, "actor": actor, "payload": Jsonb(_short(payload))}
-    await execute(conn, _Q["note"], params)
+    await execute(conn, _Q["add_event"], params)
 
 
 async def extend(

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from draftsman.domain.question import QuestionKind
-from draftsman.store.db import Connection, fetch_all, rows
+from draftsman.store.postgres.database import Connection, fetch_all, rows
 from draftsman.store.queries import load
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 
 _Q = load("reminders")
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class DueReminder:
     """An open question of which people are to be reminded; `now` is the database's time."""
 
     job: int
@@ -27,12 +27,14 @@ class Due:
     now: datetime
 
 
-async def due(conn: Connection, term: Term, limit: int) -> list[Due]:
+async def due(conn: Connection, term: LeaderTerm, limit: int) -> list[DueReminder]:
     """Return reminders that are due, those that are due longest first."""
-    return await fetch_all(conn, _Q["due"], term.params(limit), Due)
+    return await fetch_all(conn, _Q["due"], term.params(limit), DueReminder)
 
 
-async def remind(conn: Connection, term: Term, items: Sequence[tuple[Due, datetime | None]]) -> int:
+async def remind(
+    conn: Connection, term: LeaderTerm, items: Sequence[tuple[DueReminder, datetime | None]]
+) -> int:
     """Say each of these, or put it off until the time beside it; return how many were still due."""
     params = {
         "jobs": [item.job for item, _ in items],

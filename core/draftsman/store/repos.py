@@ -9,10 +9,17 @@ from typing import Any
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.profile import RepoProfile
-from draftsman.domain.repo import Mapping, Repo
+from draftsman.domain.repos.repo_catalog import LabelMapping, Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
 from draftsman.domain.run import Lease
-from draftsman.store.db import Connection, execute, fetch_all, fetch_one, rows, scalar
+from draftsman.store.postgres.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
 from draftsman.store.queries import load
 
 _Q = load("repos")
@@ -35,14 +42,16 @@ async def all_repos(conn: Connection, limit: int) -> list[Repo]:
     return await fetch_all(conn, _Q["all_repos"], {"limit": limit}, Repo)
 
 
-async def mappings(conn: Connection, limit: int) -> list[Mapping]:
+async def mappings(conn: Connection, limit: int) -> list[LabelMapping]:
     """Return what labels stand for, oldest first."""
-    return await fetch_all(conn, _Q["mappings"], {"limit": limit}, Mapping)
+    return await fetch_all(conn, _Q["mappings"], {"limit": limit}, LabelMapping)
 
 
-async def parts(conn: Connection, limit: int) -> list[tuple[int, str]]:
+async def profiled_folders(conn: Connection, limit: int) -> list[tuple[int, str]]:
     """Return the repositories and folders that have a profile."""
-    return [(repo, path) for repo, path in await rows(conn, _Q["parts"], {"limit": limit})]
+    return [
+        (repo, path) for repo, path in await rows(conn, _Q["profiled_folders"], {"limit": limit})
+    ]
 
 
 async def add(conn: Connection, repo: Repo, actor: str) -> int | None:
@@ -52,9 +61,9 @@ async def add(conn: Connection, repo: Repo, actor: str) -> int | None:
     return None if found is None else int(found)
 
 
-async def taken(conn: Connection, repo: Repo) -> Repo | None:
+async def find_conflict(conn: Connection, repo: Repo) -> Repo | None:
     """Return the repository that has this name or this address."""
-    return await fetch_one(conn, _Q["taken"], _place(repo), Repo)
+    return await fetch_one(conn, _Q["find_conflict"], _place(repo), Repo)
 
 
 async def remove(conn: Connection, id: int) -> bool:
@@ -120,12 +129,12 @@ async def profiles(conn: Connection, repo: int, path: str | None, limit: int) ->
     ]
 
 
-async def checked(
+async def save_check(
     conn: Connection, repo: int, path: str, commit: str, checks: list[dict[str, Any]]
 ) -> bool:
     """Keep what a check found."""
     params = {"repo": repo, "path": path, "commit": commit, "checks": Jsonb(checks)}
-    return await scalar(conn, _Q["checked"], params) is not None
+    return await scalar(conn, _Q["save_check"], params) is not None
 
 
 async def assign(conn: Connection, lease: Lease, repo: Repo) -> bool:

@@ -8,21 +8,21 @@ from typing import Any
 from uuid import UUID
 
 from draftsman.domain.job import OnLost, Status
-from draftsman.domain.retry import CHAIN_LIMIT
-from draftsman.domain.target import Target
-from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.domain.messages.target import Target
+from draftsman.domain.retries.retry_policy import CHAIN_LIMIT
+from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("sweeps")
 
-NOBODY = UUID(int=0)
+NO_OWNER = UUID(int=0)
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
+class LeaderTerm:
     """The leader's lease that a sweep proves; `by_hand` proves none."""
 
-    owner: UUID = NOBODY
+    owner: UUID = NO_OWNER
     term: int | None = None
 
     def params(self, limit: int) -> dict[str, Any]:
@@ -31,7 +31,7 @@ class Term:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescued:
+class RescuedJob:
     """A job taken out of dead hands, and where it went."""
 
     number: int
@@ -40,17 +40,17 @@ class Rescued:
     told: str | None
 
 
-async def expire(conn: Connection, term: Term, limit: int) -> int:
+async def expire(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Close questions whose time is over; return how many."""
     return len(await rows(conn, _Q["expire"], term.params(limit)))
 
 
-async def escalate(conn: Connection, term: Term, limit: int) -> int:
+async def escalate(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Put questions whose time is over to others as well, once; return how many."""
     return len(await rows(conn, _Q["escalate"], term.params(limit)))
 
 
-async def promote(conn: Connection, term: Term, limit: int) -> int:
+async def promote(conn: Connection, term: LeaderTerm, limit: int) -> int:
     """Queue what is due; return how many."""
     return len(await rows(conn, _Q["promote"], term.params(limit)))
 
@@ -61,7 +61,7 @@ async def next_due(conn: Connection) -> float | None:
 
 
 async def notify(
-    conn: Connection, term: Term, limit: int, target: Target | None
+    conn: Connection, term: LeaderTerm, limit: int, target: Target | None
 ) -> list[tuple[int, str]]:
     """Write dead letters that nobody hears of to a target; return each with its invoker."""
     params: dict[str, Any] = dict.fromkeys(("channel", "target", "thread"))
@@ -72,11 +72,11 @@ async def notify(
 
 
 async def rescue(
-    conn: Connection, term: Term, limit: int, *, dead: Sequence[UUID], lease: float
-) -> list[Rescued]:
+    conn: Connection, term: LeaderTerm, limit: int, *, dead: Sequence[UUID], lease: float
+) -> list[RescuedJob]:
     """Take jobs back from dead workers and runs silent for longer than `lease` seconds."""
     params = {**term.params(limit), "dead": list(dead), "lease": lease, "longest": CHAIN_LIMIT}
-    return await fetch_all(conn, _Q["rescue"], params, Rescued)
+    return await fetch_all(conn, _Q["rescue"], params, RescuedJob)
 
 
 async def not_followed(conn: Connection, job: int, reason: str) -> None:
@@ -94,12 +94,12 @@ async def unlocked(conn: Connection, seconds: float) -> list[UUID]:
     return [row[0] for row in await rows(conn, _Q["unlocked"], {"seconds": seconds})]
 
 
-async def reap(conn: Connection, term: Term, *, dead: Sequence[UUID], after: float) -> int:
+async def reap(conn: Connection, term: LeaderTerm, *, dead: Sequence[UUID], after: float) -> int:
     """Forget dead workers that hold nothing; return how many."""
     params = {**term.params(0), "dead": list(dead), "after": after}
     return await execute(conn, _Q["reap"], params)
 
 
-async def partitions(conn: Connection, term: Term, ahead: int) -> int:
+async def partitions(conn: Connection, term: LeaderTerm, ahead: int) -> int:
     """Make the trail's partitions for the coming months; return how many were made."""
     return await scalar(conn, _Q["partitions"], {**term.params(0), "ahead": ahead}) or 0

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from draftsman.store.db import Connection, execute, fetch_all, rows, scalar
+from draftsman.store.postgres.database import Connection, execute, fetch_all, rows, scalar
 from draftsman.store.queries import load
 
 _Q = load("workers")
 
 
 @dataclass(frozen=True, slots=True)
-class Worker:
+class RegisteredWorker:
     """A registered worker; `silent` is in seconds, `busy` counts jobs in its hands."""
 
     id: UUID
@@ -80,9 +80,9 @@ async def remove(conn: Connection, id: UUID) -> None:
     await execute(conn, _Q["remove"], {"id": id})
 
 
-async def all_workers(conn: Connection) -> list[Worker]:
+async def all_workers(conn: Connection) -> list[RegisteredWorker]:
     """Return every registered worker, oldest first."""
-    return await fetch_all(conn, _Q["list"], None, Worker)
+    return await fetch_all(conn, _Q["list"], None, RegisteredWorker)
 
 
 async def processes(conn: Connection) -> list[tuple[UUID, str, int, float]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from draftsman_bots.slack.channel import SlackChannel, client
+from draftsman_bots.slack.outbound.channel import SlackChannel, client
 from tests.core.outbox.dispatch import deliver
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.bots.readdressed import Readdressed
-from tests.bots.slack.desk import speaking
+from tests.bots.channel_alias import ChannelAlias
+from tests.bots.slack.channel_fixtures import slack_channel
 from tests.core.channels.contract import ChannelContract
 from tests.support.slack import FakeSlack, Fault, error
 
@@ -20,7 +20,7 @@ class SlackPlace:
     def __init__(self, slack: FakeSlack) -> None:
         self._slack = slack
         self._room = slack.channel("ops")
-        self.channel = Readdressed(speaking(slack), self._room, f"{self._room}/1.1")
+        self.channel = ChannelAlias(slack_channel(slack), self._room, f"{self._room}/1.1")
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each message."""
@@ -30,16 +30,16 @@ class SlackPlace:
             if "metadata" in one
         ]
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """Hang up when the next post is done."""
         self._slack.faults.next("chat.postMessage", Fault.DROP_AFTER)
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """Refuse the next post."""
         fault = Fault.RATE_LIMIT(float(retry_after)) if retry_after else error("too_many_pins")
         self._slack.faults.next("chat.postMessage", fault)
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Close the port."""
         await self._slack.__aexit__(None, None, None)
 

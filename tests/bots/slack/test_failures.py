@@ -6,24 +6,24 @@ from dataclasses import replace
 
 import pytest
 
-from draftsman.domain.classify import ErrorClass, classify
-from draftsman.domain.delivery import (
+from draftsman.domain.messages.delivery import (
     COPY_GONE,
     TARGET_GONE,
     DeliveryKind,
     DeliveryStatus,
-    Ended,
     File,
     Receipt,
-    Unknown,
-    conclude,
+    SendResult,
+    Unconfirmed,
+    after_attempt,
 )
-from draftsman.domain.retry import RetryPolicy
+from draftsman.domain.retries.error_classes import ErrorClass, classify
+from draftsman.domain.retries.retry_policy import RetryPolicy
 from draftsman.errors import Failure
 from draftsman.log import redact
-from draftsman_bots.slack.channel import SlackChannel
-from draftsman_bots.slack.failures import ACCOUNT, CONTENT, COPY, DOUBTFUL, TARGET
-from tests.bots.slack.desk import message, shown, speaking
+from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.slack.transport.api_errors import ACCOUNT, CONTENT, COPY, TARGET, UNCONFIRMED
+from tests.bots.slack.channel_fixtures import message, shown, slack_channel
 from tests.support.slack import FakeSlack, Fault, error
 
 POST = "chat.postMessage"
@@ -42,10 +42,10 @@ def room(slack: FakeSlack) -> str:
 
 @pytest.fixture
 def channel(slack: FakeSlack) -> SlackChannel:
-    return speaking(slack)
+    return slack_channel(slack)
 
 
-def failed(ended: Ended) -> Failure:
+def failed(ended: SendResult) -> Failure:
     assert isinstance(ended, Failure), ended
     return ended
 
@@ -57,7 +57,7 @@ async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothin
     said = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
     ended = failed(await channel.send(said))
     assert ended.retry_after == 7
-    end = conclude(ended, 5, LIMITS)
+    end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.delay, end.spent) == (DeliveryStatus.PENDING, 7, False)
     closed = channel.bucket(said, ended)
     assert closed == f"slack#chat.postMessage:{room}"
@@ -74,7 +74,7 @@ async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_rep
 ) -> None:
     slack.faults.next(POST, fault)
     said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unknown)
+    assert isinstance(await channel.send(said), Unconfirmed)
     assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
     found = await channel.find(said)
     (one,) = slack.messages(room)
@@ -86,7 +86,7 @@ async def test_case_48_what_never_arrived_is_not_found(
 ) -> None:
     slack.faults.next(POST, Fault.DROP_BEFORE)
     said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unknown)
+    assert isinstance(await channel.send(said), Unconfirmed)
     assert await channel.find(said) is None
 
 
@@ -97,7 +97,7 @@ async def test_case_49_an_account_that_is_shut_out_pauses_everything(
     slack.revoke(code)
     said = message(DeliveryKind.RESULT, room)
     ended = failed(await channel.send(said))
-    end = conclude(ended, 5, LIMITS)
+    end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.spent) == (DeliveryStatus.PENDING, False)
     assert end.delay is not None
     assert end.delay >= 60, "a hot retry"
@@ -116,7 +116,7 @@ async def test_case_49_a_missing_scope_pauses_its_method_and_is_named(
     file = message(DeliveryKind.FILE, room, payload={"name": "a"})
     ended = failed(await channel.upload(file, File("a", b"a")))
     assert ended.code == "missing_scope"
-    assert conclude(ended, 5, LIMITS).status is DeliveryStatus.PENDING
+    assert after_attempt(ended, 5, LIMITS).status is DeliveryStatus.PENDING
     assert channel.bucket(file, ended) == "slack#files"
     assert "files:write" in (channel.trouble or "")
 
@@ -129,7 +129,7 @@ async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
     ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
     assert ended.code == TARGET_GONE
     assert code in str(ended)
-    assert conclude(ended, 1, LIMITS).status is DeliveryStatus.DEAD
+    assert after_attempt(ended, 1, LIMITS).status is DeliveryStatus.DEAD
 
 
 @pytest.mark.parametrize("code", sorted(CONTENT))
@@ -156,12 +156,12 @@ async def test_case_51_refused_twice_is_given_up(
     assert slack.messages(room) == []
 
 
-@pytest.mark.parametrize("code", sorted(DOUBTFUL))
+@pytest.mark.parametrize("code", sorted(UNCONFIRMED))
 async def test_case_52_slack_that_does_not_know_itself_is_unknown(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
-    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unknown)
+    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unconfirmed)
 
 
 @pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.HTML_AFTER, Fault.GARBAGE_AFTER])
@@ -170,15 +170,15 @@ async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
 ) -> None:
     slack.faults.next(POST, fault)
     said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unknown)
+    assert isinstance(await channel.send(said), Unconfirmed)
     found = await channel.find(said)
     assert (found is not None) is fault.after
 
 
 async def test_case_52_a_reply_that_does_not_come_is_unknown(slack: FakeSlack, room: str) -> None:
-    channel = speaking(slack, timeout=0.2)
+    channel = slack_channel(slack, timeout=0.2)
     slack.faults.next(POST, Fault.SLOW(5))
-    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unknown)
+    assert isinstance(await channel.send(message(DeliveryKind.RESULT, room)), Unconfirmed)
 
 
 @pytest.mark.parametrize("code", sorted(COPY))
@@ -233,7 +233,7 @@ async def test_an_unlisted_error_is_retried_as_its_http_status_says(
 ) -> None:
     slack.faults.next(POST, error("brand_new_error", status))
     ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
-    assert conclude(ended, 1, LIMITS).status is then
+    assert after_attempt(ended, 1, LIMITS).status is then
 
 
 async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
@@ -246,6 +246,8 @@ async def test_case_94_no_token_is_in_what_is_said_of_a_failure(
     assert slack.bot_token not in caplog.text
 
 
-@pytest.mark.parametrize("code", sorted({*ACCOUNT, *CONTENT, *COPY, *DOUBTFUL, *TARGET, *UNLISTED}))
+@pytest.mark.parametrize(
+    "code", sorted({*ACCOUNT, *CONTENT, *COPY, *UNCONFIRMED, *TARGET, *UNLISTED})
+)
 def test_no_code_of_slack_is_taken_for_a_secret(code: str) -> None:
     assert redact(f"{code} ({POST})") == f"{code} ({POST})"

@@ -6,45 +6,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack.grammar import OPTIONS, VERBS, Request, Unclear, Wish, parse
+from draftsman_bots.slack.parsers.command_parser import (
+    OPTIONS,
+    VERBS,
+    InvalidText,
+    JobRequest,
+    TextCommand,
+    parse,
+)
 
 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("fix the parser", Request("the parser", "fix")),
-        ("  FIX\n the\n parser ", Request("the\n parser", "fix")),
-        ("investigate why it is slow", Request("why it is slow", "investigate")),
-        ("fix --repo=https://x.org/a it", Request("it", "fix", {"repo": "https://x.org/a"})),
-        ("fix --repo https://x.org/a it", Request("it", "fix", {"repo": "https://x.org/a"})),
-        ("fix it --ref=v1 --agent=tidy", Request("it", "fix", {"ref": "v1", "agent": "tidy"})),
-        ("fix —ref=v1 it", Request("it", "fix", {"ref": "v1"})),
-        ('fix --ref="a b" it', Request("it", "fix", {"ref": "a b"})),
-        ("fix --ref “a b” it", Request("it", "fix", {"ref": "a b"})),
-        ('fix it --ref="a b"', Request("it", "fix", {"ref": "a b"})),
-        ("fix --mode=investigate it", Request("it", "investigate")),
-        ('fix "--repo is ignored"', Request("--repo is ignored", "fix")),
-        ("fix “it”", Request("it", "fix")),
-        ("fix -- --ref=v1 is ignored", Request("--ref=v1 is ignored", "fix")),
-        ('fix "it" and "that"', Request('"it" and "that"', "fix")),
-        ("fix what --speed=11 does", Request("what --speed=11 does", "fix")),
-        ("fix the payload parser", Request("the payload parser", "fix")),
-        ("status", Wish("status")),
-        ("status D-142", Wish("status", "D-142")),
-        ("cancel 142 no time", Wish("cancel", "142", "no time")),
-        ("answer D-1/2 the  second", Wish("answer", "D-1/2", "the  second")),
-        ("approve D-1/2", Wish("approve", "D-1/2")),
-        ("deny D-1/2 too risky", Wish("deny", "D-1/2", "too risky")),
-        ("deny too risky", Wish("deny", "", "too risky")),
-        ("Retry d-7", Wish("retry", "d-7")),
-        ("show 0190aaaa-bbbb", Wish("show", "0190aaaa-bbbb")),
-        ("", Wish("help")),
-        (" \t\n", Wish("help")),
-        ("make it so", Unclear("make it so")),
-        ("fixing", Unclear("fixing")),
+        ("fix the parser", JobRequest("the parser", "fix")),
+        ("  FIX\n the\n parser ", JobRequest("the\n parser", "fix")),
+        ("investigate why it is slow", JobRequest("why it is slow", "investigate")),
+        ("fix --repo=https://x.org/a it", JobRequest("it", "fix", {"repo": "https://x.org/a"})),
+        ("fix --repo https://x.org/a it", JobRequest("it", "fix", {"repo": "https://x.org/a"})),
+        ("fix it --ref=v1 --agent=tidy", JobRequest("it", "fix", {"ref": "v1", "agent": "tidy"})),
+        ("fix —ref=v1 it", JobRequest("it", "fix", {"ref": "v1"})),
+        ('fix --ref="a b" it', JobRequest("it", "fix", {"ref": "a b"})),
+        ("fix --ref “a b” it", JobRequest("it", "fix", {"ref": "a b"})),
+        ('fix it --ref="a b"', JobRequest("it", "fix", {"ref": "a b"})),
+        ("fix --mode=investigate it", JobRequest("it", "investigate")),
+        ('fix "--repo is ignored"', JobRequest("--repo is ignored", "fix")),
+        ("fix “it”", JobRequest("it", "fix")),
+        ("fix -- --ref=v1 is ignored", JobRequest("--ref=v1 is ignored", "fix")),
+        ('fix "it" and "that"', JobRequest('"it" and "that"', "fix")),
+        ("fix what --speed=11 does", JobRequest("what --speed=11 does", "fix")),
+        ("fix the payload parser", JobRequest("the payload parser", "fix")),
+        ("status", TextCommand("status")),
+        ("status D-142", TextCommand("status", "D-142")),
+        ("cancel 142 no time", TextCommand("cancel", "142", "no time")),
+        ("answer D-1/2 the  second", TextCommand("answer", "D-1/2", "the  second")),
+        ("approve D-1/2", TextCommand("approve", "D-1/2")),
+        ("deny D-1/2 too risky", TextCommand("deny", "D-1/2", "too risky")),
+        ("deny too risky", TextCommand("deny", "", "too risky")),
+        ("Retry d-7", TextCommand("retry", "d-7")),
+        ("show 0190aaaa-bbbb", TextCommand("show", "0190aaaa-bbbb")),
+        ("", TextCommand("help")),
+        (" \t\n", TextCommand("help")),
+        ("make it so", InvalidText("make it so")),
+        ("fixing", InvalidText("fixing")),
     ],
 )
-def test_what_a_text_means(text: str, expected: Request | Wish | Unclear) -> None:
+def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | InvalidText) -> None:
     assert parse(text) == expected
 
 
@@ -63,7 +70,7 @@ def test_what_a_text_means(text: str, expected: Request | Wish | Unclear) -> Non
 )
 def test_what_is_wrong_is_said(text: str, why: str) -> None:
     found = parse(text)
-    assert isinstance(found, Unclear)
+    assert isinstance(found, InvalidText)
     assert why in found.why
 
 
@@ -76,15 +83,15 @@ WORDS = st.sampled_from([
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=12).map(" ".join)))
 def test_no_text_raises_and_none_gets_lost(text: str) -> None:
     match parse(text):
-        case Request(said, mode, options):
+        case JobRequest(said, mode, options):
             assert said.strip()
             assert mode in ("fix", "investigate")
             assert options.keys() <= set(OPTIONS)
             assert said in text
             assert all(value and value in text for value in options.values())
-        case Wish(verb, ref, rest):
+        case TextCommand(verb, ref, rest):
             assert verb in VERBS
             assert ref in text
             assert rest in text
-        case Unclear(said, _):
+        case InvalidText(said, _):
             assert said.strip() in text

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack import ids, inbound
-from draftsman_bots.slack.inbound import Change
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.parsers.payloads import MessageChange
 
 TS = "1700000000.000100"
 MESSAGE: dict[str, Any] = {
@@ -62,13 +63,13 @@ SHORTCUT: dict[str, Any] = {
 LOOKUP = {"type": "block_suggestion", "user": {"id": "U1"}, "block_id": "q:1:1", "value": "ch"}
 HOME = {"event": {"type": "app_home_opened", "user": "U1", "tab": "home"}}
 READERS = {
-    "message": lambda body: inbound.message(body, "UBOT"),
-    "command": inbound.command,
-    "press": inbound.press,
-    "submission": inbound.submission,
-    "shortcut": inbound.shortcut,
-    "lookup": inbound.lookup,
-    "opener": inbound.opener,
+    "message": lambda body: payloads.parse_message(body, "UBOT"),
+    "command": payloads.parse_slash_command,
+    "press": payloads.parse_block_action,
+    "submission": payloads.parse_view_submission,
+    "shortcut": payloads.parse_shortcut,
+    "lookup": payloads.parse_options_request,
+    "opener": payloads.parse_home_opened,
 }
 GOOD: list[dict[str, Any]] = [
     MESSAGE, CHANGED, COMMAND, PRESS, SUBMISSION, SHORTCUT, LOOKUP, HOME,
@@ -76,17 +77,21 @@ GOOD: list[dict[str, Any]] = [
 
 
 def test_a_message_is_read_as_its_writer_sees_it() -> None:
-    found = inbound.message(MESSAGE, "UBOT")
+    found = payloads.parse_message(MESSAGE, "UBOT")
     assert found is not None
-    assert (found.text, found.change, found.who.id) == ("<b> https://x.org", Change.POSTED, "U1")
+    assert (found.text, found.change, found.who.id) == (
+        "<b> https://x.org",
+        MessageChange.POSTED,
+        "U1",
+    )
     assert found.key == f"slack:msg:T1:C1:{TS}"
 
 
 def test_a_change_has_the_key_of_its_message() -> None:
-    found = inbound.message(CHANGED, "UBOT")
+    found = payloads.parse_message(CHANGED, "UBOT")
     assert found is not None
     assert (found.change, found.text, found.key) == (
-        Change.EDITED, "new", f"slack:msg:T1:C1:{TS}",
+        MessageChange.EDITED, "new", f"slack:msg:T1:C1:{TS}",
     )  # fmt: skip
 
 
@@ -103,7 +108,7 @@ def test_case_26_and_30_a_change_that_no_person_made_is_none(
 ) -> None:
     said = {"user": "U1", "ts": TS, "text": "same"}
     event = CHANGED["event"] | {"message": said | new, "previous_message": said | old}
-    assert inbound.message(CHANGED | {"event": event}, "UBOT") is None
+    assert payloads.parse_message(CHANGED | {"event": event}, "UBOT") is None
 
 
 @pytest.mark.parametrize(
@@ -119,17 +124,17 @@ def test_case_26_and_30_a_change_that_no_person_made_is_none(
     ],
 )
 def test_case_11_text_is_unescaped_once(said: str, read: str) -> None:
-    assert inbound.readable(said) == read
+    assert payloads.readable_text(said) == read
 
 
 def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
-    found = inbound.submission(SUBMISSION)
+    found = payloads.parse_view_submission(SUBMISSION)
     assert found is not None
     assert (found.home, found.key, found.values) == (
         "E1", "slack:view:V1", {"text": "", "mode": "fix"},
     )  # fmt: skip
     body = MESSAGE | {"team_id": None, "enterprise_id": "E1", "authorizations": []}
-    said = inbound.message(body, "UBOT")
+    said = payloads.parse_message(body, "UBOT")
     assert said is not None
     assert said.key == f"slack:msg:E1:C1:{TS}"
     assert not said.who.is_stranger(None)
@@ -147,8 +152,8 @@ def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
     ],
 )
 def test_case_62_who_is_a_stranger(team: str, own: str, stranger: bool) -> None:
-    assert inbound.Who("U1", team=team, own=own).is_stranger(None) is stranger
-    assert inbound.Who("U1", team=team).is_stranger(own) is stranger
+    assert payloads.SlackUser("U1", team=team, own=own).is_stranger(None) is stranger
+    assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
 
 
 @pytest.mark.parametrize("reader", READERS)

@@ -7,32 +7,38 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus, Receipt
 from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    Delivery,
+    DeliveryKind,
+    DeliveryStatus,
+    Receipt,
+)
+from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import Ask, QuestionKind
-from draftsman.domain.target import Target, parse
-from draftsman.loops.dispatcher import Dispatcher
+from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
-from draftsman.services.deliver import Deliver
+from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.store import people as store
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.channel import SlackChannel
-from tests.bots.slack.desk import Json, message, pressable, shown, speaking
-from tests.core.outbox.desk import FAST, running
-from tests.core.outbox.rows import told
+from draftsman_bots.slack.outbound.channel import SlackChannel
+from tests.bots.slack.channel_fixtures import Json, actionable, message, shown, slack_channel
+from tests.core.outbox.chat_harness import FAST, running
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
 from tests.support.slack import FakeSlack, error
-from tests.support.slack.post import put, remove
+from tests.support.slack.message_store import put, remove
 from tests.support.waits import until
 
 LIVE = {"pending", "sending", "unknown"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 LONG = "".join(f"line {n}\n" for n in range(40))
-GATE = Ask(
+GATE = QuestionSpec(
     key="gate",
     kind=QuestionKind.APPROVAL,
     text="Deploy?",
@@ -51,15 +57,15 @@ class Flow:
             slack.user(name, id=f"U-{name.upper()}") for name in ("anna", "carol", "dave")
         )
         self.room = slack.channel("ops", [self.anna, self.carol])
-        self.channel: SlackChannel = speaking(slack)
+        self.channel: SlackChannel = slack_channel(slack)
 
     @property
     def notify(self) -> tuple[str]:
         return (f"slack:{self.room}",)
 
-    def dispatcher(self, fallback: Target | None = None) -> Dispatcher:
-        deliver = Deliver(self.rt.db, FAST, fallback, self.rt.policy)
-        return Dispatcher(deliver, [self.channel], FAST)
+    def dispatcher(self, fallback: Target | None = None) -> DeliveryDispatcher:
+        deliver = DeliverySender(self.rt.db, FAST, fallback, self.rt.policy)
+        return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
         """Wait until all is said; return the deliveries to Slack."""
@@ -67,12 +73,14 @@ class Flow:
         async def look() -> bool:
             return not any(
                 one.status in LIVE
-                for one in await told(self.rt, job)
+                for one in await deliveries_of(self.rt, job)
                 if one.channel is ChannelName.SLACK
             )
 
         await until(look, f"the deliveries of D-{job}")
-        return [one for one in await told(self.rt, job) if one.channel is ChannelName.SLACK]
+        return [
+            one for one in await deliveries_of(self.rt, job) if one.channel is ChannelName.SLACK
+        ]
 
     def said_by_anna(self, text: str) -> Json:
         place = self.slack.world.channels[self.room]
@@ -105,7 +113,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     card = flow.card()
     assert "waiting for input" in shown(card)
     (asked,) = flow.thread(card)
-    assert ids.answer_action(1) in pressable(asked)
+    assert ids.answer_action(1) in actionable(asked)
     await make.answer(work.number, "red", people.ben)
     again = await make.running(work.number)
     await rt.checkpoints.artifact(again.lease, "changes.patch", "patch", PATCH)
@@ -116,7 +124,7 @@ async def test_one_card_is_edited_in_place_and_the_details_are_in_its_thread(
     assert "completed" in shown(flow.card())
     closed, result, patch, report = flow.thread(card)
     assert "was answered by ben: red" in shown(closed)
-    assert pressable(closed) == []
+    assert actionable(closed) == []
     assert "done &lt;well&gt;" in shown(result)
     assert [one["files"][0]["name"] for one in (patch, report)] == ["changes.patch", "report.md"]
     assert [file["data"] for file in flow.slack.files] == [PATCH, b"# All is well\n"]
@@ -129,7 +137,7 @@ async def test_what_began_in_a_thread_stays_in_it(flow: Flow, make: Factory) -> 
     assert [one["ts"] for one in flow.slack.messages(flow.room)] == [theirs["ts"]]
     card, asked = flow.thread(theirs)
     assert "waiting for input" in shown(card)
-    assert pressable(asked)
+    assert actionable(asked)
 
 
 async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_settled(
@@ -138,34 +146,34 @@ async def test_a_gate_goes_to_approvers_who_are_not_there_and_every_copy_is_sett
     work = await make.asked(GATE, notify=flow.notify)
     sent = await flow.quiet(work.number)
     (asked, file) = flow.thread(flow.card())
-    assert pressable(asked) == [ids.APPROVE, ids.DENY]
+    assert actionable(asked) == [ids.APPROVE, ids.DENY]
     assert file["files"][0]["name"] == f"D-{work.number}-1.diff"
     assert flow.slack.files[0]["data"].decode() == GATE.context
     places = [one.target for one in sent if one.kind is DeliveryKind.QUESTION]
     assert places == [flow.room, flow.dave], "carol is in the channel, dave is not"
     copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
-    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+    assert actionable(copy) == [ids.APPROVE, ids.DENY]
     await make.decide(work.number, False, people.carol, reason="not on a Friday")
     await flow.quiet(work.number)
     copy, _ = flow.slack.messages(flow.slack.direct(flow.dave))
     closed = flow.thread(flow.card())[0]
     for one in (copy, closed):
-        assert pressable(one) == []
+        assert actionable(one) == []
         assert "was denied by carol: not on a Friday" in shown(one)
 
 
 async def test_who_was_joined_by_a_code_is_asked_as_well(flow: Flow, make: Factory) -> None:
     erin = flow.slack.user("erin")
     async with flow.rt.db.connection() as conn:
-        await store.offer(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
-    gate = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("erin",))
+    gate = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("erin",))
     work = await make.asked(gate, notify=flow.notify)
     await flow.quiet(work.number)
     (asked,) = flow.thread(flow.card())
     assert f"For <@{erin}>" in shown(asked)
     (copy,) = flow.slack.messages(flow.slack.direct(erin))
-    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+    assert actionable(copy) == [ids.APPROVE, ids.DENY]
 
 
 async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_settled(
@@ -176,26 +184,26 @@ async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_sett
     direct = flow.slack.direct(flow.dave)
     for hours, times in ((51, 1), (40, 2)):
         await clock.forward(hours * 3600)
-        assert await flow.rt.sweeps.names["remind"](Term()) == 1
+        assert await flow.rt.sweeps.names["remind"](LeaderTerm()) == 1
         sent = await flow.quiet(work.number)
         reminded = [one.target for one in sent if one.kind is DeliveryKind.REMINDER]
         assert sorted(reminded) == sorted([flow.room, flow.dave] * times)
         last = flow.slack.messages(direct)[-1]
         assert "still waits for an answer" in shown(last)
-        assert pressable(last) == [ids.APPROVE, ids.DENY]
+        assert actionable(last) == [ids.APPROVE, ids.DENY]
     await make.decide(work.number, True, people.dave)
     await flow.quiet(work.number)
     told = [*flow.slack.messages(direct), *flow.thread(flow.card())]
     closed = [one for one in told if "was approved by dave" in shown(one)]
     assert len(closed) == 6, "the question and two reminders, here and there"
-    assert [pressable(one) for one in told] == [[]] * len(told)
+    assert [actionable(one) for one in told] == [[]] * len(told)
 
 
 async def test_who_was_joined_by_a_code_is_reminded_as_well(
     flow: Flow, make: Factory, clock: Clock
 ) -> None:
     erin = flow.slack.user("erin")
-    gate = Ask(
+    gate = QuestionSpec(
         key="gate",
         kind=QuestionKind.APPROVAL,
         text="Deploy?",
@@ -206,14 +214,14 @@ async def test_who_was_joined_by_a_code_is_reminded_as_well(
     await flow.quiet(work.number)
     assert "For erin" in shown(flow.thread(flow.card())[0])
     async with flow.rt.db.connection() as conn:
-        await store.offer(conn, Source.SLACK, erin, "Erin", "hash", 60)
+        await store.create_link_code(conn, Source.SLACK, erin, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     await clock.forward(51 * 3600)
-    await flow.rt.sweeps.names["remind"](Term())
+    await flow.rt.sweeps.names["remind"](LeaderTerm())
     await flow.quiet(work.number)
     assert f"For <@{erin}>" in shown(flow.thread(flow.card())[-1])
     (copy,) = flow.slack.messages(flow.slack.direct(erin))
-    assert pressable(copy) == [ids.APPROVE, ids.DENY]
+    assert actionable(copy) == [ids.APPROVE, ids.DENY]
 
 
 async def test_an_account_elsewhere_is_reached_by_its_id(flow: Flow) -> None:
@@ -237,7 +245,7 @@ async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
     (instead,) = flow.slack.messages(flow.slack.direct(flow.anna))
     assert f"D-{job}" in shown(instead)
     assert flow.slack.messages(flow.room) == []
-    await flow.rt.operate.cancel(job, people.on(Source.SLACK, "anna"))
+    await flow.rt.job_control.cancel(job, people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
     assert [one.status for one in sent].count(DeliveryStatus.DEAD) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
@@ -258,10 +266,10 @@ async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_o
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"), times=2)
     other = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     await flow.quiet(other)
-    assert [str(one.channel) for one in await told(rt, other)] == ["slack", "slack", "log"]
+    assert [str(one.channel) for one in await deliveries_of(rt, other)] == ["slack", "slack", "log"]
     assert await flow.rt.outbox.dead_count() == 2
-    (logged,) = await rt.deliver.claim(ChannelName.LOG, free=1, share=1)
-    await rt.deliver.record(logged, Receipt("line 1"))
+    (logged,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
+    await rt.delivery_sender.record(logged, Receipt("line 1"))
     assert await flow.rt.outbox.dead_count() == 0
 
 
@@ -271,7 +279,7 @@ async def test_case_50_where_the_requester_cannot_be_reached_the_fallback_says_i
     flow.slack.world.channels[flow.room].archived = True
     job = await make.queued(notify=flow.notify, actor=people.erin)
     await flow.quiet(job)
-    assert [str(one.channel) for one in await told(rt, job)] == ["slack", "log"]
+    assert [str(one.channel) for one in await deliveries_of(rt, job)] == ["slack", "log"]
 
 
 async def test_case_53_a_deleted_card_is_posted_afresh_once_and_then_edited(
@@ -340,13 +348,13 @@ async def test_case_49_a_revoked_token_pauses_deliveries_and_the_job_goes_on(
     job = await make.queued(notify=flow.notify)
 
     async def paused() -> bool:
-        return any(one.last_error for one in await told(flow.rt, job))
+        return any(one.last_error for one in await deliveries_of(flow.rt, job))
 
     await until(paused, "the refusal")
     work = await make.running(job)
     await flow.rt.settle.outcome(work, Done({}))
     await flow.rt.outbox.notice(job, "n", "one more")
-    status, *_ = await told(flow.rt, job)
+    status, *_ = await deliveries_of(flow.rt, job)
     assert (status.status, status.attempts) == ("pending", 0)
     assert "token_revoked" in (status.last_error or "")
     assert flow.channel.trouble
@@ -357,7 +365,7 @@ async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
     flow: Flow, make: Factory
 ) -> None:
     token = "xoxb-12345678-abcdefgh"
-    ask = Ask(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
+    ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context=LONG + token)
     work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
     await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
     await make.answer(work.number, f"no, {token}")

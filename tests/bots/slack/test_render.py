@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.domain.wording import settled
 from draftsman_bots.slack import ids
-from draftsman_bots.slack.render import MARKS, render
+from draftsman_bots.slack.outbound.render import STATUS_EMOJI, render
 from tests.bots.messages import messages, words
-from tests.bots.slack.desk import Json, message, person, pressable, shown
+from tests.bots.slack.channel_fixtures import Json, actionable, message, person, shown
 from tests.core.channels.contract import question
-from tests.support.slack.check import message_blocks
+from tests.support.slack.block_validation import message_blocks
 
 NASTY = "<!everyone> <@U1> <http://evil|click> & ``` *b* :tada:"
 SHOWN = "&lt;!everyone&gt; &lt;@U1&gt; &lt;http://evil|click&gt; &amp;"
@@ -81,20 +81,20 @@ def walk(value: Any) -> list[Json]:
 
 
 def test_every_status_has_a_mark() -> None:
-    assert MARKS.keys() == set(Status)
+    assert STATUS_EMOJI.keys() == set(Status)
 
 
 def test_the_card_can_be_canceled_while_the_job_lives_and_retried_after() -> None:
     alive = rendered(DeliveryKind.STATUS, subject_status=Status.RUNNING)
-    assert pressable(alive) == [ids.CANCEL]
+    assert actionable(alive) == [ids.CANCEL]
     assert alive["blocks"][-1]["elements"][0]["value"] == ids.job_value(7)
-    assert pressable(rendered(DeliveryKind.STATUS, subject_status=Status.FAILED)) == [ids.RETRY]
-    assert pressable(rendered(DeliveryKind.STATUS, subject_status=Status.COMPLETED)) == []
+    assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.FAILED)) == [ids.RETRY]
+    assert actionable(rendered(DeliveryKind.STATUS, subject_status=Status.COMPLETED)) == []
 
 
 def test_a_few_choices_are_buttons_and_free_text_is_one_more() -> None:
     made = rendered(DeliveryKind.QUESTION)
-    assert pressable(made) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
+    assert actionable(made) == [ids.answer_action(1), ids.answer_action(2), ids.FREE]
     (row,) = [block for block in made["blocks"] if block["type"] == "actions"]
     assert row["block_id"] == ids.question_block(7, 2)
     assert [one["value"] for one in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
@@ -132,7 +132,7 @@ def test_a_question_keeps_its_controls_however_large_it_is(count: int, text: str
     )
     made = rendered(DeliveryKind.QUESTION, question=asked, asked=(person("anna", "U0ANNA"),))
     assert made["blocks"][-1]["type"] == "actions"
-    assert pressable(made)[-1] == ids.FREE
+    assert actionable(made)[-1] == ids.FREE
     assert asked.name in shown(made)
 
 
@@ -157,7 +157,7 @@ def test_a_gate_is_approved_or_denied_and_names_only_those_who_may() -> None:
     made = rendered(
         DeliveryKind.QUESTION, question=gate, asked=(person("anna", "U0ANNA"), person("ben"))
     )
-    assert pressable(made) == [ids.APPROVE, ids.DENY]
+    assert actionable(made) == [ids.APPROVE, ids.DENY]
     assert "For <@U0ANNA>, ben" in shown(made)
     assert shown(made).count("<@") == 1
     assert "<@" not in shown(rendered(DeliveryKind.QUESTION, question=gate))
@@ -177,7 +177,7 @@ def test_a_label_that_is_too_long_is_clamped() -> None:
 def test_a_reminder_asks_again() -> None:
     made = rendered(DeliveryKind.REMINDER, payload={"text": "half the time is over"})
     assert "half the time is over" in shown(made)
-    assert pressable(made)
+    assert actionable(made)
 
 
 @pytest.mark.parametrize("status", [one for one in QuestionStatus if one != "open"])
@@ -189,9 +189,11 @@ def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: Quest
         "by": ["slack:U0ANNA@T9", "ben"],
     }
     closed = question(status=status, resolution=how)
-    made = rendered(DeliveryKind.SETTLE, question=closed, asked=(person("anna", "U0ANNA"),))
-    assert pressable(made) == []
-    wanted = f"D-7/2 {settled(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
+    made = rendered(
+        DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
+    )
+    assert actionable(made) == []
+    wanted = f"D-7/2 {resolution_text(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
     assert wanted in shown(made)
     assert "Which one?" in shown(made)
 
@@ -284,7 +286,7 @@ def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None
 def test_a_notification_names_people_and_times_as_people_do() -> None:
     how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
     closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
-    made = rendered(DeliveryKind.SETTLE, question=closed)
+    made = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
     assert made["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
     assert "root (in a terminal)" in shown(made)
     assert "<@U0BEN>" not in made["text"] + shown(made)
@@ -343,7 +345,7 @@ def test_who_canceled_is_named_as_slack_names_them() -> None:
 def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them() -> None:
     how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
     closed = question(status=QuestionStatus.ANSWERED, resolution=how)
-    said = shown(rendered(DeliveryKind.SETTLE, question=closed))
+    said = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
     assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
 

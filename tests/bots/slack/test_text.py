@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.slack.text import TEXT, code, escape, escaped, link, pieces, unescape
-from draftsman_bots.text import clamped, graphemes, visible, width
+from draftsman_bots.slack.mrkdwn import (
+    MAX_TEXT,
+    code,
+    escape,
+    escape_chunks,
+    escape_truncated,
+    link,
+    unescape,
+)
+from draftsman_bots.text import graphemes, replace_invisible, truncate, utf16_length
 
 FAMILY = "👩‍👩‍👧‍👦"
 FLAG = "🇦🇹"
@@ -18,7 +26,7 @@ ANY = st.text(st.characters(), max_size=400) | st.text("&<>`\u0301\u200d👩🇦
 
 @given(ANY)
 def test_what_is_escaped_and_read_again_is_the_same(text: str) -> None:
-    assert unescape(escape(text)) == visible(text)
+    assert unescape(escape(text)) == replace_invisible(text)
     assert not {"<", ">"} & set(escape(text))
 
 
@@ -43,35 +51,35 @@ def test_a_grapheme_is_one(one: str) -> None:
 
 @given(ANY, st.integers(2, 60))
 def test_what_is_clamped_fits_and_ends_between_graphemes(text: str, most: int) -> None:
-    found = clamped(text, most)
-    assert width(found) <= most
-    if width("".join(graphemes(visible(text)))) > most:
+    found = truncate(text, most)
+    assert utf16_length(found) <= most
+    if utf16_length("".join(graphemes(replace_invisible(text)))) > most:
         assert found.endswith("…")
-    assert "".join(graphemes(visible(text))).startswith(found.removesuffix("…"))
+    assert "".join(graphemes(replace_invisible(text))).startswith(found.removesuffix("…"))
 
 
 def test_a_family_is_not_torn_apart() -> None:
-    assert clamped("ab" + FAMILY * 3, 16) == "ab" + FAMILY + "…"
+    assert truncate("ab" + FAMILY * 3, 16) == "ab" + FAMILY + "…"
 
 
 @given(ANY, st.integers(10, 60))
 def test_an_escape_is_not_torn_apart(text: str, most: int) -> None:
-    found = escaped(text, most)
-    assert width(found) <= most
+    found = escape_truncated(text, most)
+    assert utf16_length(found) <= most
     assert escape(unescape(found)) == found
 
 
 @given(ANY, st.integers(90, 200))
 def test_pieces_are_all_of_it(text: str, most: int) -> None:
-    found = list(pieces(text, most))
-    assert all(width(one) <= most for one in found)
-    assert "".join(found) == escape("".join(graphemes(visible(text))))
+    found = list(escape_chunks(text, most))
+    assert all(utf16_length(one) <= most for one in found)
+    assert "".join(found) == escape("".join(graphemes(replace_invisible(text))))
 
 
 @given(ANY, st.integers(40, 300))
 def test_nothing_in_a_code_block_ends_it(text: str, most: int) -> None:
     found = code(text, most)
-    assert width(found) <= most
+    assert utf16_length(found) <= most
     assert found.count("```") == 2
 
 
@@ -91,7 +99,7 @@ def test_a_link_that_leads_elsewhere_is_text(url: str) -> None:
 @given(ANY)
 def test_a_link_shows_where_it_leads_and_ends_once(text: str) -> None:
     found = link(f"https://example.org/{text}")
-    assert width(found) <= TEXT
+    assert utf16_length(found) <= MAX_TEXT
     if found.startswith("<"):
         assert found.endswith(">")
         assert "|" not in found

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.domain.delivery import DeliveryKind, DeliveryStatus
+from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
 from draftsman.runtime import Runtime
-from tests.bots.slack.desk import speaking
-from tests.core.outbox.desk import running
-from tests.core.outbox.rows import told
+from tests.bots.slack.channel_fixtures import slack_channel
+from tests.core.outbox.chat_harness import running
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
@@ -25,7 +25,7 @@ async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime)
         notify = (f"slack:{room}",)
         for _ in range(CARDS):
             await make.queued(notify=notify)
-        dispatcher = rt.dispatcher([speaking(slack)])
+        dispatcher = rt.dispatcher([slack_channel(slack)])
         async with running(dispatcher):
             await slack.until(lambda: len(slack.messages(room)) >= SHOWN, "the first cards")
             asked = (await make.asked(notify=notify)).number
@@ -33,7 +33,7 @@ async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime)
             dispatcher.wake()
 
             async def shown() -> bool:
-                kinds = {one.kind: one.status for one in await told(rt, asked)}
+                kinds = {one.kind: one.status for one in await deliveries_of(rt, asked)}
                 return kinds[DeliveryKind.QUESTION] is DeliveryStatus.SENT
 
             await until(shown, "the question")

@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from draftsman.settings import SecretSettings, TrelloSettings
-from draftsman_bots.trello.client import Trello, connect
-from draftsman_bots.trello.tokens import Tokens
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.transport.client import Trello, connect
 
-TOKENS: Final = Tokens("key-0123456789abcdef", "ATTAtoken-fedcba9876543210", "s3cret-of-the-app")
+TOKENS: Final = Credentials(
+    "key-0123456789abcdef", "ATTAtoken-fedcba9876543210", "s3cret-of-the-app"
+)
 API: Final = "https://api.trello.com"
 CARD: Final = "5f1e0c9a8b7d6e5f4a3b2c1d"
 

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 from trello import TrelloClient
 
-from tests.bots.trello.ears import Ears, hearing
-from tests.bots.trello.talking import Requests
+from tests.bots.trello.http_adapters import RequestsAdapter
+from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.trello import FakeTrello
 
 
@@ -20,16 +20,16 @@ async def trello() -> AsyncIterator[FakeTrello]:
 
 
 @pytest.fixture
-async def ears(trello: FakeTrello) -> AsyncIterator[Ears]:
+async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
-    async with hearing(trello) as one:
+    async with receive_webhooks(trello) as one:
         yield one
 
 
 @pytest.fixture
 def client(trello: FakeTrello) -> TrelloClient:
     """Give py-trello's client, over requests."""
-    return TrelloClient(trello.key, trello.token, http_service=Requests(trello.api_url))
+    return TrelloClient(trello.key, trello.token, http_service=RequestsAdapter(trello.api_url))
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ from __future__ import annotations
 import asyncio
 import sys
 
-from draftsman_bots.trello.channel import TrelloChannel
-from draftsman_bots.trello.client import connect
-from draftsman_bots.trello.tokens import Tokens
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.transport.client import connect
 from tests.bots.trello.accounts import settings
 from tests.core.outbox.dispatch import deliver
 
@@ -18,7 +18,7 @@ from tests.core.outbox.dispatch import deliver
 async def main(database: str, api_url: str, key: str, token: str, seconds: str) -> None:
     """Deliver to cards."""
     timeout = float(seconds)
-    async with connect(settings(api_url), Tokens(key, token), timeout=timeout) as account:
+    async with connect(settings(api_url), Credentials(key, token), timeout=timeout) as account:
         await deliver(database, TrelloChannel(account), timeout)
 
 

@@ -14,12 +14,25 @@ import httpx
 import pytest
 import respx
 
-from draftsman.domain.classify import ErrorClass, classify
-from draftsman.domain.delivery import COPY_GONE, TARGET_GONE
+from draftsman.domain.messages.delivery import COPY_GONE, TARGET_GONE
+from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure, UsageError
-from draftsman_bots.trello.client import Trello
-from draftsman_bots.trello.failures import ACCOUNT, CONNECT, NO_REPLY, PAUSES, TIMEOUT, InDoubt
-from draftsman_bots.trello.pace import BACKGROUND_SHARE, LIMITS, SHARE, TOKEN, background
+from draftsman_bots.trello.transport.api_errors import (
+    ACCOUNT,
+    CONNECT,
+    NO_REPLY,
+    PAUSES,
+    TIMEOUT,
+    UnconfirmedCall,
+)
+from draftsman_bots.trello.transport.client import Trello
+from draftsman_bots.trello.transport.rate_limit import (
+    BACKGROUND_SHARE,
+    LIMITS,
+    SHARE,
+    TOKEN,
+    background,
+)
 from tests.bots.trello.accounts import API, CARD, TOKENS, account
 
 COMMENTS = f"/cards/{CARD}/actions/comments"
@@ -145,7 +158,7 @@ class TestWhatAnAnswerMeans:
         found = await refused(trello, httpx.Response(status, text=said), method, path)
         assert (found.origin, found.code, found.http_status) == ("trello", code, status)
         assert classify(found) is kind
-        assert not isinstance(found, InDoubt)
+        assert not isinstance(found, UnconfirmedCall)
         assert "<" not in str(found)
         assert f"({method} /1{path})" in str(found)
 
@@ -154,7 +167,7 @@ class TestWhatAnAnswerMeans:
         self, trello: Trello, status: int
     ) -> None:
         found = await refused(trello, httpx.Response(status, html=HTML), "POST", COMMENTS)
-        assert isinstance(found, InDoubt)
+        assert isinstance(found, UnconfirmedCall)
         assert "<" not in str(found)
 
     @pytest.mark.parametrize(
@@ -165,7 +178,7 @@ class TestWhatAnAnswerMeans:
         self, trello: Trello, error: type[httpx.TransportError]
     ) -> None:
         route = respx.post(f"{API}/1{COMMENTS}").mock(side_effect=error("x"))
-        with pytest.raises(InDoubt):
+        with pytest.raises(UnconfirmedCall):
             await trello.post(COMMENTS, text="x")
         assert route.call_count == 1, "it was repeated unseen"
 
@@ -186,7 +199,7 @@ class TestWhatAnAnswerMeans:
         async with account(timeout=0.2) as trello:
             reply = httpx.Response(200, stream=Endless())
             found = await refused(trello, reply, "POST", COMMENTS)
-        assert isinstance(found, InDoubt)
+        assert isinstance(found, UnconfirmedCall)
         assert "no reply in time (ReadTimeout)" in str(found), "by itself, not by who waits for it"
 
     async def test_case_88_an_invalid_token_pauses_everything(self, trello: Trello) -> None:

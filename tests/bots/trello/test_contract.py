@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from draftsman_bots.trello.channel import TrelloChannel
-from draftsman_bots.trello.text import marker_of
-from tests.bots.readdressed import Readdressed
-from tests.bots.trello.desk import Wall, speaking
+from draftsman_bots.trello.markdown import marker_of
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from tests.bots.channel_alias import ChannelAlias
+from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
 from tests.core.channels.contract import ChannelContract
 from tests.support.trello import FakeTrello, Fault, Limits, error
 
@@ -23,24 +23,24 @@ class TrelloPlace:
 
     def __init__(self, trello: FakeTrello, channel: TrelloChannel) -> None:
         self._trello = trello
-        self._wall = Wall(trello)
-        self.channel = Readdressed(channel, self._wall.card, "f" * 24)
+        self._wall = CardHarness(trello)
+        self.channel = ChannelAlias(channel, self._wall.card, "f" * 24)
 
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each comment."""
         return [(marker_of(text) or "", text) for text in self._wall.comments]
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """Hang up when the next comment is there."""
         self._trello.faults.next("POST", COMMENTS, Fault.DROP_AFTER)
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """Refuse the next comment; Trello says how long its window is, not when to come back."""
         assert retry_after in (None, "7")
         fault = Fault.RATE_LIMIT if retry_after else error(status, "invalid value for text")
         self._trello.faults.next("POST", COMMENTS, fault)
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Close the port."""
         await self._trello.__aexit__(None, None, None)
 
@@ -50,5 +50,5 @@ class TestTrello(ChannelContract):
 
     @pytest.fixture
     async def place(self) -> AsyncIterator[TrelloPlace]:
-        async with FakeTrello(Limits(window=7)) as trello, speaking(trello) as channel:
+        async with FakeTrello(Limits(window=7)) as trello, trello_channel(trello) as channel:
             yield TrelloPlace(trello, channel)

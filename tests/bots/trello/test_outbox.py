@@ -7,20 +7,20 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
 from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.messages.target import Target, parse
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import Ask, QuestionKind
-from draftsman.domain.target import Target, parse
-from draftsman.loops.dispatcher import Dispatcher
+from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 from draftsman.runtime import Runtime
-from draftsman.services.deliver import Deliver
+from draftsman.services.deliveries.delivery_sender import DeliverySender
 from draftsman.store import people as store
-from draftsman_bots.trello.channel import TrelloChannel
-from draftsman_bots.trello.text import COMMENT
-from tests.bots.trello.desk import Wall, Watching, speaking
-from tests.core.outbox.desk import FAST, running
-from tests.core.outbox.rows import told
+from draftsman_bots.trello.markdown import MAX_COMMENT
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
+from tests.core.outbox.chat_harness import FAST, running
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import rows
@@ -31,10 +31,10 @@ LIVE = {"pending", "sending", "unknown"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 COMMENTS, COMMENT_NOW = "/cards/{id}/actions/comments", "/actions/{id}"
 FILES, MOVE = "/cards/{id}/attachments", "/cards/{id}/idList"
-GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
+GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 
 
-class Flow(Wall):
+class Flow(CardHarness):
     """A card, and a dispatcher that runs."""
 
     channel: TrelloChannel
@@ -42,15 +42,15 @@ class Flow(Wall):
     def __init__(self, rt: Runtime, trello: FakeTrello) -> None:
         super().__init__(trello)
         self.rt = rt
-        self.boards = Watching()
+        self.boards = StaticBoards()
 
     @property
     def notify(self) -> tuple[str]:
         return (f"trello:{self.card}",)
 
-    def dispatcher(self, fallback: Target | None = None) -> Dispatcher:
-        deliver = Deliver(self.rt.db, FAST, fallback, self.rt.policy)
-        return Dispatcher(deliver, [self.channel], FAST)
+    def dispatcher(self, fallback: Target | None = None) -> DeliveryDispatcher:
+        deliver = DeliverySender(self.rt.db, FAST, fallback, self.rt.policy)
+        return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
         """Wait until all is said; return the deliveries to Trello."""
@@ -63,7 +63,9 @@ class Flow(Wall):
 
     async def sent(self, job: int) -> list[Delivery]:
         """Return the deliveries to Trello so far."""
-        return [one for one in await told(self.rt, job) if one.channel is ChannelName.TRELLO]
+        return [
+            one for one in await deliveries_of(self.rt, job) if one.channel is ChannelName.TRELLO
+        ]
 
     def counted(self, method: str, path: str) -> int:
         """Return how often a route was called."""
@@ -74,7 +76,7 @@ class Flow(Wall):
 async def flow(rt: Runtime) -> AsyncIterator[Flow]:
     async with AsyncExitStack() as stack:
         flow = Flow(rt, await stack.enter_async_context(FakeTrello()))
-        flow.channel = await stack.enter_async_context(speaking(flow.trello, flow.boards))
+        flow.channel = await stack.enter_async_context(trello_channel(flow.trello, flow.boards))
         await stack.enter_async_context(running(flow.dispatcher(parse("log"))))
         yield flow
 
@@ -108,7 +110,7 @@ async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not
     flow: Flow, make: Factory, people: People
 ) -> None:
     async with flow.rt.db.connection() as conn:
-        await store.offer(conn, Source.TRELLO, flow.anna, "Erin", "hash", 60)
+        await store.create_link_code(conn, Source.TRELLO, flow.anna, "Erin", "hash", 60)
         assert await store.link(conn, "hash", "erin", "cli:erin")
     job = await make.queued(notify=flow.notify, actor=people.erin)
     await flow.quiet(job)
@@ -117,9 +119,11 @@ async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not
     last = (await flow.quiet(job))[-1]
     assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead", 1)
     assert "not found" in (last.last_error or "")
-    instead = [one for one in await told(flow.rt, job) if one.channel is not ChannelName.TRELLO]
+    instead = [
+        one for one in await deliveries_of(flow.rt, job) if one.channel is not ChannelName.TRELLO
+    ]
     assert {one.target for one in instead} == {"log"}, "a person is no card"
-    assert (await flow.rt.inspect.job(job)).status == "completed"
+    assert (await flow.rt.read_model.job(job)).status == "completed"
 
 
 async def test_case_78_a_long_notice_is_shown_in_part_and_whole_as_a_file(
@@ -130,7 +134,7 @@ async def test_case_78_a_long_notice_is_shown_in_part_and_whole_as_a_file(
     await flow.quiet(job)
     notice = flow.comments[1]
     assert "the whole is attached to the card" in notice
-    assert len(notice) <= COMMENT
+    assert len(notice) <= MAX_COMMENT
     (file,) = flow.trello.attachments(flow.card)
     assert file.data == b"*" * 40_000
 
@@ -142,12 +146,12 @@ async def test_case_88_an_invalid_token_pauses_deliveries_and_the_job_goes_on(
     job = await make.queued(notify=flow.notify)
 
     async def paused() -> bool:
-        return any(one.last_error for one in await told(flow.rt, job))
+        return any(one.last_error for one in await deliveries_of(flow.rt, job))
 
     await until(paused, "the refusal")
     await flow.rt.settle.outcome(await make.running(job), Done({}))
     await flow.rt.outbox.notice(job, "n", "one more")
-    status, *_ = await told(flow.rt, job)
+    status, *_ = await deliveries_of(flow.rt, job)
     assert (status.status, status.attempts) == ("pending", 0)
     assert "invalid token" in (status.last_error or "")
     assert "invalid token" in (flow.channel.trouble or "")
@@ -161,10 +165,10 @@ async def test_case_90_a_limit_that_is_reached_shuts_the_account_and_spends_noth
     job = await make.queued(notify=flow.notify)
 
     async def shut() -> bool:
-        return any(one.last_error for one in await told(flow.rt, job))
+        return any(one.last_error for one in await deliveries_of(flow.rt, job))
 
     await until(shut, "the refusal")
-    (status,) = await told(rt, job)
+    (status,) = await deliveries_of(rt, job)
     assert (status.status, status.attempts) == ("pending", 0)
     async with rt.db.connection() as conn:
         found = await rows(conn, "SELECT bucket FROM draftsman.channel_limits")
@@ -190,7 +194,7 @@ async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
     flow: Flow, make: Factory
 ) -> None:
     token = "ATTA" + "0123456789abcdef" * 4
-    ask = Ask(key="k", text=f"Use {token}?", freeform=True, context="line\n" * 40 + token)
+    ask = QuestionSpec(key="k", text=f"Use {token}?", freeform=True, context="line\n" * 40 + token)
     work = await make.asked(ask, notify=flow.notify, title=f"fix {token}")
     await flow.rt.outbox.notice(work.number, "n", f"it is {token}")
     await flow.quiet(work.number)

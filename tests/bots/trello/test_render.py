@@ -10,15 +10,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from draftsman.domain.delivery import DeliveryKind, Message
 from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import DeliveryKind, Message
 from draftsman.domain.question import QuestionKind, QuestionStatus
-from draftsman.domain.template import FIELDS
-from draftsman_bots.text import width
-from draftsman_bots.trello.render import MARKS, render, values
-from draftsman_bots.trello.text import COMMENT, marker_of, signed
+from draftsman.domain.trello.comment_template import FIELDS
+from draftsman_bots.text import utf16_length
+from draftsman_bots.trello.markdown import MAX_COMMENT, marker_of, with_marker
+from draftsman_bots.trello.outbound.render import STATUS_EMOJI, render, template_fields
 from tests.bots.messages import messages, words
-from tests.bots.trello.desk import person
+from tests.bots.trello.channel_fixtures import person
 from tests.core.channels import contract
 from tests.core.channels.contract import question
 
@@ -38,8 +38,8 @@ def said(kind: DeliveryKind, **fields: Any) -> Message:
 @settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, ACCOUNTS, person))
 def test_any_message_is_one_that_trello_takes_and_mentions_nobody_unasked(message: Message) -> None:
-    text = signed(render(message, NAMES), message.marker)
-    assert 1 <= width(text) <= COMMENT
+    text = with_marker(render(message, NAMES), message.marker)
+    assert 1 <= utf16_length(text) <= MAX_COMMENT
     assert marker_of(text) == message.marker
     assert text.count("\n```") % 2 == 0 or text.startswith("```")
     mentioned = {text[at + 1 : at + 5] for at, char in enumerate(text) if char == "@"}
@@ -85,7 +85,7 @@ def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer()
             "by": [f"trello:{ANNA}"],
         },
     )
-    text = render(said(DeliveryKind.SETTLE, question=closed), NAMES)
+    text = render(said(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
     assert text.startswith("D-7/2 was answered by anna: red\n\n")
     assert "\n> Which?\n> 2" in text
     assert "Write a comment" not in text
@@ -101,7 +101,7 @@ def test_a_private_word_is_addressed() -> None:
 def test_every_state_is_shown(status: Status) -> None:
     made = said(DeliveryKind.STATUS)
     text = render(replace(made, subject=replace(made.subject, status=status)))
-    assert text.startswith(f"{MARKS[status]} **D-7** **Tidy ")
+    assert text.startswith(f"{STATUS_EMOJI[status]} **D-7** **Tidy ")
     assert str(status).replace("_", " ") in text
 
 
@@ -118,7 +118,7 @@ def test_every_field_of_a_template_has_a_value_and_it_is_escaped() -> None:
         made.subject, title=NASTY, error=NASTY, agent="tidy", repo="o/r",
         result={"summary": NASTY, "pr_url": "https://x.org/1", "files": 3},
     )  # fmt: skip
-    found = values(replace(made, subject=subject))
+    found = template_fields(replace(made, subject=subject))
     assert set(found) == set(FIELDS)
     assert all(found.values())
     assert found["summary"] == SHOWN

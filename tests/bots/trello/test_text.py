@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_bots.text import width
-from draftsman_bots.trello.text import (
-    COMMENT,
+from draftsman_bots.text import utf16_length
+from draftsman_bots.trello.markdown import (
+    MAX_COMMENT,
+    blockquote,
     bold,
     code,
     escape,
-    escaped,
+    escape_truncated,
     link,
     marker_of,
-    quoted,
-    signed,
+    with_marker,
 )
 
 MARKER = "1b428df0-afc7-4cfb-bd65-887332ad118a"
@@ -64,18 +64,18 @@ def test_nobody_is_mentioned_by_what_people_write(text: str) -> None:
 
 
 def test_case_78_length_counts_after_escaping() -> None:
-    made = signed(escaped("*" * 20_000, 20_000), MARKER)
-    assert width(made) <= COMMENT
+    made = with_marker(escape_truncated("*" * 20_000, 20_000), MARKER)
+    assert utf16_length(made) <= MAX_COMMENT
     assert marker_of(made) == MARKER
-    made = signed("🙂" * 20_000, MARKER)
-    assert width(made) <= COMMENT
+    made = with_marker("🙂" * 20_000, MARKER)
+    assert utf16_length(made) <= MAX_COMMENT
     assert "…" in made
 
 
 def test_a_code_block_that_is_cut_is_ended() -> None:
-    made = signed("```\n" + "x" * 20_000 + "\n```", MARKER)
+    made = with_marker("```\n" + "x" * 20_000 + "\n```", MARKER)
     assert made.count("```") == 2
-    assert width(made) <= COMMENT
+    assert utf16_length(made) <= MAX_COMMENT
 
 
 def test_nothing_ends_a_code_block() -> None:
@@ -100,10 +100,10 @@ def test_a_link_shows_where_it_leads(url: str, shown: str) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (signed("hello", MARKER), MARKER),
-        (signed("hello", MARKER) + "\n\n", MARKER),
-        (quoted(signed("hello", MARKER)), None),
-        (signed("hello", MARKER) + "\n2", None),
+        (with_marker("hello", MARKER), MARKER),
+        (with_marker("hello", MARKER) + "\n\n", MARKER),
+        (blockquote(with_marker("hello", MARKER)), None),
+        (with_marker("hello", MARKER) + "\n2", None),
         (f"draftsman:{MARKER}", MARKER),
         ("2", None),
         ("", None),
@@ -116,8 +116,8 @@ def test_case_76_a_comment_of_ours_is_known_by_its_last_line(text: str, found: s
 
 @given(DIRTY, st.integers(20, 60))
 def test_any_text_fits_and_rings_nobodys_bell(text: str, most: int) -> None:
-    for made in (escaped(text, most), code(text, most)):
-        assert width(made) <= most
+    for made in (escape_truncated(text, most), code(text, most)):
+        assert utf16_length(made) <= most
         assert all(after in "\u200b…" for after in _behind_each_at(made))
         assert "\x00" not in made
         assert "\u202e" not in made

@@ -8,7 +8,7 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SecretSettings, TrelloSettings
-from draftsman_bots.trello.tokens import read
+from draftsman_bots.trello.credentials import read
 
 KEY, TOKEN, SECRET = "k" * 32, "ATTA" + "t" * 60, "s" * 64
 

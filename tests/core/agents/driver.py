@@ -8,69 +8,74 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from draftsman.handlers.process import AgentProcess
-from draftsman.handlers.protocol import (
-    Ack,
-    Answer,
-    Approve,
-    Ask,
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.protocol import (
+    AckMessage,
+    AnswerMessage,
+    ApproveMessage,
+    AskMessage,
     FromAgent,
-    Malformed,
-    Park,
+    MalformedLine,
+    ParkMessage,
     Profile,
-    Refused,
-    Start,
+    RefusedMessage,
+    StartMessage,
     ToAgent,
     encode,
     parse_line,
 )
-from draftsman.handlers.sandbox.box import Box, open_box
-from draftsman.handlers.workspace import Workspace
+from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.handlers.subprocesses.process import AgentProcess
 from draftsman.settings import AgentSettings, ProfileSettings, SandboxSettings
 
 DEADLINE = 60.0
 Reply = Callable[[FromAgent], ToAgent | None]
-Message = FromAgent | Malformed
+Message = FromAgent | MalformedLine
 
 
 @dataclass
-class Heard:
+class AgentTranscript:
     """What an agent said and how it ended."""
 
     messages: list[Message] = field(default_factory=list)
     log: bytes = b""
     code: int = -1
-    box: Box | None = None
+    box: RunSandbox | None = None
 
     def of(self, kind: type) -> list[Any]:
         return [message for message in self.messages if isinstance(message, kind)]
 
 
-def answering(answers: Mapping[str, str | None]) -> Reply:
+def reply_with(answers: Mapping[str, str | None]) -> Reply:
     """Answer questions by their keys (None: nobody did), park the others, ack the rest."""
 
     def reply(message: FromAgent) -> ToAgent | None:
-        if isinstance(message, Ask | Approve):
+        if isinstance(message, AskMessage | ApproveMessage):
             if message.key not in answers:
-                return Park(id=message.id)
+                return ParkMessage(id=message.id)
             value = answers[message.key]
             outcome = "expired" if value is None else "answered"
-            return Answer(id=message.id, key=message.key, outcome=outcome, value=value)
-        return Ack(id=message.id) if message.id else None
+            return AnswerMessage(id=message.id, key=message.key, outcome=outcome, value=value)
+        return AckMessage(id=message.id) if message.id else None
 
     return reply
 
 
 async def listen(
-    agent: AgentSettings, start: Start, folder: Path, home: Path, reply: Reply, heard: Heard
+    agent: AgentSettings,
+    start: StartMessage,
+    folder: Path,
+    home: Path,
+    reply: Reply,
+    heard: AgentTranscript,
 ) -> AsyncGenerator[Message]:
     """Yield the agent's messages, each replied to when the next one is wanted."""
 
     async def log(chunk: bytes) -> None:
         heard.log += chunk
 
-    heard.box = box = await open_box(SandboxSettings(), repo=folder, home=home)
-    start = start.model_copy(update={"workspace": box.inside(folder.resolve())})
+    heard.box = box = await open_run_sandbox(SandboxSettings(), repo=folder, home=home)
+    start = start.model_copy(update={"workspace": box.sandbox_path(folder.resolve())})
     async with (
         asyncio.timeout(DEADLINE),
         await AgentProcess.start(
@@ -79,30 +84,30 @@ async def listen(
     ):
         await process.send(encode(start))
         async for line in process.lines():
-            message = line if isinstance(line, Malformed) else parse_line(line)
+            message = line if isinstance(line, MalformedLine) else parse_line(line)
             heard.messages.append(message)
             yield message
-            if isinstance(message, Malformed):
-                await process.send(encode(Refused(id=message.id, reason=message.reason)))
+            if isinstance(message, MalformedLine):
+                await process.send(encode(RefusedMessage(id=message.id, reason=message.reason)))
             elif said := reply(message):
                 await process.send(encode(said))
         heard.code = await process.wait()
     box.close()
 
 
-async def converse(
-    agent: AgentSettings, start: Start, folder: Path, home: Path, reply: Reply
-) -> Heard:
+async def run_agent(
+    agent: AgentSettings, start: StartMessage, folder: Path, home: Path, reply: Reply
+) -> AgentTranscript:
     """Return what the agent said, once it has ended."""
-    heard = Heard()
+    heard = AgentTranscript()
     async for _ in listen(agent, start, folder, home, reply, heard):
         pass
     return heard
 
 
-def start_in(workspace: Workspace, profile: ProfileSettings, **more: Any) -> Start:
+def start_in(workspace: Workspace, profile: ProfileSettings, **more: Any) -> StartMessage:
     """Return the first message for an agent in this workspace."""
-    return Start(
+    return StartMessage(
         job=f"D-{workspace.job}",
         run=workspace.run,
         repo=workspace.source.where,

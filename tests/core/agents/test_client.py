@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.agents.client import Client, Parked, Refused
+from draftsman.agents.agent_client import AgentClient, RequestRefused, RunParked
 
 
 @dataclass
 class Worker:
     """The other ends of the pipes."""
 
-    client: Client
+    client: AgentClient
     to_agent: int
     from_agent: int
 
@@ -33,7 +33,7 @@ def worker() -> Iterator[Worker]:
     source, to_agent = os.pipe()
     from_agent, target = os.pipe()
     os.write(to_agent, b'{"type":"start","job":"D-1"}\n')
-    yield Worker(Client(source, target), to_agent, from_agent)
+    yield Worker(AgentClient(source, target), to_agent, from_agent)
     for descriptor in (source, to_agent, from_agent, target):
         os.close(descriptor)
 
@@ -44,27 +44,27 @@ def test_a_call_returns_its_own_reply(worker: Worker) -> None:
     assert worker.client.call("checkpoint", data={"n": 1}) == {"type": "ack", "id": "1"}
     assert worker.heard() == [{"type": "checkpoint", "id": "1", "data": {"n": 1}}]
     worker.say({"type": "refused", "id": "2", "reason": "too large"})
-    with pytest.raises(Refused, match="too large"):
+    with pytest.raises(RequestRefused, match="too large"):
         worker.client.call("checkpoint", data=None)
 
 
 def test_a_question_that_waits_for_a_person_parks(worker: Worker) -> None:
     worker.say({"type": "park", "id": "1"})
-    with pytest.raises(Parked):
+    with pytest.raises(RunParked):
         worker.client.call("ask", key="k", text="t")
 
 
 def test_a_shutdown_lets_the_checkpoint_through_and_then_parks(worker: Worker) -> None:
     worker.say({"type": "park"}, {"type": "ack", "id": "1"})
     assert worker.client.call("checkpoint", data=None)["type"] == "ack"
-    with pytest.raises(Parked):
+    with pytest.raises(RunParked):
         worker.client.wait(worker.from_agent, 0)
 
 
 def test_a_park_that_came_with_another_line_is_not_missed(worker: Worker) -> None:
     worker.say({"type": "ack", "id": "1"}, {"type": "park"})
     worker.client.call("checkpoint", data=None)
-    with pytest.raises(Parked):
+    with pytest.raises(RunParked):
         worker.client.wait(worker.from_agent, 0)
 
 
@@ -74,7 +74,7 @@ def test_waiting_ends_with_output_with_time_or_with_a_park(worker: Worker) -> No
     os.write(writer, b"x")
     assert worker.client.wait(reader, 60)
     worker.say({"type": "park"})
-    with pytest.raises(Parked):
+    with pytest.raises(RunParked):
         worker.client.wait(reader, 60)
     os.close(reader)
     os.close(writer)

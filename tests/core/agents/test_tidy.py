@@ -13,34 +13,34 @@ from typing import Any
 
 import pytest
 
-from draftsman.handlers.git import environment
-from draftsman.handlers.protocol import (
+from draftsman.handlers.clone.git import git_environment
+from draftsman.handlers.clone.sample_repo import make_sample_repo
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.protocol import (
     AnswerBody,
-    Artifact,
-    Ask,
-    Checkpoint,
-    Error,
-    Event,
+    ArtifactMessage,
+    AskMessage,
+    CheckpointMessage,
+    ErrorMessage,
+    EventMessage,
     FromAgent,
-    Malformed,
-    Park,
-    Refused,
-    Result,
+    MalformedLine,
+    ParkMessage,
+    RefusedMessage,
+    ResultMessage,
     ToAgent,
 )
-from draftsman.handlers.sample import make_sample_repo
-from draftsman.handlers.workspace import Workspace
 from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
 from tests.core.agents.driver import (
     DEADLINE,
-    Heard,
+    AgentTranscript,
     Message,
-    answering,
-    converse,
     listen,
+    reply_with,
+    run_agent,
     start_in,
 )
-from tests.core.loops.agents import running_with
+from tests.core.loops.agent_jobs import running_with
 
 TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 RUFF = ProfileSettings()
@@ -74,7 +74,7 @@ def make_repository(folder: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         (folder / name).write_text(text)
     for command in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "first")):
-        subprocess.run(["git", *command], cwd=folder, env=environment(), check=True)
+        subprocess.run(["git", *command], cwd=folder, env=git_environment(), check=True)
     return folder
 
 
@@ -85,12 +85,12 @@ def run_its_tests(folder: Path) -> None:
 
 async def tidy(
     source: Path, answers: dict[str, str | None], profile: ProfileSettings = RUFF, **more: Any
-) -> tuple[Workspace, Heard]:
+) -> tuple[Workspace, AgentTranscript]:
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
-    heard = await converse(TIDY, start, workspace.path, workspace.home, answering(answers))
+    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
     workspace = replace(workspace, box=heard.box)
-    assert heard.of(Malformed) == []
+    assert heard.of(MalformedLine) == []
     return workspace, heard
 
 
@@ -101,7 +101,7 @@ def script(name: str, code: str, **more: Any) -> dict[str, Any]:
 async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path) -> None:
     workspace, heard = await tidy(sample, {})
     assert heard.code == 0
-    [ask] = heard.of(Ask)
+    [ask] = heard.of(AskMessage)
     assert ask.key == "apply"
     assert ask.text == "What should be applied to sample?"
     assert [choice.value for choice in ask.choices] == ["safe fixes", "all fixes", "nothing"]
@@ -119,7 +119,7 @@ async def test_it_asks_with_the_numbers_of_what_the_fixers_would_do(sample: Path
 
 async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> None:
     workspace, heard = await tidy(sample, {"apply": "safe fixes"})
-    [result] = heard.of(Result)
+    [result] = heard.of(ResultMessage)
     assert result.summary.startswith("safe fixes applied to 4 files; lint: Found ")
     assert result.data["level"] == "safe fixes"
     assert result.data["files_changed"] == 4
@@ -130,7 +130,7 @@ async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> 
     code = (workspace.path / "inventory" / "stock.py").read_text()
     assert "import os" not in code
     assert "item == None" in code
-    [artifact] = heard.of(Artifact)
+    [artifact] = heard.of(ArtifactMessage)
     report = (await workspace.read_artifact(artifact.path)).decode()
     assert report.startswith("# tidy: sample\n\nsafe fixes applied to 4 files")
     assert heard.code == 0
@@ -138,13 +138,13 @@ async def test_safe_fixes_are_applied_and_the_rest_is_reported(sample: Path) -> 
 
 async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> None:
     workspace, heard = await tidy(sample, {"apply": "all fixes"})
-    [result] = heard.of(Result)
+    [result] = heard.of(ResultMessage)
     assert result.summary == "all fixes applied to 4 files; all validators pass"
     assert "item is None" in (workspace.path / "inventory" / "stock.py").read_text()
     run_its_tests(workspace.path)
-    kinds = [event.kind for event in heard.of(Event)]
+    kinds = [event.kind for event in heard.of(EventMessage)]
     assert kinds == 2 * ["validation_ran"] + 3 * ["command_executed"] + 2 * ["validation_ran"]
-    first = heard.of(Event)[0].payload
+    first = heard.of(EventMessage)[0].payload
     assert (first["name"], first["exit_code"], first["passed"]) == ("lint", 1, False)
     assert first["command"].endswith("-m ruff check .")
     assert first["duration_seconds"] > 0
@@ -154,7 +154,7 @@ async def test_all_fixes_leave_a_tree_that_passes_and_works(sample: Path) -> Non
 @pytest.mark.parametrize("answer", ["nothing", None])
 async def test_nothing_is_applied_when_nobody_wants_it(answer: str | None, sample: Path) -> None:
     workspace, heard = await tidy(sample, {"apply": answer})
-    [result] = heard.of(Result)
+    [result] = heard.of(ResultMessage)
     assert result.summary.startswith("nothing applied, as chosen; lint: Found ")
     assert (result.data["level"], result.data["files_changed"]) == ("nothing", 0)
     assert (await workspace.snapshot("nothing")).files_changed == 0
@@ -162,23 +162,23 @@ async def test_nothing_is_applied_when_nobody_wants_it(answer: str | None, sampl
 
 async def test_it_only_looks_where_it_may_not_write(sample: Path) -> None:
     workspace, heard = await tidy(sample, {}, mode="investigate")
-    [result] = heard.of(Result)
+    [result] = heard.of(ResultMessage)
     assert result.summary.startswith("safe fixes: ")
-    assert heard.of(Ask) == []
+    assert heard.of(AskMessage) == []
     assert (await workspace.snapshot("nothing")).files_changed == 0
 
 
 async def test_a_tidy_repository_is_not_asked_about(tmp_path: Path) -> None:
     clean = make_repository(tmp_path / "clean", {"code.py": '"""Nothing."""\n'})
     _, heard = await tidy(clean, {})
-    assert heard.of(Ask) == []
-    [result] = heard.of(Result)
+    assert heard.of(AskMessage) == []
+    [result] = heard.of(ResultMessage)
     assert result.summary == "nothing to fix; all validators pass"
 
 
 async def test_a_repository_of_another_kind_gets_a_clear_result(repository: Path) -> None:
     _, heard = await tidy(repository, {})
-    [result] = heard.of(Result)
+    [result] = heard.of(ResultMessage)
     assert result.summary == (
         "nothing to fix: there are no files of the kind that the profile is for"
     )
@@ -195,10 +195,10 @@ async def test_any_fixers_will_do_and_new_files_count(repository: Path) -> None:
         ),
     )
     workspace, heard = await tidy(repository, {"apply": "all fixes"}, profile)
-    safe, everything, _ = heard.of(Ask)[0].choices
+    safe, everything, _ = heard.of(AskMessage)[0].choices
     assert safe.description == "changes in 1 file, +2 -2 lines"
     assert everything.description == "changes in 2 files, +2 -2 lines"
-    assert heard.of(Result)[0].summary == "all fixes applied to 2 files; shout: exit 1"
+    assert heard.of(ResultMessage)[0].summary == "all fixes applied to 2 files; shout: exit 1"
     assert (workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"
 
 
@@ -218,7 +218,7 @@ async def test_a_tool_that_is_missing_is_named(
         validation_commands=(CommandSettings(name="lint", command=command),), fix_commands=()
     )
     _, heard = await tidy(repository, {}, profile)
-    [error] = heard.of(Error)
+    [error] = heard.of(ErrorMessage)
     assert (error.error_class, error.code) == ("PERMANENT", "command_not_found")
     assert error.message.startswith("command 'lint': ")
     assert f"{named}; install it" in error.message
@@ -227,20 +227,20 @@ async def test_a_tool_that_is_missing_is_named(
     optional = CommandSettings(name="lint", command=command, required=False)
     profile = ProfileSettings(validation_commands=(optional,), fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(Result)[0].summary.startswith("nothing to fix; lint: command 'lint': ")
+    assert heard.of(ResultMessage)[0].summary.startswith("nothing to fix; lint: command 'lint': ")
 
 
 async def test_a_command_that_takes_too_long_is_stopped(repository: Path) -> None:
     hang = script("hang", "import signal; print('x', flush=True); signal.pause()", timeout=0.3)
     profile = ProfileSettings(validation_commands=(CommandSettings(**hang),), fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(Result)[0].summary == "nothing to fix; hang: stopped after 0 s"
+    assert heard.of(ResultMessage)[0].summary == "nothing to fix; hang: stopped after 0 s"
     write = "import pathlib; pathlib.Path('notes.txt').write_text('changed')\n"
     slow = "import pathlib, signal\nif pathlib.Path('.git').is_dir(): signal.pause()\n"
     fixer = FixSettings(**script("slow", slow + write, timeout=1))
     profile = ProfileSettings(validation_commands=(), fix_commands=(fixer,))
     _, heard = await tidy(repository, {"apply": "safe fixes"}, profile)
-    [error] = heard.of(Error)
+    [error] = heard.of(ErrorMessage)
     assert (error.error_class, error.code) == ("TRANSIENT_APP", "command_timeout")
     assert error.message == "fixer 'slow' took more than 1 s; raise its timeout"
 
@@ -251,14 +251,14 @@ async def test_a_command_that_leaves_its_output_open_does_not_hold_it_up(reposit
         validation_commands=(CommandSettings(name="daemon", command=command),), fix_commands=()
     )
     _, heard = await tidy(repository, {}, profile)
-    assert heard.of(Result)[0].summary == "nothing to fix; all validators pass"
+    assert heard.of(ResultMessage)[0].summary == "nothing to fix; all validators pass"
 
 
 async def test_a_long_output_is_cut_in_the_middle(repository: Path) -> None:
     long = script("long", "print('first'); print('x' * 100_000); print('9 errors'); exit(1)")
     profile = ProfileSettings(validation_commands=(CommandSettings(**long),), fix_commands=())
     _, heard = await tidy(repository, {}, profile)
-    payload = heard.of(Event)[0].payload
+    payload = heard.of(EventMessage)[0].payload
     assert payload["output"].startswith("first\nxxx")
     assert payload["summary"] == "9 errors"
     assert "bytes …" in payload["output"]
@@ -272,14 +272,14 @@ async def test_a_park_in_the_middle_of_a_command_stops_it(repository: Path) -> N
     profile = ProfileSettings(validation_commands=(quick, CommandSettings(**hang)), fix_commands=())
 
     def reply(message: FromAgent) -> ToAgent | None:
-        return Park() if isinstance(message, Event) else None
+        return ParkMessage() if isinstance(message, EventMessage) else None
 
     start = start_in(workspace, profile)
-    heard = await converse(TIDY, start, workspace.path, workspace.home, reply)
+    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
     assert heard.code == 0
-    assert [message.type for message in heard.messages if not isinstance(message, Malformed)] == [
-        "event"
-    ]
+    assert [
+        message.type for message in heard.messages if not isinstance(message, MalformedLine)
+    ] == ["event"]
     assert running_with(mark) == []
 
 
@@ -287,11 +287,11 @@ async def test_a_refused_checkpoint_ends_it_in_one_line(repository: Path) -> Non
     workspace = await Workspace.prepare(repository.parent / "data", str(repository), job=1, run=1)
 
     def reply(message: FromAgent) -> ToAgent | None:
-        return Refused(id=message.id, reason="it is too large") if message.id else None
+        return RefusedMessage(id=message.id, reason="it is too large") if message.id else None
 
     start = start_in(workspace, SED)
-    heard = await converse(TIDY, start, workspace.path, workspace.home, reply)
-    [error] = heard.of(Error)
+    heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply)
+    [error] = heard.of(ErrorMessage)
     assert (error.error_class, error.message, heard.code) == ("PERMANENT", "it is too large", 1)
 
 
@@ -339,12 +339,12 @@ class Host:
         self.base = workspace.base_sha
         (workspace.home / "again").touch() if self.again else None
         start = start_in(workspace, self.profile, checkpoint=self.checkpoint, answers=self.answers)
-        reply, heard = answering(answers), Heard()
+        reply, heard = reply_with(answers), AgentTranscript()
         async with aclosing(
             listen(TIDY, start, workspace.path, workspace.home, reply, heard)
         ) as messages:
             async for message in messages:
-                if isinstance(message, Checkpoint):
+                if isinstance(message, CheckpointMessage):
                     snapshot = await workspace.snapshot("work in progress")
                     self.bundle = await workspace.bundle(snapshot)
                     self.checkpoint = message.data
@@ -356,7 +356,11 @@ async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) ->
     undisturbed = Host(repository, SED)
     said = [message async for message in undisturbed.run({"apply": "all fixes"})]
     expected = (await undisturbed.workspace.snapshot("done")).tree
-    stages = [at for at, after in enumerate(said[1:]) if isinstance(after, Checkpoint | Result)]
+    stages = [
+        at
+        for at, after in enumerate(said[1:])
+        if isinstance(after, CheckpointMessage | ResultMessage)
+    ]
     assert len(stages) == 5
     for stop_after in stages:
         host = Host(repository, SED)
@@ -364,7 +368,7 @@ async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) ->
             for _ in range(stop_after + 1):
                 await anext(messages)
         ended = [message async for message in host.run({"apply": "all fixes"})]
-        assert isinstance(ended[-1], Result), stop_after
+        assert isinstance(ended[-1], ResultMessage), stop_after
         assert ended[-1].data["files_changed"] == 1, stop_after
         assert (await host.workspace.snapshot("done")).tree == expected, stop_after
 
@@ -372,9 +376,9 @@ async def test_killed_in_any_stage_it_comes_to_the_same_end(repository: Path) ->
 async def test_what_is_done_is_not_done_again(sample: Path) -> None:
     host = Host(sample)
     parked = [message async for message in host.run({})]
-    assert isinstance(parked[-1], Ask)
+    assert isinstance(parked[-1], AskMessage)
     resumed = [message async for message in host.run({"apply": "safe fixes"})]
-    kinds = [message.kind for message in resumed if isinstance(message, Event)]
+    kinds = [message.kind for message in resumed if isinstance(message, EventMessage)]
     assert kinds == 2 * ["command_executed"] + 2 * ["validation_ran"]
 
 
@@ -390,10 +394,10 @@ async def test_killed_in_the_middle_of_a_fixer_it_starts_that_stage_anew(reposit
     fixer = FixSettings(**script("upper", code))
     host = Host(repository, ProfileSettings(validation_commands=(), fix_commands=(fixer,)))
     killed = [message async for message in host.run({"apply": "safe fixes"})]
-    assert isinstance(killed[-1], Ask)
+    assert isinstance(killed[-1], AskMessage)
     assert (host.workspace.path / "notes.txt").read_text() == "half"
     host.again = True
     ended = [message async for message in host.run({"apply": "safe fixes"})]
-    assert isinstance(ended[-1], Result)
+    assert isinstance(ended[-1], ResultMessage)
     assert ended[-1].summary.startswith("safe fixes applied to 1 file; no validators ran: ")
     assert (host.workspace.path / "notes.txt").read_text() == "ONE\nTWO\n"

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.handlers.protocol import Result
-from draftsman.handlers.workspace import Workspace
+from draftsman.handlers.clone.workspace import Workspace
+from draftsman.handlers.run_agent.protocol import ResultMessage
 from draftsman.settings import AgentSettings, CommandSettings, FixSettings, ProfileSettings
-from tests.core.agents.driver import answering, converse, start_in
-from tests.core.loops.agents import make_repository
+from tests.core.agents.driver import reply_with, run_agent, start_in
+from tests.core.loops.agent_jobs import make_repository
 
 TIDY = AgentSettings(command=("{python}", "-m", "draftsman.agents.tidy"))
 
@@ -33,7 +33,7 @@ async def test_what_did_not_run_does_not_pass(
     fix = FixSettings(name="one", command=("sed", "-i", "s/one/ONE/", "a.txt"))
     profile = ProfileSettings(validation_commands=validators, fix_commands=(fix,))
     space = await Workspace.prepare(tmp_path / "data", str(source), job=1, run=1)
-    reply = answering({"apply": "safe fixes"})
-    heard = await converse(TIDY, start_in(space, profile), space.path, space.home, reply)
-    [result] = heard.of(Result)
+    reply = reply_with({"apply": "safe fixes"})
+    heard = await run_agent(TIDY, start_in(space, profile), space.path, space.home, reply)
+    [result] = heard.of(ResultMessage)
     assert result.summary.startswith(f"safe fixes applied to 1 file; {says}")

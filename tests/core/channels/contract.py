@@ -15,17 +15,17 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from draftsman.domain.classify import ErrorClass, classify
-from draftsman.domain.delivery import (
+from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import (
     DeliveryKind,
     File,
     Message,
     Receipt,
     Subject,
-    Unknown,
+    Unconfirmed,
 )
-from draftsman.domain.job import Status
 from draftsman.domain.question import OnDeny, OnExpire, Question, QuestionKind, QuestionStatus
+from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.ports import Channel
 
@@ -33,7 +33,7 @@ WHEN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 SECRET = "hunter2-in-the-clear"
 
 
-class Place(Protocol):
+class ChannelHarness(Protocol):
     """A channel, and what can be seen and broken at its other end."""
 
     channel: Channel
@@ -46,15 +46,15 @@ class Place(Protocol):
         """Return (marker, text) of what came, in its order."""
         ...
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """Let the next call arrive, and its reply not."""
         ...
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """Let the next call be refused."""
         ...
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Let nobody be there."""
         ...
 
@@ -82,7 +82,7 @@ def question(**fields: object) -> Question:
 class ChannelContract:
     """The suite."""
 
-    async def test_a_message_is_seen_once_with_its_marker(self, place: Place) -> None:
+    async def test_a_message_is_seen_once_with_its_marker(self, place: ChannelHarness) -> None:
         sent = message()
         done = await place.channel.send(sent)
         assert isinstance(done, Receipt), done
@@ -91,7 +91,9 @@ class ChannelContract:
         assert marker == sent.marker
         assert "D-7" in text
 
-    async def test_a_copy_is_found_by_its_marker_or_may_be_repeated(self, place: Place) -> None:
+    async def test_a_copy_is_found_by_its_marker_or_may_be_repeated(
+        self, place: ChannelHarness
+    ) -> None:
         sent = message()
         assert await place.channel.find(sent) is None
         for other in (message(), sent, message()):
@@ -107,7 +109,7 @@ class ChannelContract:
         assert await place.channel.find(message()) is None
 
     @pytest.mark.parametrize("kind", DeliveryKind)
-    async def test_every_kind_can_be_said(self, place: Place, kind: DeliveryKind) -> None:
+    async def test_every_kind_can_be_said(self, place: ChannelHarness, kind: DeliveryKind) -> None:
         sent = message(kind, payload={"text": "hello", "name": "report.txt"})
         call = (
             place.channel.upload(sent, File("report.txt", b"\x00\xff"))
@@ -116,7 +118,7 @@ class ChannelContract:
         )
         assert isinstance(await call, Receipt)
 
-    async def test_a_copy_is_rewritten(self, place: Place) -> None:
+    async def test_a_copy_is_rewritten(self, place: ChannelHarness) -> None:
         first = await place.channel.send(message(DeliveryKind.QUESTION))
         assert isinstance(first, Receipt)
         closed = question(
@@ -124,51 +126,53 @@ class ChannelContract:
             resolution={"outcome": "answered", "via": "person", "value": "red", "by": ["anna"]},
         )
         done = await place.channel.edit(
-            message(DeliveryKind.SETTLE, edits=first.ref, question=closed)
+            message(DeliveryKind.QUESTION_CLOSED, edits=first.ref, question=closed)
         )
         assert isinstance(done, Receipt)
         assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"
         assert "was answered by anna: red" in (await place.seen())[-1][1]
 
-    async def test_dirty_text_is_said(self, place: Place) -> None:
+    async def test_dirty_text_is_said(self, place: ChannelHarness) -> None:
         text = "\u202e turned, 🙂, <!channel>, ```, \x1b[31m " + "x" * 20_000
         assert isinstance(
             await place.channel.send(message(DeliveryKind.NOTICE, payload={"text": text})), Receipt
         )
 
-    async def test_a_lost_reply_is_unknown_and_reconciled(self, place: Place) -> None:
+    async def test_a_lost_reply_is_unknown_and_reconciled(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
-        await place.cut_the_next_reply()
+        await place.drop_next_response()
         sent = message()
-        assert isinstance(await place.channel.send(sent), Unknown)
+        assert isinstance(await place.channel.send(sent), Unconfirmed)
         assert [marker for marker, _ in await place.seen()] == [sent.marker]
         found = await place.channel.find(sent)
         assert isinstance(found, Receipt) if place.finds else found is None
 
-    async def test_a_refusal_says_when_to_come_back(self, place: Place) -> None:
+    async def test_a_refusal_says_when_to_come_back(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
-        await place.refuse_the_next(429, "7")
+        await place.reject_next(429, "7")
         ended = await place.channel.send(message())
         assert isinstance(ended, Failure)
         assert (ended.http_status, ended.retry_after) == (429, 7)
 
-    async def test_a_refusal_for_good_is_permanent(self, place: Place) -> None:
+    async def test_a_refusal_for_good_is_permanent(self, place: ChannelHarness) -> None:
         if not place.cuts:
             return
-        await place.refuse_the_next(400)
+        await place.reject_next(400)
         ended = await place.channel.send(message())
         assert isinstance(ended, Failure)
         assert classify(ended) is ErrorClass.PERMANENT
 
-    async def test_nobody_there_is_a_failure_that_never_arrived(self, place: Place) -> None:
-        await place.go_away()
+    async def test_nobody_there_is_a_failure_that_never_arrived(
+        self, place: ChannelHarness
+    ) -> None:
+        await place.stop_listening()
         for call in (place.channel.send(message()), place.channel.edit(message(edits="ref"))):
             ended = await call
             assert isinstance(ended, Failure), ended
 
-    async def test_it_names_the_buckets_that_it_takes_from(self, place: Place) -> None:
+    async def test_it_names_the_buckets_that_it_takes_from(self, place: ChannelHarness) -> None:
         sent = message()
         closed = place.channel.bucket(sent, Failure("later", http_status=429, retry_after=1))
         assert closed.startswith(str(place.channel.name))

@@ -9,7 +9,7 @@ import pytest
 
 from tests.core.channels.contract import ChannelContract
 from tests.support.chat import Chat, ChatChannel
-from tests.support.http import Reply, Request, serving
+from tests.support.http_server import Reply, Request, serving
 
 
 class ChatPlace:
@@ -35,16 +35,16 @@ class ChatPlace:
         """Return the posts."""
         return [(post.marker, post.text) for post in self._chat.posts.values()]
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """Hang up after the next call."""
         self._next = "cut"
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """Answer the next call so."""
         headers = (("retry-after", retry_after),) if retry_after else ()
         self._next = Reply(status, headers=headers)
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Close the port."""
         await self._stack.aclose()
 

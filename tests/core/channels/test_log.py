@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.channels.log import BLOCK, LogChannel
-from draftsman.domain.delivery import DeliveryKind, Receipt
+from draftsman.channels.log_channel import BLOCK, LogChannel
+from draftsman.domain.messages.delivery import DeliveryKind, Receipt
 from draftsman.errors import Failure
 from tests.core.channels.contract import ChannelContract, message
 
@@ -29,13 +29,13 @@ class LogPlace:
         lines = self.path.read_text(encoding="utf-8").splitlines()
         return [(line["id"], line["data"]["text"]) for line in map(json.loads, lines)]
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """There is no reply."""
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """There is nobody who refuses."""
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Put a folder in its place."""
         self.path.mkdir(parents=True)
 

@@ -18,16 +18,16 @@ from typing import Any
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from draftsman.channels.webhook import WebhookChannel
-from draftsman.domain.classify import ErrorClass, classify
-from draftsman.domain.delivery import Receipt, Unknown
-from draftsman.domain.signature import keys, sign
+from draftsman.channels.webhook_channel import WebhookChannel
+from draftsman.domain.messages.delivery import Receipt, Unconfirmed
+from draftsman.domain.messages.webhook_signature import keys, sign
+from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
 from draftsman.settings import HttpSettings, SecretSettings, WebhookSettings
 from tests.core.channels.contract import ChannelContract, message
-from tests.support.http import Reply, Request, serving
-from tests.support.web import Request as Asked
-from tests.support.web import Writer, head, web
+from tests.support.faulty_server import Request as Asked
+from tests.support.faulty_server import Writer, head, web
+from tests.support.http_server import Reply, Request, serving
 
 SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
 NEW = "whsec_" + base64.b64encode(b"fedcba9876543210fedcba9876543210").decode()
@@ -59,16 +59,16 @@ class WebhookPlace:
         found = [(one.headers["webhook-id"], json.loads(one.body)) for one in self.requests]
         return [(id, body["data"]["text"]) for id, body in found]
 
-    async def cut_the_next_reply(self) -> None:
+    async def drop_next_response(self) -> None:
         """Hang up after the next call."""
         self._then.append(None)
 
-    async def refuse_the_next(self, status: int, retry_after: str | None = None) -> None:
+    async def reject_next(self, status: int, retry_after: str | None = None) -> None:
         """Answer the next call so."""
         headers = (("retry-after", retry_after),) if retry_after else ()
         self._then.append(Reply(status, b"no, because", headers))
 
-    async def go_away(self) -> None:
+    async def stop_listening(self) -> None:
         """Close the port."""
         await self._stack.aclose()
 
@@ -193,7 +193,7 @@ async def test_an_unknown_webhook_is_a_failure_for_good(place: WebhookPlace) -> 
 async def test_a_refusal_is_classified_by_its_status(
     place: WebhookPlace, status: int, expected: ErrorClass
 ) -> None:
-    await place.refuse_the_next(status)
+    await place.reject_next(status)
     ended = await place.channel.send(message())
     assert isinstance(ended, Failure)
     assert classify(ended) is expected
@@ -221,7 +221,7 @@ async def test_no_reply_in_time_is_unknown(place: WebhookPlace) -> None:
 
     async with serving(stall) as url:
         ended = await channel_to(url, 0.2).send(message())
-    assert isinstance(ended, Unknown)
+    assert isinstance(ended, Unconfirmed)
     assert len(place.requests) == 1
 
 

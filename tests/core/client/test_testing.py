@@ -9,7 +9,7 @@ import pytest
 
 from draftsman import Cancel, Done, Failure, Outcome, RunContext, Snooze
 from draftsman.domain.question import Choice
-from draftsman.errors import NobodyAnswered, NotPermitted, UsageError
+from draftsman.errors import AnswerTimeout, NotPermitted, UsageError
 from draftsman.testing import Clock, Deny, run_handler
 
 
@@ -59,7 +59,7 @@ async def test_an_answer_that_is_missing_or_wrong_fails_the_test() -> None:
 async def test_a_denial_or_an_expiry_ends_the_job_as_on_a_worker() -> None:
     with pytest.raises(NotPermitted, match="'go'"):
         await run_handler(deploy, answers={"target": "staging", "go": Deny("not today")})
-    with pytest.raises(NobodyAnswered, match="'go'"):
+    with pytest.raises(AnswerTimeout, match="'go'"):
         await run_handler(deploy, answers={"target": "staging", "go": None})
 
 

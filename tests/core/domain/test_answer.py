@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from draftsman.domain.answer import Response, fails_job, fits, read, tally
+from draftsman.domain.answer import Response, check_kind, fails_job, parse_answer, tally
 from draftsman.domain.question import (
     Choice,
     OnDeny,
@@ -71,7 +71,7 @@ def test_the_value_of_a_choice_always_means_that_choice(
 ) -> None:
     """A button sends the value, whatever the others are called and wherever it stands."""
     value = data.draw(st.sampled_from(values))
-    found = read(_question(values), _say(value))
+    found = parse_answer(_question(values), _say(value))
     assert (found.value, found.text) == (value, None)
 
 
@@ -79,7 +79,7 @@ def test_the_value_of_a_choice_always_means_that_choice(
 def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], text: str) -> None:
     for freeform in (False, True):
         try:
-            found = read(_question(values, freeform=freeform), _say(text))
+            found = parse_answer(_question(values, freeform=freeform), _say(text))
         except UsageError:
             refused = True
         else:
@@ -90,17 +90,17 @@ def test_a_reading_is_a_choice_or_free_text_and_never_both(values: list[str], te
 
 
 def test_a_number_means_the_place_where_no_choice_is_called_that() -> None:
-    assert read(_question(["b", "a"]), _say("2")).value == "a"
-    assert read(_question(["3", "2", "1"]), _say("1")).value == "1"
+    assert parse_answer(_question(["b", "a"]), _say("2")).value == "a"
+    assert parse_answer(_question(["3", "2", "1"]), _say("1")).value == "1"
     with pytest.raises(UsageError, match="choose: 1 b, 2 a"):
-        read(_question(["b", "a"]), _say("3"))
+        parse_answer(_question(["b", "a"]), _say("3"))
 
 
 def test_free_text_is_told_about_where_it_is_allowed() -> None:
     with pytest.raises(UsageError, match="choose: 1 b; or write your own"):
-        read(_question(["b"], freeform=True), _say(" "))
+        parse_answer(_question(["b"], freeform=True), _say(" "))
     with pytest.raises(UsageError, match="write your answer"):
-        read(_question([], freeform=True), _say(None))
+        parse_answer(_question([], freeform=True), _say(None))
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_a_response_is_of_the_questions_kind(
     values: list[str], response: Response, good: bool
 ) -> None:
     if good:
-        fits(_question(values), response)
+        check_kind(_question(values), response)
     else:
         with pytest.raises(UsageError, match="D-7/2"):
-            fits(_question(values), response)
+            check_kind(_question(values), response)
 
 
 @given(VOTERS, st.integers(1, 9))

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.address import parse
 from draftsman.domain.invocation import repo_name
-from draftsman.domain.repo import Repo, filed_as
+from draftsman.domain.repos.repo_catalog import Repo, repo_names_by_source
+from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import UsageError
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
 
 BASE: dict[str, Any] = {
     "type": "noop",
@@ -151,13 +151,13 @@ def test_any_place_of_a_repository_has_a_name(source: str) -> None:
 def test_a_known_repository_is_filed_under_one_name_whichever_address_is_given() -> None:
     folder = replace(Repo.at(parse("https://host/acme/app")), remote_url="/srv/app")
     sources = ["/srv/app", "https://host/acme/app.git", "git@HOST:Acme/App.git", "file:///srv/app/"]
-    assert set(filed_as([folder], sources).values()) == {("acme", "app")}
+    assert set(repo_names_by_source([folder], sources).values()) == {("acme", "app")}
     others = {
         "/srv/other/app": (None, "app"),
         "https://host/group/sub/app": ("group/sub", "app"),
         "ext::sh -c x": (None, ":sh -c x"),
     }
-    assert filed_as([folder], others) == others
+    assert repo_names_by_source([folder], others) == others
 
 
 def test_the_headline_is_the_title_or_the_first_line() -> None:

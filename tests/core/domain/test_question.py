@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from draftsman.domain.question import Ask, Choice, QuestionKind
+from draftsman.domain.question import Choice, QuestionKind, QuestionSpec
 
 GATE = {"key": "k", "kind": "approval", "text": "?"}
 PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
@@ -48,7 +48,7 @@ PLAIN = {"key": "k", "text": "?", "choices": ["a", "b"]}
 )
 def test_what_makes_no_sense_is_refused(item: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=complaint):
-        Ask.model_validate(item)
+        QuestionSpec.model_validate(item)
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_what_makes_no_sense_is_refused(item: dict[str, Any], complaint: str) ->
     ids=str,
 )
 def test_what_makes_sense_is_taken(item: dict[str, Any]) -> None:
-    assert Ask.model_validate(item).key == "k"
+    assert QuestionSpec.model_validate(item).key == "k"
 
 
 def test_a_choice_may_be_given_as_its_value_alone() -> None:
@@ -78,5 +78,5 @@ def test_a_choice_may_be_given_as_its_value_alone() -> None:
 
 
 def test_a_gate_is_denied_by_default_where_nobody_takes_the_denial() -> None:
-    assert Ask.model_validate(GATE).on_deny == "fail"
-    assert Ask.model_validate(GATE).kind is QuestionKind.APPROVAL
+    assert QuestionSpec.model_validate(GATE).on_deny == "fail"
+    assert QuestionSpec.model_validate(GATE).kind is QuestionKind.APPROVAL

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman.domain.text import EVENT_LIMIT, bounded, capped, clean, digest, first_line
+from draftsman.domain.text import (
+    EVENT_LIMIT,
+    clean,
+    clean_within_limit,
+    digest,
+    first_line,
+    truncate_payload,
+)
 from draftsman.errors import UsageError
 
 ANYTHING = st.text(st.characters(exclude_categories=[])) | st.text(
@@ -56,10 +63,10 @@ def test_cleaning_reaches_every_place_and_twice_is_once(value: Any) -> None:
 @given(OBJECTS)
 def test_an_event_is_never_over_its_limit_and_says_when_it_was_cut(payload: Any) -> None:
     for limit in (100, EVENT_LIMIT):
-        cut = capped(payload, limit)
+        cut = truncate_payload(payload, limit)
         if cut != clean(payload):
             assert cut["truncated"] is True
-    assert len(json.dumps(capped(payload), ensure_ascii=False).encode()) <= EVENT_LIMIT
+    assert len(json.dumps(truncate_payload(payload), ensure_ascii=False).encode()) <= EVENT_LIMIT
 
 
 @pytest.mark.parametrize("char", ["x", "\U0001f600", "\x01", '"', "\\"])
@@ -71,13 +78,13 @@ def test_nothing_gets_past_the_limit_of_an_event(char: str, shape: str) -> None:
         "many texts": {str(n): char * 1000 for n in range(1000)},
         "deep": {"a": [{"b": char * 1000}] * 1000},
     }
-    cut = capped(payloads[shape])
+    cut = truncate_payload(payloads[shape])
     assert cut["truncated"] is True
     assert len(json.dumps(cut, ensure_ascii=False).encode()) <= EVENT_LIMIT
 
 
 def test_a_short_event_stays_as_it_is() -> None:
-    assert capped({"a": [1, None, "x"]}) == {"a": [1, None, "x"]}
+    assert truncate_payload({"a": [1, None, "x"]}) == {"a": [1, None, "x"]}
 
 
 @given(JSON, st.integers(0, 200))
@@ -87,9 +94,9 @@ def test_what_is_over_a_limit_is_refused_and_what_is_not_is_returned_clean(
     size = len(json.dumps(clean(value), ensure_ascii=False).encode())
     if size > limit:
         with pytest.raises(UsageError, match=f"{size:,} bytes; at most {limit:,}"):
-            bounded(value, limit, "it")
+            clean_within_limit(value, limit, "it")
     else:
-        assert bounded(value, limit, "it") == clean(value)
+        assert clean_within_limit(value, limit, "it") == clean(value)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,7 @@ def test_what_is_over_a_limit_is_refused_and_what_is_not_is_returned_clean(
 def test_what_is_not_json_is_refused(value: object) -> None:
     for item in (value, [value], {"a": {"b": value}}):
         with pytest.raises(UsageError):
-            bounded(item, 1000, "it")
+            clean_within_limit(item, 1000, "it")
 
 
 def test_tuples_are_lists_and_keys_are_texts() -> None:
@@ -112,7 +119,7 @@ def test_what_is_nested_too_deeply_is_refused() -> None:
     for _ in range(5000):
         nested = [nested]
     with pytest.raises(UsageError, match="nested too deeply"):
-        bounded(nested, 10**6, "it")
+        clean_within_limit(nested, 10**6, "it")
 
 
 @given(JSON)

@@ -10,20 +10,20 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Parked
-from draftsman.domain.reserved import Owner
-from draftsman.domain.run import Claimed
+from draftsman.domain.reserved_names import Owner
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import LeaseLost, UsageError
 from draftsman.handlers.context import RunContext
 from draftsman.loops import leader
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import Term
-from tests.core.loops.crews import (
-    ends,
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.loops.workers import (
     last_event,
-    reaches,
     run_of,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
 )
 from tests.factories import Factory
 
@@ -36,14 +36,14 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leader, "TICK", 0.02)
 
 
-def context(rt: Runtime, work: Claimed) -> RunContext:
+def context(rt: Runtime, work: ClaimedJob) -> RunContext:
     """Return what the run's handler would be given."""
     return RunContext(work, rt, 60)
 
 
 async def lose(rt: Runtime, make: Factory) -> None:
     """Take every job from the factory's worker; it comes back as resumed."""
-    assert await rt.sweeps.rescue(Term(), [make.worker]) > 0
+    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) > 0
 
 
 # --- memory --------------------------------------------------------------------------------------
@@ -162,8 +162,8 @@ async def test_a_step_in_a_run_that_failed_is_not_repeated_by_the_next(
 
     number = await make.queued(queue="default")
     limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}
-    async with working(tuned(rt, types=limits), {"noop": handler}, leader=True):
-        job = await ends(rt, number)
+    async with running_worker(runtime_with(rt, types=limits), {"noop": handler}, leader=True):
+        job = await wait_for_end(rt, number)
     assert (job.result, job.run_count, len(outside.effects)) == ({"got": 1}, 2, 1)
 
 
@@ -184,10 +184,10 @@ async def test_a_sleep_holds_no_slot_and_spends_nothing(
         return Done({})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}, slots=1, leader=True) as crew:
-        slept = await reaches(rt, number, S.SCHEDULED)
+    async with running_worker(runtime_with(rt), {"noop": handler}, slots=1, leader=True) as crew:
+        slept = await wait_for_status(rt, number, S.SCHEDULED)
         assert crew.worker.leases() == []
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert slept.run_at is not None
     [(run, at)] = woke
     assert run == 2
@@ -200,14 +200,14 @@ async def test_a_sleep_that_is_over_does_not_park(rt: Runtime, make: Factory) ->
     ctx = context(rt, await make.running())
     await ctx.sleep("past", datetime.now(UTC) - timedelta(days=1))
     await ctx.sleep("now", 0)
-    assert (await rt.inspect.job(ctx.job.number)).status is S.RUNNING
+    assert (await rt.read_model.job(ctx.job.number)).status is S.RUNNING
 
 
 async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     with pytest.raises(Parked):
         await context(rt, work).sleep("nap", 3600)
-    first = (await rt.inspect.job(work.number)).run_at
+    first = (await rt.read_model.job(work.number)).run_at
     steps = await rt.checkpoints.steps(work.number)
     assert first is not None
     assert [(step.key, step.result) for step in steps] == [("sleep:nap", first.isoformat())]
@@ -220,7 +220,7 @@ async def test_a_time_that_cannot_be_meant_is_refused(
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError):
         await ctx.sleep("nap", until)
-    assert (await rt.inspect.job(ctx.job.number)).status is S.RUNNING
+    assert (await rt.read_model.job(ctx.job.number)).status is S.RUNNING
 
 
 # --- the trail and files -------------------------------------------------------------------------
@@ -301,7 +301,7 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
     ctx = context(rt, work)
     await ctx.note_step("early")
     if how == "canceled":
-        await rt.operate.cancel(work.number, make.owner, force=True)
+        await rt.job_control.cancel(work.number, make.owner, force=True)
     else:
         await lose(rt, make)
     if how == "claimed again":
@@ -317,9 +317,9 @@ async def test_a_run_that_lost_its_job_writes_nothing_and_learns_it(
 async def everything(rt: Runtime, number: int) -> list[object]:
     """Return all that a run can write."""
     return [
-        await rt.inspect.job(number),
-        await rt.inspect.trail(number),
-        await rt.inspect.runs(number),
+        await rt.read_model.job(number),
+        await rt.read_model.job_events(number),
+        await rt.read_model.runs(number),
         await rt.questions.of_job(number),
         await rt.checkpoints.latest(number),
         await rt.checkpoints.steps(number),

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.retry import BUILT_IN
+from draftsman.domain.retries.retry_policy import BUILT_IN
 from draftsman.errors import ConfigError
 from draftsman.handlers import registry
-from draftsman.handlers.agent import run_agent
+from draftsman.handlers.run_agent.run import run_agent
 from draftsman.runtime import Runtime
-from tests.core.loops.crews import ends, tuned, working
+from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
 from tests.factories import Factory
 
 MODULE = """
@@ -45,8 +45,8 @@ async def test_a_handler_of_the_configuration_runs_its_type(rt: Runtime, make: F
     handlers = registry.load({"greet:daily": "my_handlers:greet"})
     assert handlers.keys() == registry.BUILT_IN.keys() | {"greet:daily"}
     number = await make.queued(type="greet:daily", queue="default", payload={"name": "Anna"})
-    async with working(tuned(rt), handlers):
-        assert (await ends(rt, number)).result == {"hello": "Anna"}
+    async with running_worker(runtime_with(rt), handlers):
+        assert (await wait_for_end(rt, number)).result == {"hello": "Anna"}
 
 
 def test_a_built_in_type_may_be_replaced() -> None:

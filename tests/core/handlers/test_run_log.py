@@ -9,16 +9,23 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome, Snooze
-from draftsman.handlers import log
+from draftsman.handlers import run_log
 from draftsman.handlers.context import RunContext
-from draftsman.handlers.log import CHUNK, KEPT, RunLog
 from draftsman.handlers.registry import Handler
+from draftsman.handlers.run_log import BUFFER_LIMIT, CHUNK, RunLog
 from draftsman.runtime import Runtime
-from draftsman.services.checkpoint import Checkpoints
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.loops.crews import Held, Said, reaches, soon, tuned, working
-from tests.core.loops.wire import wired
+from draftsman.services.runs.checkpoints import Checkpoints
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    BlockingHandler,
+    CapturedLog,
+    before_deadline,
+    running_worker,
+    runtime_with,
+    wait_for_status,
+)
 from tests.factories import Factory
 from tests.support.waits import until, wait_blocked
 
@@ -36,7 +43,7 @@ async def holds(rt: Runtime, number: int, text: str) -> bool:
 async def test_a_line_is_stored_soon_and_gets_its_end(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 0.01)
+    monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
     lines.write("one")
@@ -50,7 +57,7 @@ async def test_a_line_is_stored_soon_and_gets_its_end(
 async def test_lines_wait_for_company_and_not_longer_than_a_piece_is_long(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 60)
+    monkeypatch.setattr(run_log, "DELAY", 60)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
     text = "".join(f"{number}\n" for number in range(CHUNK // 4))
@@ -68,14 +75,14 @@ async def test_closing_stores_the_rest(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
     lines.write("the end\0\ud800")
-    await soon(lines.close())
+    await before_deadline(lines.close())
     assert await stored(rt, work.number) == ["the end\ufffd?\n"]
 
 
 async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 0.01)
+    monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
     async with rt.db.connection() as other, other.transaction():
@@ -88,20 +95,20 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
         closing = asyncio.create_task(lines.close())
         lines.write("third")
         await asyncio.sleep(0)
-    await soon(closing)
+    await before_deadline(closing)
     assert "".join(await stored(rt, work.number)) == "first\nsecond\nthird\n"
 
 
 async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
     rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 0.01)
+    monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
-    async with wired(database_url) as (wire, db):
+    async with open_proxied(database_url) as (wire, db):
         lines = RunLog(Checkpoints(db), work.lease)
-        wire.lose_reply_to(b"COMMIT")
+        wire.drop_reply_to(b"COMMIT")
         lines.write("first")
-        await soon(wire.lost.wait())
+        await before_deadline(wire.lost.wait())
         lines.write("second")
         await until(lambda: holds(rt, work.number, "second"), "the second line")
         await lines.close()
@@ -115,21 +122,21 @@ async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 0.01)
-    said, work = Said(caplog), await make.running()
-    async with wired(database_url) as (wire, db):
+    monkeypatch.setattr(run_log, "DELAY", 0.01)
+    said, work = CapturedLog(caplog), await make.running()
+    async with open_proxied(database_url) as (wire, db):
         lines = RunLog(Checkpoints(db), work.lease)
         wire.cut()
-        for number in range(3 * KEPT // 100):
+        for number in range(3 * BUFFER_LIMIT // 100):
             lines.write(f"{number:099}")
-        assert len(lines._text) <= KEPT + len(log.CUT)
+        assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
         await said.wait(f"log of D-{work.number} not stored yet")
         wire.mend()
         await until(lambda: holds(rt, work.number, f"{number:099}\n"), "the last line")
         await lines.close()
     text = "".join(await stored(rt, work.number))
-    assert text.startswith(log.CUT)
-    assert KEPT // 2 < len(text) < KEPT + 1000
+    assert text.startswith(run_log.TRUNCATION_MARK)
+    assert BUFFER_LIMIT // 2 < len(text) < BUFFER_LIMIT + 1000
     whole = text.splitlines()[2:]
     assert whole == [f"{n:099}" for n in range(int(whole[0]), number + 1)]
 
@@ -137,10 +144,10 @@ async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_
 async def test_a_run_that_lost_its_job_stores_nothing_and_says_nothing(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 0.01)
+    monkeypatch.setattr(run_log, "DELAY", 0.01)
     work = await make.running()
     lines = RunLog(rt.checkpoints, work.lease)
-    await rt.sweeps.rescue(Term(), [make.worker])
+    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
     lines.write("late")
     await until(lambda: is_over(lines), "the writer's end")
     lines.write("later")
@@ -154,7 +161,7 @@ async def is_over(lines: RunLog) -> bool:
 
 async def test_a_run_that_is_being_canceled_may_still_log(rt: Runtime, make: Factory) -> None:
     work = await make.running()
-    await rt.operate.cancel(work.number, make.owner)
+    await rt.job_control.cancel(work.number, make.owner)
     lines = RunLog(rt.checkpoints, work.lease)
     lines.write("tidying up")
     await lines.close()
@@ -200,15 +207,15 @@ async def test_the_last_lines_before_any_end_are_stored(
     end: Handler,
     status: Status,
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 60)
+    monkeypatch.setattr(run_log, "DELAY", 60)
 
     async def handler(ctx: RunContext) -> Outcome:
         ctx.log("why it ended")
         return await end(ctx)
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}):
-        await reaches(rt, number, status)
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        await wait_for_status(rt, number, status)
         (kept,) = await stored(rt, number)
         assert kept.startswith("why it ended\n")
         assert ("Traceback" in kept) == (status == Status.RETRYING)
@@ -218,8 +225,8 @@ async def test_the_last_lines_before_any_end_are_stored(
 async def test_the_last_lines_before_a_stop_are_stored(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch, canceled: bool
 ) -> None:
-    monkeypatch.setattr(log, "DELAY", 60)
-    held = Held()
+    monkeypatch.setattr(run_log, "DELAY", 60)
+    held = BlockingHandler()
 
     async def handler(ctx: RunContext) -> Outcome:
         ctx.log("it began")
@@ -229,13 +236,13 @@ async def test_the_last_lines_before_a_stop_are_stored(
             ctx.log("it was stopped")
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
         await held.next()
         if canceled:
-            await rt.operate.cancel(number, make.owner)
+            await rt.job_control.cancel(number, make.owner)
         else:
             crew.shut_down("test")
-        await reaches(rt, number, S.CANCELED if canceled else S.RESUMED)
+        await wait_for_status(rt, number, S.CANCELED if canceled else S.RESUMED)
     assert "".join(await stored(rt, number)) == "it began\nit was stopped\n"
 
 
@@ -246,10 +253,10 @@ async def test_each_run_has_a_log_of_its_own(rt: Runtime, make: Factory) -> None
         return Done({})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}):
-        await reaches(rt, number, S.WAITING_FOR_INPUT)
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "a")
-        await reaches(rt, number, S.COMPLETED)
+        await wait_for_status(rt, number, S.COMPLETED)
     chunks = await rt.checkpoints.logs(number)
     assert [(chunk.run, chunk.seq, chunk.text) for chunk in chunks] == [
         (1, 0, "this is run 1\n"),

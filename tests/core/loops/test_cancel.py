@@ -12,17 +12,17 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import LeaseLost, Refused
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
-from tests.core.loops.crews import (
-    NOWHERE,
-    Held,
-    ends,
-    kinds,
+from tests.core.loops.workers import (
+    UNREACHABLE_URL,
+    BlockingHandler,
+    before_deadline,
+    event_kinds,
     last_event,
     row_of,
     run_of,
-    soon,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
 )
 from tests.factories import Factory
 from tests.support.waits import until
@@ -33,32 +33,32 @@ S = Status
 async def test_a_notification_stops_the_handler_and_settles_the_job(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, poll=60, heartbeat=20), {"noop": held}) as crew:
         ctx = await held.next()
         await until(lambda: listening(rt, crew.id), "the ear")
-        told = await rt.operate.cancel(number, make.owner, "not needed any more")
-        job = await ends(rt, number)
+        told = await rt.job_control.cancel(number, make.owner, "not needed any more")
+        job = await wait_for_end(rt, number)
         assert (told.status, told.requested) == (S.RUNNING, True)
         assert (ctx.cancelled, ctx.stopping) == (True, "canceled")
     assert (job.status, job.cancel_reason) == (S.CANCELED, "not needed any more")
     assert (await run_of(rt, number)).status == "canceled"
-    assert (await kinds(rt, number))[-2:] == ["cancel_requested", "job_canceled"]
+    assert (await event_kinds(rt, number))[-2:] == ["cancel_requested", "job_canceled"]
     assert (await last_event(rt, number, "cancel_requested")).actor == make.owner.name
 
 
 async def listening(rt: Runtime, worker: object) -> bool:
-    return any(row.connected for row in await rt.inspect.workers() if row.id == worker)
+    return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
 async def test_a_heartbeat_tells_of_a_cancel_that_was_not_heard(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, listen_url=NOWHERE), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": held}) as crew:
         await held.next()
-        await rt.operate.cancel(number, make.owner)
-        assert (await ends(rt, number)).status is S.CANCELED
+        await rt.job_control.cancel(number, make.owner)
+        assert (await wait_for_end(rt, number)).status is S.CANCELED
         row = await row_of(rt, crew.id)
         assert row is not None
         assert not row.connected
@@ -76,10 +76,10 @@ async def test_a_handler_that_swallows_the_cancel_still_settles_canceled(
         return Done({"anyway": 1})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}):
-        await soon(entered.wait())
-        await rt.operate.cancel(number, make.owner)
-        job = await ends(rt, number)
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        await before_deadline(entered.wait())
+        await rt.job_control.cancel(number, make.owner)
+        job = await wait_for_end(rt, number)
     assert (job.status, job.result) == (S.CANCELED, None)
     assert (await run_of(rt, number)).result == {"anyway": 1}
 
@@ -97,16 +97,16 @@ async def test_a_handler_that_fails_on_the_way_out_still_settles_canceled(
             raise ValueError("while tidying up")
 
     number = await make.queued(queue="default", max_attempts=0)
-    async with working(tuned(rt), {"noop": handler}):
-        await soon(entered.wait())
-        await rt.operate.cancel(number, make.owner)
-        job = await ends(rt, number)
+    async with running_worker(runtime_with(rt), {"noop": handler}):
+        await before_deadline(entered.wait())
+        await rt.job_control.cancel(number, make.owner)
+        job = await wait_for_end(rt, number)
     assert (job.status, job.attempts) == (S.CANCELED, 0)
     assert (await run_of(rt, number)).error == "ValueError: while tidying up"
 
 
 async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     raised = []
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -120,37 +120,37 @@ async def test_the_next_write_of_a_canceled_run_learns_it(rt: Runtime, make: Fac
         return Done({})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}):
+    async with running_worker(runtime_with(rt), {"noop": handler}):
         await held.next()
-        await rt.operate.cancel(number, make.owner)
-        assert (await ends(rt, number)).status is S.CANCELED
+        await rt.job_control.cancel(number, make.owner)
+        assert (await wait_for_end(rt, number)).status is S.CANCELED
     assert len(raised) == 1
     assert (await rt.checkpoints.latest(number))[0] is None
 
 
 async def test_who_cancels_after_the_completion_is_told(rt: Runtime, make: Factory) -> None:
     number = await make.queued(queue="default")
-    held = Held()
+    held = BlockingHandler()
     held.go.set()
-    async with working(tuned(rt), {"noop": held}):
-        await ends(rt, number)
+    async with running_worker(runtime_with(rt), {"noop": held}):
+        await wait_for_end(rt, number)
     with pytest.raises(Refused, match=f"D-{number} is completed already; nothing to cancel"):
-        await rt.operate.cancel(number, make.owner)
+        await rt.job_control.cancel(number, make.owner)
 
 
 async def test_a_forced_cancel_ends_the_job_at_once_and_stops_the_run(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
         ctx = await held.next()
-        told = await rt.operate.cancel(number, make.owner, force=True)
+        told = await rt.job_control.cancel(number, make.owner, force=True)
         assert (told.status, told.requested) == (S.CANCELED, False)
-        before = await rt.inspect.trail(number)
+        before = await rt.read_model.job_events(number)
         await until(lambda: nothing_runs(crew.worker.running), "the handler's end")
         assert ctx.cancelled
-    assert await rt.inspect.trail(number) == before
+    assert await rt.read_model.job_events(number) == before
 
 
 async def nothing_runs(running: object) -> bool:
@@ -158,24 +158,24 @@ async def nothing_runs(running: object) -> bool:
 
 
 async def test_only_the_canceled_run_stops(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with working(tuned(rt), {"noop": held}):
+    async with running_worker(runtime_with(rt), {"noop": held}):
         await held.next(), await held.next()
-        await rt.operate.cancel(first, make.owner)
-        assert (await ends(rt, first)).status is S.CANCELED
-        assert (await rt.inspect.job(second)).status is S.RUNNING
+        await rt.job_control.cancel(first, make.owner)
+        assert (await wait_for_end(rt, first)).status is S.CANCELED
+        assert (await rt.read_model.job(second)).status is S.RUNNING
         held.go.set()
-        assert (await ends(rt, second)).result == {"run": 1}
+        assert (await wait_for_end(rt, second)).result == {"run": 1}
 
 
 async def test_a_cancel_comes_before_a_shutdown(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, heartbeat=20, poll=60), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, heartbeat=20, poll=60), {"noop": held}) as crew:
         await held.next()
-        crew.ear.stop.set()
-        await rt.operate.cancel(number, make.owner)
+        crew.listener.stop.set()
+        await rt.job_control.cancel(number, make.owner)
         crew.shut_down("test")
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert job.status is S.CANCELED

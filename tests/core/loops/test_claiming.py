@@ -9,23 +9,23 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.handlers.context import RunContext
-from draftsman.loops.crew import Crew
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.core.loops.crews import (
-    Held,
-    Said,
-    ends,
-    kinds,
+from draftsman.store.postgres.database import Connection
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    BlockingHandler,
+    CapturedLog,
+    before_deadline,
+    event_kinds,
     last_event,
     noop,
-    reaches,
     run_of,
-    soon,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
 )
-from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.statements import value
 from tests.support.waits import until
@@ -34,92 +34,97 @@ S = Status
 
 
 async def statuses(rt: Runtime, *numbers: int) -> list[Status]:
-    return [(await rt.inspect.job(number)).status for number in numbers]
+    return [(await rt.read_model.job(number)).status for number in numbers]
 
 
 async def test_a_worker_claims_for_its_free_slots_and_no_more(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     numbers = [await make.queued(queue="default") for _ in range(5)]
-    async with working(tuned(rt), {"noop": held}, slots=2):
+    async with running_worker(runtime_with(rt), {"noop": held}, slots=2):
         assert {(await held.next()).job.number for _ in range(2)} == set(numbers[:2])
         assert await statuses(rt, *numbers) == [S.RUNNING] * 2 + [S.QUEUED] * 3
         held.go.set()
         for number in numbers:
-            assert (await ends(rt, number)).status is S.COMPLETED
+            assert (await wait_for_end(rt, number)).status is S.COMPLETED
     assert held.most == 2
 
 
 async def test_only_its_own_queues_are_served_and_the_first_one_first(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     other = await make.queued(queue="other")
     slow, fast = await make.queued(queue="slow"), await make.queued(queue="fast")
-    async with working(tuned(rt), {"noop": held}, slots=1, queues=("fast", "slow")):
+    async with running_worker(runtime_with(rt), {"noop": held}, slots=1, queues=("fast", "slow")):
         assert (await held.next()).job.number == fast
         held.go.set()
-        assert (await ends(rt, slow)).status is S.COMPLETED
+        assert (await wait_for_end(rt, slow)).status is S.COMPLETED
         assert await statuses(rt, other) == [S.QUEUED]
 
 
 async def test_a_job_that_comes_later_is_heard_of_without_polling(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
-    async with working(tuned(rt, poll=60), {"noop": held}) as crew:
+    held = BlockingHandler()
+    async with running_worker(runtime_with(rt, poll=60), {"noop": held}) as crew:
         await until(lambda: connected(rt, crew.id), "the ear")
         number = await make.queued(queue="default")
         assert (await held.next()).job.number == number
         held.go.set()
-        await ends(rt, number)
+        await wait_for_end(rt, number)
 
 
 async def connected(rt: Runtime, worker: object) -> bool:
-    rows = await rt.inspect.workers()
+    rows = await rt.read_model.workers()
     return any(row.connected for row in rows if row.id == worker)
 
 
 async def test_jobs_ahead_of_a_slot_stay_claimed_and_start_when_one_is_free(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     first, second, third = [await make.queued(queue="default") for _ in range(3)]
-    async with working(tuned(rt, prefetch=1), {"noop": held}, slots=1):
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1):
         await held.next()
-        await reaches(rt, second, S.CLAIMED)
+        await wait_for_status(rt, second, S.CLAIMED)
         assert await statuses(rt, first, second, third) == [S.RUNNING, S.CLAIMED, S.QUEUED]
         held.go.set()
         for number in (first, second, third):
-            assert (await ends(rt, number)).status is S.COMPLETED
-    assert await kinds(rt, second) == ["job_created", "job_claimed", "job_started", "job_completed"]
+            assert (await wait_for_end(rt, number)).status is S.COMPLETED
+    assert await event_kinds(rt, second) == [
+        "job_created",
+        "job_claimed",
+        "job_started",
+        "job_completed",
+    ]
     assert held.most == 1
 
 
 async def test_a_job_canceled_ahead_of_its_slot_is_never_started(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     [_, second, third] = [await make.queued(queue="default") for _ in range(3)]
-    async with working(tuned(rt, prefetch=1), {"noop": held}, slots=1):
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1):
         await held.next()
-        await reaches(rt, second, S.CLAIMED)
-        await rt.operate.cancel(second, make.owner)
+        await wait_for_status(rt, second, S.CLAIMED)
+        await rt.job_control.cancel(second, make.owner)
         held.go.set()
-        assert (await ends(rt, third)).status is S.COMPLETED
+        assert (await wait_for_end(rt, third)).status is S.COMPLETED
         assert (await held.next()).job.number == third
-    assert (await rt.inspect.job(second)).status is S.CANCELED
-    assert await rt.inspect.runs(second) == []
+    assert (await rt.read_model.job(second)).status is S.CANCELED
+    assert await rt.read_model.runs(second) == []
 
 
 async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     first, second = [await make.queued(queue="default") for _ in range(2)]
-    async with working(tuned(rt), {"noop": held}, slots=1):
+    async with running_worker(runtime_with(rt), {"noop": held}, slots=1):
         await held.next()
         held.go.set()
-        await ends(rt, second)
+        await wait_for_end(rt, second)
     same = await value(
         conn,
         "SELECT count(DISTINCT txid) FROM draftsman.job_events WHERE"
@@ -132,41 +137,41 @@ async def test_what_is_done_is_settled_by_the_statement_that_claims_the_next(
 async def test_a_finished_job_that_another_session_holds_is_settled_later(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     first = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": held}, slots=1) as crew:
+    async with running_worker(runtime_with(rt), {"noop": held}, slots=1) as crew:
         await held.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (first,))
             held.go.set()
             second = await make.queued(queue="default")
-            assert (await ends(rt, second)).status is S.COMPLETED
+            assert (await wait_for_end(rt, second)).status is S.COMPLETED
             assert await statuses(rt, first) == [S.RUNNING]
             assert not crew.worker.running
-        assert (await ends(rt, first)).result == {"run": 1}
+        assert (await wait_for_end(rt, first)).result == {"run": 1}
 
 
 async def test_an_unknown_type_goes_to_the_worker_that_knows_it(rt: Runtime, make: Factory) -> None:
-    knows, does_not = tuned(rt), tuned(rt)
-    held = Held()
-    async with working(does_not, {"noop": noop}):
+    knows, does_not = runtime_with(rt), runtime_with(rt)
+    held = BlockingHandler()
+    async with running_worker(does_not, {"noop": noop}):
         await make.worker_row(types=["special"])
         number = await make.queued(type="special", queue="default")
 
         async def given_back() -> bool:
-            return "job_returned" in await kinds(rt, number)
+            return "job_returned" in await event_kinds(rt, number)
 
         await until(given_back, "the job given back")
-        assert (await rt.inspect.job(number)).status is S.QUEUED
-        async with working(knows, {"special": held}) as second:
+        assert (await rt.read_model.job(number)).status is S.QUEUED
+        async with running_worker(knows, {"special": held}) as second:
             assert (await held.next()).job.number == number
-            assert (await rt.inspect.job(number)).worker_id == second.id
+            assert (await rt.read_model.job(number)).worker_id == second.id
             held.go.set()
-            await ends(rt, number)
+            await wait_for_end(rt, number)
     returned = await last_event(rt, number, "job_returned")
     assert returned.payload["reason"] == "this worker does not know the type"
-    assert (await kinds(rt, number)).count("job_returned") == 1
-    assert (await rt.inspect.job(number)).attempts == 0
+    assert (await event_kinds(rt, number)).count("job_returned") == 1
+    assert (await rt.read_model.job(number)).attempts == 0
 
 
 async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
@@ -175,9 +180,9 @@ async def test_a_type_that_nobody_knows_fails_at_once_and_tells_the_known_ones(
     await make.worker_row(types=["also"])
     number = await make.queued(type="nope", queue="default")
     after = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": noop, "boom": noop}, slots=1):
-        job = await ends(rt, number)
-        assert (await ends(rt, after)).status is S.COMPLETED
+    async with running_worker(runtime_with(rt), {"noop": noop, "boom": noop}, slots=1):
+        job = await wait_for_end(rt, number)
+        assert (await wait_for_end(rt, after)).status is S.COMPLETED
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == "no worker knows the type 'nope'; known types: also, boom, noop"
     assert (await run_of(rt, number)).status == "failed"
@@ -189,8 +194,8 @@ async def test_a_type_known_only_to_a_worker_that_drains_fails_at_once(
     gone = await make.worker_row(types=["nope"])
     await conn.execute("UPDATE draftsman.workers SET draining = true WHERE id = %s", (gone,))
     number = await make.queued(type="nope", queue="default")
-    async with working(tuned(rt), {"noop": noop}):
-        assert (await ends(rt, number)).last_error == (
+    async with running_worker(runtime_with(rt), {"noop": noop}):
+        assert (await wait_for_end(rt, number)).last_error == (
             "no worker knows the type 'nope'; known types: noop"
         )
 
@@ -213,9 +218,9 @@ async def test_one_result_that_the_database_refuses_fails_alone(
 
     refused = await make.queued(type="bad", queue="default")
     kept = await make.queued(type="good", queue="default")
-    async with working(tuned(rt), {"bad": bad, "good": good}):
-        assert (await ends(rt, kept)).result == {"good": 1}
-        job = await ends(rt, refused)
+    async with running_worker(runtime_with(rt), {"bad": bad, "good": good}):
+        assert (await wait_for_end(rt, kept)).result == {"good": 1}
+        job = await wait_for_end(rt, refused)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert "the result was refused: the database refused: new row" in (job.last_error or "")
 
@@ -223,79 +228,79 @@ async def test_one_result_that_the_database_refuses_fails_alone(
 async def test_a_job_claimed_before_an_outage_is_not_forgotten(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = Held(), Said(caplog)
+    held, said = BlockingHandler(), CapturedLog(caplog)
     first, second = [await make.queued(queue="default") for _ in range(2)]
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db, prefetch=1), {"noop": held}, slots=1),
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, prefetch=1), {"noop": held}, slots=1),
     ):
         await held.next()
-        await reaches(rt, second, S.CLAIMED)
+        await wait_for_status(rt, second, S.CLAIMED)
         wire.cut()
         held.go.set()
         await said.wait("the worker waits for the database")
         wire.mend()
-        assert (await ends(rt, first)).status is S.COMPLETED
-        assert (await ends(rt, second)).status is S.COMPLETED
+        assert (await wait_for_end(rt, first)).status is S.COMPLETED
+        assert (await wait_for_end(rt, second)).status is S.COMPLETED
 
 
 @pytest.mark.parametrize("prefetch", [0, 1])
 async def test_a_job_whose_claim_was_never_heard_of_is_claimed_again_and_spends_nothing(
     rt: Runtime, make: Factory, database_url: str, prefetch: int
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db, prefetch=prefetch), {"noop": held}, slots=1),
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, prefetch=prefetch), {"noop": held}, slots=1),
     ):
         if prefetch:
             await make.queued(queue="default")
             await held.next()
-        wire.lose_reply(b"unheard")
+        wire.drop_reply(b"unheard")
         number = await make.queued(queue="default", tags=("unheard",))
-        await soon(wire.lost.wait())
+        await before_deadline(wire.lost.wait())
         held.go.set()
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert (job.status, job.attempts, job.retry_count) == (S.COMPLETED, 0, 0)
 
 
 async def test_a_job_whose_start_was_never_heard_of_is_started_again_and_spends_nothing(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     first = await make.queued(queue="default")
     second = await make.queued(queue="default")
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db, prefetch=1), {"noop": held}, slots=1),
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, prefetch=1), {"noop": held}, slots=1),
     ):
         await held.next()
-        await reaches(rt, second, S.CLAIMED)
-        wire.lose_reply_to(b"COMMIT")
+        await wait_for_status(rt, second, S.CLAIMED)
+        wire.drop_reply_to(b"COMMIT")
         held.go.set()
-        await soon(wire.lost.wait())
-        assert (await ends(rt, first)).status is S.COMPLETED
-        job = await ends(rt, second)
+        await before_deadline(wire.lost.wait())
+        assert (await wait_for_end(rt, first)).status is S.COMPLETED
+        job = await wait_for_end(rt, second)
     assert (job.status, job.attempts) == (S.COMPLETED, 0)
 
 
 async def test_a_result_whose_reply_was_lost_is_settled_once_and_forgotten(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db), {"noop": held}, slots=1) as crew,
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": held}, slots=1) as crew,
     ):
         await held.next()
-        wire.lose_reply(b"completed")
+        wire.drop_reply(b"completed")
         held.go.set()
-        await soon(wire.lost.wait())
+        await before_deadline(wire.lost.wait())
         await until(lambda: nothing_left(crew), "the result forgotten")
-        assert (await ends(rt, number)).result == {"run": 1}
-    assert (await kinds(rt, number)).count("job_completed") == 1
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
+    assert (await event_kinds(rt, number)).count("job_completed") == 1
 
 
-async def nothing_left(crew: Crew) -> bool:
+async def nothing_left(crew: WorkerProcess) -> bool:
     return not crew.worker.leases()

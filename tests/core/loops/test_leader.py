@@ -18,26 +18,26 @@ from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.question import Answered
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
-from draftsman.loops.crew import Crew
 from draftsman.loops.leader import Leader
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.services.remind import Reminders
-from draftsman.services.sweep import Sweeps
-from draftsman.store.db import Connection, translated
-from tests.core.loops.crews import (
-    Said,
-    ends,
-    kinds,
+from draftsman.services.maintenance.reminders import Reminders
+from draftsman.services.maintenance.sweeps import Sweeps
+from draftsman.store.postgres.database import Connection, translate_errors
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    CapturedLog,
+    before_deadline,
+    event_kinds,
     last_event,
     noop,
-    reaches,
     row_of,
     run_of,
-    soon,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
 )
-from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.statements import rows, value
 from tests.support.waits import background, until, wait_blocked
@@ -55,14 +55,14 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-async def leads(rt: Runtime, crew: Crew) -> bool:
+async def leads(rt: Runtime, crew: WorkerProcess) -> bool:
     row = await row_of(rt, crew.id)
     return row is not None and row.leader
 
 
 async def worker_of(make: Factory, process: subprocess.Popen[bytes]) -> UUID:
     """Register a worker on this host that the process stands for."""
-    began = host.started(process.pid)
+    began = host.process_start_time(process.pid)
     return await make.worker_row(
         host_id=host.identity(), pid=process.pid, pid_started=began, types=["noop"]
     )
@@ -72,11 +72,11 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
     rt: Runtime, conn: Connection
 ) -> None:
     async with (
-        working(tuned(rt), {"noop": noop}) as idle,
-        working(tuned(rt), {"noop": noop}, leader=True) as leader,
+        running_worker(runtime_with(rt), {"noop": noop}) as idle,
+        running_worker(runtime_with(rt), {"noop": noop}, leader=True) as leader,
     ):
         await until(lambda: leads(rt, leader), "the first leader")
-        async with working(tuned(rt), {"noop": noop}, leader=True) as heir:
+        async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as heir:
             terms = await rows(conn, "SELECT owner, term FROM draftsman.leases")
             assert terms == [(leader.id, 1)]
             leader.shut_down("test")
@@ -86,7 +86,9 @@ async def test_one_worker_leads_and_another_takes_over_when_it_stops(
 
 
 async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> None:
-    async with working(tuned(rt, sweeps={"lease": 600}), {"noop": noop}, leader=True) as crew:
+    async with running_worker(
+        runtime_with(rt, sweeps={"lease": 600}), {"noop": noop}, leader=True
+    ) as crew:
         await until(lambda: leads(rt, crew), "the leader")
     query = "SELECT expires_at <= draftsman.now() FROM draftsman.leases"
     assert await value(conn, query) is True
@@ -95,9 +97,9 @@ async def test_a_leader_that_stops_resigns(rt: Runtime, conn: Connection) -> Non
 async def test_a_leader_that_stops_in_the_middle_of_a_sweep_calls_it_no_error(
     rt: Runtime, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    locking = await rt.db.dedicated()
-    quick = tuned(rt, sweeps={"interval": 0.05, "lease": 600})
-    async with working(quick, {"noop": noop}, leader=True) as crew:
+    locking = await rt.db.dedicated_connection()
+    quick = runtime_with(rt, sweeps={"interval": 0.05, "lease": 600})
+    async with running_worker(quick, {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         async with locking.transaction():
             await locking.execute("LOCK draftsman.jobs")
@@ -121,7 +123,7 @@ async def test_a_sweep_that_is_due_as_the_leader_stops_is_no_error(
         scheduler._process_jobs()
 
     monkeypatch.setattr(AsyncIOScheduler, "shutdown", late)
-    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
     assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
 
@@ -135,7 +137,7 @@ async def test_the_lease_of_a_leader_whose_process_died_is_taken_at_once(
 ) -> None:
     old = await worker_of(make, process)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         process.kill()
         await until(lambda: leads(rt, crew), "the new leader")
         assert await value(conn, "SELECT term FROM draftsman.leases") == 2
@@ -145,9 +147,9 @@ async def test_the_lease_of_a_leader_that_lives_is_left_alone(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes], caplog: pytest.LogCaptureFixture
 ) -> None:
     old = await worker_of(make, process)
-    said = Said(caplog)
+    said = CapturedLog(caplog)
     assert await rt.sweeps.acquire(old, 3600) == 1
-    async with working(tuned(rt), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         assert crew.leader is not None
         await crew.leader._stand()
         assert crew.leader._term is None
@@ -166,8 +168,8 @@ async def test_every_sweep_runs_when_somebody_begins_to_lead(
         "SELECT max(relname) FROM pg_class WHERE relkind = 'r' AND relname LIKE 'job_events_2%'",
     )
     await conn.execute(f"DROP TABLE draftsman.{newest}".encode())
-    async with working(tuned(rt, sweeps=SELDOM), {"other": noop}, leader=True):
-        await reaches(rt, lost.number, S.RETRYING)
+    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"other": noop}, leader=True):
+        await wait_for_status(rt, lost.number, S.RETRYING)
         await until(lambda: counts(conn, partitions), "the partition made again")
     assert await value(conn, "SELECT count(*) FROM draftsman.workers") == 0
 
@@ -182,7 +184,9 @@ async def counts(conn: Connection, wanted: int) -> bool:
 async def test_sweeps_come_again_after_the_interval(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    async with working(tuned(rt, sweeps={"interval": 0.1}), {"other": noop}, leader=True) as crew:
+    async with running_worker(
+        runtime_with(rt, sweeps={"interval": 0.1}), {"other": noop}, leader=True
+    ) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         for _ in range(2):
             lost = await make.running(worker=await make.worker_row())
@@ -191,21 +195,21 @@ async def test_sweeps_come_again_after_the_interval(
                 " WHERE job = %s",
                 (lost.number,),
             )
-            await reaches(rt, lost.number, S.RETRYING)
+            await wait_for_status(rt, lost.number, S.RETRYING)
 
 
 async def promoted_late(rt: Runtime, number: int, due: datetime) -> float:
     """Return by how many seconds a job was late when it became claimable."""
-    events = await rt.inspect.trail(number)
+    events = await rt.read_model.job_events(number)
     moved = [e for e in events if e.kind in ("job_promoted", "job_woken", "job_retried")]
     return (moved[-1].created_at - due).total_seconds()
 
 
 async def test_a_scheduled_job_is_promoted_to_the_second(rt: Runtime, make: Factory) -> None:
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         number = await make.queued(queue="default", delay=0.5)
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert job.run_at is not None
     assert 0 <= await promoted_late(rt, number, job.run_at) < 1.5
 
@@ -216,15 +220,17 @@ async def test_a_retry_is_promoted_to_the_second(rt: Runtime, make: Factory) -> 
     async def handler(ctx: RunContext) -> Outcome:
         if ctx.job.run == 1:
             raise Failure("busy", http_status=503, retry_after=0.5)
-        due.append(await rt.inspect.job(ctx.job.number))
+        due.append(await rt.read_model.job(ctx.job.number))
         return Done({})
 
     limits = {"noop": {"base_delay": 0.001, "max_delay": 0.001}}
     number = await make.queued(queue="default")
-    async with working(tuned(rt, types=limits, sweeps=SELDOM), {"noop": handler}, leader=True):
-        failed = await reaches(rt, number, S.RETRYING)
+    async with running_worker(
+        runtime_with(rt, types=limits, sweeps=SELDOM), {"noop": handler}, leader=True
+    ):
+        failed = await wait_for_status(rt, number, S.RETRYING)
         assert failed.next_retry_at is not None
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert (job.status, job.retry_count, job.run_count) == (S.COMPLETED, 1, 2)
     assert 0 <= await promoted_late(rt, number, failed.next_retry_at) < 1.5
 
@@ -245,10 +251,12 @@ async def test_a_question_that_nobody_answers_is_closed_in_time(rt: Runtime, mak
         )
         return Done({})
 
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": handler}, leader=True) as crew:
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": handler}, leader=True
+    ) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         number = await make.queued(queue="default")
-        await ends(rt, number)
+        await wait_for_end(rt, number)
     question = await rt.questions.get(number, 1)
     assert question.expires_at is not None
     closed = await last_event(rt, number, "question_expired")
@@ -266,14 +274,14 @@ async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
     dead = await worker_of(make, process)
     work = await make.running(worker=dead, queue="default", on_lost="resume")
     ahead = await make.claimed(worker=dead, queue="default")
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
+    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
         await until(lambda: is_gone(rt, old), "the sweeps of the start over")
-        assert (await rt.inspect.job(work.number)).status is S.RUNNING
+        assert (await rt.read_model.job(work.number)).status is S.RUNNING
         process.kill()  # a zombie until the fixture waits for it
         began = asyncio.get_running_loop().time()
-        job = await ends(rt, work.number)
+        job = await wait_for_end(rt, work.number)
         assert asyncio.get_running_loop().time() - began < 4
-        assert (await ends(rt, ahead.number)).attempts == 0
+        assert (await wait_for_end(rt, ahead.number)).attempts == 0
         await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
     assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 1, 2)
     assert (await run_of(rt, work.number)).error == "the worker was lost"
@@ -282,16 +290,16 @@ async def test_the_runs_of_a_local_worker_that_dies_are_taken_at_once(
 async def test_a_pid_that_another_process_has_by_now_does_not_save_a_dead_worker(
     rt: Runtime, make: Factory, process: subprocess.Popen[bytes]
 ) -> None:
-    began = host.started(process.pid)
+    began = host.process_start_time(process.pid)
     assert began is not None
     old = {"host_id": host.identity(), "pid": process.pid}
     dead = await make.worker_row(**old, pid_started=began - 1000)
     alive = await make.worker_row(**old, pid_started=began)
     lost, kept = await make.running(worker=dead), await make.running(worker=alive)
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
-        await reaches(rt, lost.number, S.RETRYING)
+    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True):
+        await wait_for_status(rt, lost.number, S.RETRYING)
         await until(lambda: is_gone(rt, dead), "the dead worker's row gone")
-    assert (await rt.inspect.job(kept.number)).status is S.RUNNING
+    assert (await rt.read_model.job(kept.number)).status is S.RUNNING
     assert not await is_gone(rt, alive)
 
 
@@ -302,9 +310,9 @@ async def is_gone(rt: Runtime, worker: UUID) -> bool:
 async def test_a_leader_whose_lease_was_taken_stops_leading(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = Said(caplog)
+    said = CapturedLog(caplog)
     other = await make.worker_row()
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
+    async with running_worker(runtime_with(rt, sweeps=SELDOM), {"noop": noop}, leader=True) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         await conn.execute(
             "UPDATE draftsman.leases SET owner = %s, term = 2, expires_at = now() + interval '1 h'",
@@ -312,17 +320,17 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
         )
         due = await make.queued(queue="default", delay=0.001)
         await said.wait("no longer leading, term 1")
-        assert (await rt.inspect.job(due)).status is S.SCHEDULED
+        assert (await rt.read_model.job(due)).status is S.SCHEDULED
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
 
 async def test_a_leader_that_cannot_renew_distrusts_its_lease(
     rt: Runtime, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    said = Said(caplog)
+    said = CapturedLog(caplog)
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
         await said.wait("leading, term 1")
         wire.cut()
@@ -335,17 +343,20 @@ async def test_two_that_both_think_they_lead_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The first one renews its lease once in five minutes, and so learns nothing."""
-    said, ran = Said(caplog), []
+    said, ran = CapturedLog(caplog), []
 
     async def handler(ctx: RunContext) -> Outcome:
         ran.append(ctx.job.number)
         return Done({})
 
-    first, second = tuned(rt, sweeps={"lease": 600, "interval": 0.05}), tuned(rt, sweeps=SELDOM)
-    async with working(first, {"noop": handler}, leader=True):
+    first, second = (
+        runtime_with(rt, sweeps={"lease": 600, "interval": 0.05}),
+        runtime_with(rt, sweeps=SELDOM),
+    )
+    async with running_worker(first, {"noop": handler}, leader=True):
         await said.wait("leading, term 1")
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
-        async with working(second, {"noop": handler}, leader=True):
+        async with running_worker(second, {"noop": handler}, leader=True):
             await said.wait("leading, term 2")
             due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
             lost = [(await make.running(queue="dead")).number for _ in range(5)]
@@ -355,15 +366,15 @@ async def test_two_that_both_think_they_lead_do_no_harm(
             )
             await make.worker_row(host_id=host.identity(), pid=2**22 + 1)
             for number in lost:
-                await reaches(rt, number, S.RETRYING)
+                await wait_for_status(rt, number, S.RETRYING)
             for number in due:
-                await ends(rt, number)
+                await wait_for_end(rt, number)
             assert not said.lines("no longer leading")
     assert sorted(ran) == due
     for number in due:
-        assert (await kinds(rt, number)).count("job_promoted") == 1
-    assert {(await rt.inspect.job(number)).attempts for number in lost} == {1}
-    assert not any((await rt.inspect.invariants()).values())
+        assert (await event_kinds(rt, number)).count("job_promoted") == 1
+    assert {(await rt.read_model.job(number)).attempts for number in lost} == {1}
+    assert not any((await rt.read_model.invariants()).values())
 
 
 class CutSweeps(Sweeps):
@@ -376,7 +387,7 @@ class CutSweeps(Sweeps):
         if self.inside.is_set():
             return None
         self.inside.set()
-        with translated():
+        with translate_errors():
             try:
                 await asyncio.Event().wait()
             except asyncio.CancelledError:
@@ -392,6 +403,6 @@ async def test_a_cancellation_that_a_broken_connection_swallows_does_not_stop_th
     sweeps.inside = asyncio.Event()
     leader = Leader(sweeps, rt.settings.sweeps, uuid4())
     async with background(leader.run()) as running:
-        await soon(sweeps.inside.wait())
+        await before_deadline(sweeps.inside.wait())
         leader.stop.set()
-        await soon(asyncio.shield(running))
+        await before_deadline(asyncio.shield(running))

@@ -9,16 +9,16 @@ from collections.abc import Collection
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
-from draftsman.loops.crew import Crew
-from draftsman.loops.run import Execution
+from draftsman.loops.execution import Execution
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
-from tests.core.loops.crews import tuned, working
+from draftsman.services.jobs.submissions import invocation
+from tests.core.loops.workers import running_worker, runtime_with
 from tests.support.waits import until
 
 JOBS = 500
@@ -38,7 +38,7 @@ async def handle(ctx: RunContext) -> Outcome:
     return Done({})
 
 
-def held(crew: Crew) -> dict[str, int]:
+def held(crew: WorkerProcess) -> dict[str, int]:
     """Return the sizes of everything that a worker keeps."""
     parts = vars(crew) | vars(crew.worker)
     return {name: len(part) for name, part in parts.items() if isinstance(part, Collection)}
@@ -49,21 +49,21 @@ async def test_nothing_of_a_job_stays_after_its_run(
 ) -> None:
     caplog.set_level(logging.ERROR, "draftsman")  # what it captures keeps the errors' frames
     earlier = objects()  # of other tests in this process, whose errors pytest may keep
-    async with working(tuned(rt), {"leak": handle}, slots=50) as crew:
+    async with running_worker(runtime_with(rt), {"leak": handle}, slots=50) as crew:
         before = held(crew)
         wanted = [invocation(type="leak", payload={"n": n}) for n in range(JOBS)]
-        made = await rt.intake.submit_many(wanted, owner)
+        made = await rt.submissions.submit_many(wanted, owner)
 
         async with asyncio.timeout(DEADLINE):
             for one in reversed(made):  # the others mostly ended before the last one
-                await rt.inspect.wait(one.number)
+                await rt.read_model.wait(one.number)
         await until(lambda: _settled(crew), "the worker to have settled")
         await until(lambda: _forgotten(len(earlier)), "the end of the last run's objects")
         assert held(crew) == before
-    assert (await rt.inspect.stats()).jobs[Status.FAILED] == JOBS // FAILING
+    assert (await rt.read_model.stats()).jobs[Status.FAILED] == JOBS // FAILING
 
 
-async def _settled(crew: Crew) -> bool:
+async def _settled(crew: WorkerProcess) -> bool:
     return not crew.worker.leases()
 
 

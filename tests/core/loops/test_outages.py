@@ -11,22 +11,22 @@ from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
-from draftsman.loops import ear
+from draftsman.loops import notification_listener
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.core.loops.crews import (
-    NOWHERE,
-    Held,
-    Said,
-    ends,
+from draftsman.store.postgres.database import Connection
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    UNREACHABLE_URL,
+    BlockingHandler,
+    CapturedLog,
     noop,
-    reaches,
     row_of,
     run_of,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
 )
-from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.waits import background, until
 
@@ -34,50 +34,50 @@ S = Status
 
 
 async def connected(rt: Runtime, worker: object) -> bool:
-    return any(row.connected for row in await rt.inspect.workers() if row.id == worker)
+    return any(row.connected for row in await rt.read_model.workers() if row.id == worker)
 
 
 async def test_without_an_ear_jobs_are_found_by_polling(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     held.go.set()
-    async with working(tuned(rt, listen_url=NOWHERE), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, listen_url=UNREACHABLE_URL), {"noop": held}) as crew:
         for _ in range(2):
             number = await make.queued(queue="default")
-            assert (await ends(rt, number)).status is S.COMPLETED
+            assert (await wait_for_end(rt, number)).status is S.COMPLETED
         assert not await connected(rt, crew.id)
 
 
 async def test_an_ear_that_was_cut_off_listens_again(
     rt: Runtime, make: Factory, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ear, "RECONNECT", 0.02)
-    held = Held()
+    monkeypatch.setattr(notification_listener, "RECONNECT", 0.02)
+    held = BlockingHandler()
     held.go.set()
-    async with working(tuned(rt, poll=60), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, poll=60), {"noop": held}) as crew:
         await until(lambda: connected(rt, crew.id), "the ear")
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE locktype = 'advisory'"
         )
         await until(lambda: connected(rt, crew.id), "the ear again")
         number = await make.queued(queue="default")
-        assert (await ends(rt, number)).status is S.COMPLETED
+        assert (await wait_for_end(rt, number)).status is S.COMPLETED
 
 
 async def test_a_worker_whose_connections_are_all_cut_goes_on(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": held}):
+    async with running_worker(runtime_with(rt), {"noop": held}):
         await held.next()
         await conn.execute(
             "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         held.go.set()
-        assert (await ends(rt, number)).result == {"run": 1}
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
         later = await make.queued(queue="default")
-        assert (await ends(rt, later)).status is S.COMPLETED
+        assert (await wait_for_end(rt, later)).status is S.COMPLETED
 
 
 async def test_an_outage_is_said_once_and_its_end_too(
@@ -87,12 +87,12 @@ async def test_an_outage_is_said_once_and_its_end_too(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(ear, "RECONNECT", 0.05)
-    held, said = Held(), Said(caplog)
+    monkeypatch.setattr(notification_listener, "RECONNECT", 0.05)
+    held, said = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db), {"noop": held}, slots=2) as crew,
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": held}, slots=2) as crew,
     ):
         await held.next()
         wire.cut()
@@ -104,12 +104,12 @@ async def test_an_outage_is_said_once_and_its_end_too(
         await said.wait("the worker has the database again")
         await said.wait("the heartbeat has the database again")
         held.go.set()
-        assert (await ends(rt, number)).result == {"run": 1}
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, crew.id) is not None
     for who in ("the worker", "the heartbeat"):  # the dispatcher may look meanwhile, or not
         assert len(said.lines(f"{who} waits for the database")) == 1
         assert len(said.lines(f"{who} has the database again")) == 1
-    assert (await rt.inspect.job(number)).attempts == 0
+    assert (await rt.read_model.job(number)).attempts == 0
 
 
 async def more(count: int, than: int) -> bool:
@@ -120,7 +120,7 @@ async def more(count: int, than: int) -> bool:
 async def test_what_ended_during_an_outage_is_written_after_it(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture, fails: bool
 ) -> None:
-    held, said = Held(), Said(caplog)
+    held, said = BlockingHandler(), CapturedLog(caplog)
 
     async def handler(ctx: RunContext) -> Outcome:
         await held(ctx)
@@ -131,8 +131,8 @@ async def test_what_ended_during_an_outage_is_written_after_it(
 
     number = await make.queued(queue="default")
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db), {"noop": handler}),
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": handler}),
     ):
         await held.next()
         wire.cut()
@@ -140,7 +140,7 @@ async def test_what_ended_during_an_outage_is_written_after_it(
         await said.wait(f"D-{number} waits for the database")
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
-        job = await reaches(rt, number, S.RETRYING if fails else S.COMPLETED)
+        job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)
     assert (job.attempts, job.run_count) == (int(fails), 1)
     kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
     assert kept.startswith("it ended\n")
@@ -154,8 +154,8 @@ async def test_a_server_that_only_reads_is_not_asked_all_the_time(
         f'ALTER DATABASE "{database}" SET default_transaction_read_only = on'.encode()
     )
     clock = asyncio.get_running_loop().time
-    async with wired(database_url) as (wire, db):
-        worker = tuned(rt, db, poll=0.1).crew({"noop": noop}).worker
+    async with open_proxied(database_url) as (wire, db):
+        worker = runtime_with(rt, db, poll=0.1).worker_process({"noop": noop}).worker
         async with background(worker.run()):
             await until(lambda: more(wire.errors, 1), "a refusal")
             began, before = clock(), wire.errors
@@ -167,25 +167,25 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
     rt: Runtime, make: Factory, conn: Connection, database_url: str
 ) -> None:
     """The claim brings both; the table that is asked next is locked for a while."""
-    held = Held()
+    held = BlockingHandler()
     held.go.set()
     await make.queued(type="strange", queue="default", priority=5)
     known = await make.queued(queue="default")
     async with (
-        wired(database_url, statement_timeout=0.2) as (_, db),
+        open_proxied(database_url, statement_timeout=0.2) as (_, db),
         conn.transaction(),
     ):
-        worker = tuned(rt, db).crew({"noop": held}, slots=2).worker
+        worker = runtime_with(rt, db).worker_process({"noop": held}, slots=2).worker
         await conn.execute("LOCK TABLE draftsman.workers IN ACCESS EXCLUSIVE MODE")
         async with background(worker.run()):
-            assert (await ends(rt, known)).run_count == 1
+            assert (await wait_for_end(rt, known)).run_count == 1
 
 
 async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
     database_url: str,
 ) -> None:
     """The pool waits 1, 2, 4, 8 s between its tries; it gives up before, and begins anew."""
-    async with wired(database_url, pool_size=1) as (wire, db):
+    async with open_proxied(database_url, pool_size=1) as (wire, db):
         wire.cut()
 
         async def tried() -> bool:
@@ -203,9 +203,9 @@ async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
 async def test_a_session_that_breaks_while_it_is_set_up_is_an_outage_and_no_end(
     rt: Runtime, make: Factory, database_url: str
 ) -> None:
-    async with wired(database_url) as (wire, db):
-        wire.lose_reply_to(b"plan_cache_mode")
-        async with working(tuned(rt, db), {"noop": noop}):
+    async with open_proxied(database_url) as (wire, db):
+        wire.drop_reply_to(b"plan_cache_mode")
+        async with running_worker(runtime_with(rt, db), {"noop": noop}):
             number = await make.queued(queue="default")
-            assert (await ends(rt, number)).status is S.COMPLETED
+            assert (await wait_for_end(rt, number)).status is S.COMPLETED
         assert wire.lost.is_set()

@@ -16,19 +16,19 @@ from draftsman.errors import Failure
 from draftsman.handlers.context import RunContext
 from draftsman.handlers.registry import Handler
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.loops.crews import (
-    Held,
-    asked,
-    ends,
-    kinds,
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.loops.workers import (
+    BlockingHandler,
+    before_deadline,
+    event_kinds,
     noop,
-    reaches,
     run_of,
-    soon,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_question,
+    wait_for_status,
 )
 from tests.factories import Factory
 from tests.support.waits import until
@@ -57,11 +57,11 @@ def raising(error: BaseException) -> Handler:
 async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
     """Return a job after one run, and prove that its worker still works."""
     number = await make.queued(type="it", queue="default", **job)
-    async with working(tuned(rt), {"it": handler, "noop": noop}):
-        await reaches(rt, number, *stops)
+    async with running_worker(runtime_with(rt), {"it": handler, "noop": noop}):
+        await wait_for_status(rt, number, *stops)
         after = await make.queued(queue="default")
-        assert (await ends(rt, after)).status is S.COMPLETED
-    return await rt.inspect.job(number)
+        assert (await wait_for_end(rt, after)).status is S.COMPLETED
+    return await rt.read_model.job(number)
 
 
 async def test_a_result_is_kept_with_the_job(rt: Runtime, make: Factory) -> None:
@@ -113,7 +113,7 @@ async def test_what_is_raised_decides_what_follows_and_what_is_spent(
 async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
     job = await end_of(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
     assert job.last_error == "ValueError: no luck"
-    assert (await kinds(rt, job.number))[-1] == "queue_job_dead"
+    assert (await event_kinds(rt, job.number))[-1] == "queue_job_dead"
 
 
 async def test_what_the_other_side_wants_to_wait_is_waited(rt: Runtime, make: Factory) -> None:
@@ -167,10 +167,10 @@ async def test_a_question_inside_a_task_group_parks_the_run(
         return Done({"got": answer.value if isinstance(answer, Answered) else None})
 
     number = await make.queued(type="it", queue="default")
-    async with working(tuned(rt), {"it": handler}):
-        await reaches(rt, number, S.WAITING_FOR_INPUT)
+    async with running_worker(runtime_with(rt), {"it": handler}):
+        await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await make.answer(number, "b")
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert (job.result, job.run_count, job.attempts) == ({"got": "b"}, 2, 0)
     gc.collect()
     assert not [record for record in caplog.records if record.name == "asyncio"]
@@ -178,8 +178,10 @@ async def test_a_question_inside_a_task_group_parks_the_run(
 
 async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, make: Factory) -> None:
     number = await make.queued(type="it", queue="default")
-    async with working(tuned(rt, types={"it": {"timeout": 0.05}}), {"it": Held()}):
-        job = await ends(rt, number)
+    async with running_worker(
+        runtime_with(rt, types={"it": {"timeout": 0.05}}), {"it": BlockingHandler()}
+    ):
+        job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
     assert job.last_error == "it ran for 0.05 s (job limit); waiting is excluded"
 
@@ -190,8 +192,8 @@ async def test_a_job_or_its_agent_may_have_less_time_than_the_type(
 ) -> None:
     number = await make.queued(type="it", queue="default", **fields)
     agents = {"quick": {"command": ["x"], "timeout": 0.05}}
-    async with working(tuned(rt, agents=agents), {"it": Held()}):
-        job = await ends(rt, number)
+    async with running_worker(runtime_with(rt, agents=agents), {"it": BlockingHandler()}):
+        job = await wait_for_end(rt, number)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
 
 
@@ -207,14 +209,14 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         return Done({})
 
     number = await make.queued(type="it", queue="default")
-    async with working(tuned(rt, types={"it": {"timeout": 100}}), {"it": handler}):
-        await reaches(rt, number, S.WAITING_FOR_INPUT)
+    async with running_worker(runtime_with(rt, types={"it": {"timeout": 100}}), {"it": handler}):
+        await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
         await set_run(conn, number, 1, "600 seconds", "560 seconds")
         await make.answer(number, "a")
-        await asked(rt, number, 2)
+        await wait_for_question(rt, number, 2)
         await set_run(conn, number, 2, "500 seconds", "430 seconds")
         await make.answer(number, "a", n=2)
-        job = await ends(rt, number)
+        job = await wait_for_end(rt, number)
     assert left == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
     assert job.last_error == "it ran 110 s in all, over 100 s (job limit)"
@@ -233,9 +235,9 @@ async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) 
 
 async def lose(rt: Runtime, make: Factory, number: int) -> None:
     """Take the job from its worker, as a leader does that thinks it dead."""
-    job = await rt.inspect.job(number)
+    job = await rt.read_model.job(number)
     assert job.worker_id is not None
-    assert await rt.sweeps.rescue(Term(), [job.worker_id]) == 1
+    assert await rt.sweeps.rescue(LeaderTerm(), [job.worker_id]) == 1
 
 
 @pytest.mark.parametrize("then", [returning(Done({"late": 1})), raising(ValueError("late"))])
@@ -250,19 +252,21 @@ async def test_a_run_that_lost_its_job_writes_nothing(
         return await then(ctx)
 
     number = await make.queued(type="it", queue="default", on_lost="fail")
-    async with working(tuned(rt, heartbeat=20), {"it": handler, "noop": noop}) as crew:
-        await soon(entered.wait())
+    async with running_worker(
+        runtime_with(rt, heartbeat=20), {"it": handler, "noop": noop}
+    ) as crew:
+        await before_deadline(entered.wait())
         await lose(rt, make, number)
-        before = await rt.inspect.job(number), await rt.inspect.trail(number)
+        before = await rt.read_model.job(number), await rt.read_model.job_events(number)
         go.set()
-        await ends(rt, await make.queued(queue="default"))
-        await crew.heart.beat()
+        await wait_for_end(rt, await make.queued(queue="default"))
+        await crew.heartbeat.beat()
 
         async def let_go() -> bool:
             return not crew.worker.leases()
 
         await until(let_go, "the end of the run")
-    assert (await rt.inspect.job(number), await rt.inspect.trail(number)) == before
+    assert (await rt.read_model.job(number), await rt.read_model.job_events(number)) == before
     assert before[0].status is S.FAILED
 
 
@@ -276,10 +280,10 @@ async def _error_of(rt: Runtime, make: Factory, error: BaseException) -> tuple[J
         raise error
 
     number = await make.queued(type="it", queue="default", max_attempts=0, max_retries=0)
-    async with working(tuned(rt), {"it": handler}):
-        job = await ends(rt, number)
+    async with running_worker(runtime_with(rt), {"it": handler}):
+        job = await wait_for_end(rt, number)
     run = await run_of(rt, number)
-    event = (await rt.inspect.trail(number))[-1]
+    event = (await rt.read_model.job_events(number))[-1]
     assert run.error == job.last_error
     assert event.payload["error"] == str(job.last_error)[:2000]
     return job, "".join(chunk.text for chunk in await rt.checkpoints.logs(number))

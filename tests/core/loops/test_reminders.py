@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
-from draftsman.domain.delivery import DeliveryKind
+from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.handlers.context import RunContext
 from draftsman.runtime import Runtime
-from tests.core.loops.crews import last_event, tuned, working
 from tests.core.loops.test_leader import SELDOM, leads
-from tests.core.outbox.rows import LOG, told
+from tests.core.loops.workers import last_event, running_worker, runtime_with
+from tests.core.outbox.rows import LOG, deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.waits import until
@@ -32,14 +32,16 @@ async def handler(ctx: RunContext) -> Outcome:
 async def _reminders(rt: Runtime, number: int) -> list[float]:
     """Return how long after the asking each reminder was written, in seconds."""
     asked = (await rt.questions.get(number, 1)).asked_at
-    found = [one for one in await told(rt, number) if one.kind is DeliveryKind.REMINDER]
+    found = [one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.REMINDER]
     return [(one.created_at - asked).total_seconds() for one in found]
 
 
 async def test_people_are_reminded_to_the_second_and_then_others_are_asked(
     rt: Runtime, make: Factory
 ) -> None:
-    async with working(tuned(rt, sweeps=SELDOM), {"noop": handler}, leader=True) as crew:
+    async with running_worker(
+        runtime_with(rt, sweeps=SELDOM), {"noop": handler}, leader=True
+    ) as crew:
         await until(lambda: leads(rt, crew), "the leader")
         number = await make.queued(queue="default", notify=("slack:C1",))
         await until(lambda: _escalated(rt, number), "the escalation")
@@ -60,7 +62,7 @@ async def test_a_restart_repeats_none(rt: Runtime, make: Factory, clock: Clock) 
     for leaders in (1, 2):
         later = (await make.asked(short, **LOG)).number
         await clock.forward(6)
-        async with working(tuned(rt, sweeps=SELDOM), {}, leader=True):
+        async with running_worker(runtime_with(rt, sweeps=SELDOM), {}, leader=True):
             for number in (later, first.number):  # two sweeps may have one each
                 await until(partial(_reminded, rt, number), f"the reminder of D-{number}")
         assert len(await _reminders(rt, first.number)) == 1, f"after {leaders} leaders"

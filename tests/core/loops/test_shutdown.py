@@ -9,29 +9,29 @@ from uuid import uuid4
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.limits import Limits
 from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.errors import DatabaseUnreachable
 from draftsman.handlers.context import RunContext
-from draftsman.loops.crew import Crew
-from draftsman.loops.lane import ENDING, Lane
+from draftsman.loops.claim_loop import CLEANUP_TIMEOUT, ClaimLoop
+from draftsman.loops.execution import Execution, WorkerServices
 from draftsman.loops.leader import Leader
-from draftsman.loops.run import Bench, Execution
+from draftsman.loops.worker_process import WorkerProcess
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.core.loops.crews import (
-    Held,
-    Said,
-    ends,
+from draftsman.store.postgres.database import Connection
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    BlockingHandler,
+    CapturedLog,
+    before_deadline,
     last_event,
-    reaches,
     row_of,
     run_of,
-    soon,
-    tuned,
-    working,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
 )
-from tests.core.loops.wire import wired
 from tests.factories import Factory
 from tests.support.statements import value
 from tests.support.waits import background, until, wait_blocked
@@ -39,7 +39,7 @@ from tests.support.waits import background, until, wait_blocked
 S = Status
 
 
-class Stubborn(Held):
+class Stubborn(BlockingHandler):
     """A handler that is told to end, and does not, until it is let."""
 
     def __init__(self) -> None:
@@ -59,21 +59,21 @@ class Stubborn(Held):
 async def test_nothing_is_claimed_any_more_and_what_runs_may_finish(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = Held(), Said(caplog)
+    held, said = BlockingHandler(), CapturedLog(caplog)
     first = await make.queued(queue="default")
-    async with working(tuned(rt, drain=60), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, drain=60), {"noop": held}) as crew:
         await held.next()
         crew.shut_down("test")
         await said.wait("draining 1 runs")
         second = await make.queued(queue="default")
         await until(lambda: draining(rt, crew), "the worker draining")
         held.go.set()
-        assert (await ends(rt, first)).result == {"run": 1}
-    assert (await rt.inspect.job(second)).status is S.QUEUED
+        assert (await wait_for_end(rt, first)).result == {"run": 1}
+    assert (await rt.read_model.job(second)).status is S.QUEUED
     assert await row_of(rt, crew.id) is None
 
 
-async def draining(rt: Runtime, crew: Crew) -> bool:
+async def draining(rt: Runtime, crew: WorkerProcess) -> bool:
     row = await row_of(rt, crew.id)
     return row is not None and row.draining
 
@@ -81,13 +81,13 @@ async def draining(rt: Runtime, crew: Crew) -> bool:
 async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
     rt: Runtime, make: Factory
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, drain=0.05), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, drain=0.05), {"noop": held}) as crew:
         ctx = await held.next()
         await ctx.checkpoint({"at": 7})
         crew.shut_down("test")
-        job = await reaches(rt, number, S.RESUMED)
+        job = await wait_for_status(rt, number, S.RESUMED)
         assert (ctx.cancelled, ctx.stopping) == (True, "shutdown")
     assert (job.attempts, job.retry_count, job.last_error) == (0, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
@@ -99,8 +99,8 @@ async def test_what_does_not_finish_is_handed_back_and_spends_nothing(
         saved.append(await ctx.saved())
         return Done({"run": ctx.job.run})
 
-    async with working(tuned(rt), {"noop": goes_on}):
-        assert (await ends(rt, number)).result == {"run": 2}
+    async with running_worker(runtime_with(rt), {"noop": goes_on}):
+        assert (await wait_for_end(rt, number)).result == {"run": 2}
     assert saved == [{"at": 7}]
 
 
@@ -117,10 +117,10 @@ async def test_a_handler_may_save_its_state_when_it_is_aborted(rt: Runtime, make
         return Done({})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}) as crew:
-        await soon(entered.wait())
+    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
+        await before_deadline(entered.wait())
         crew.shut_down("test")
-        await reaches(rt, number, S.RESUMED)
+        await wait_for_status(rt, number, S.RESUMED)
     assert (await rt.checkpoints.latest(number))[0] == {"saved": "at the last moment"}
 
 
@@ -140,10 +140,10 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
         return Done({})
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}) as crew:
-        await soon(entered.wait())
+    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
+        await before_deadline(entered.wait())
         crew.shut_down("test")
-        job = await reaches(rt, number, S.RESUMED, S.RETRYING)
+        job = await wait_for_status(rt, number, S.RESUMED, S.RETRYING)
     assert (job.status, job.attempts, job.last_error) == (S.RESUMED, 0, None)
     assert (await run_of(rt, number)).status == "interrupted"
     kept = "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
@@ -151,14 +151,14 @@ async def test_a_run_that_breaks_because_it_is_stopped_is_handed_back(
 
 
 async def test_what_was_claimed_ahead_is_given_back(rt: Runtime, make: Factory) -> None:
-    held = Held()
+    held = BlockingHandler()
     [_, second] = [await make.queued(queue="default") for _ in range(2)]
-    async with working(tuned(rt, prefetch=1), {"noop": held}, slots=1) as crew:
+    async with running_worker(runtime_with(rt, prefetch=1), {"noop": held}, slots=1) as crew:
         await held.next()
-        await reaches(rt, second, S.CLAIMED)
+        await wait_for_status(rt, second, S.CLAIMED)
         crew.shut_down("test")
-        await reaches(rt, second, S.QUEUED)
-    assert await rt.inspect.runs(second) == []
+        await wait_for_status(rt, second, S.QUEUED)
+    assert await rt.read_model.runs(second) == []
     assert (await last_event(rt, second, "job_returned")).payload == {"reason": "shutdown"}
 
 
@@ -168,19 +168,19 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
     stubborn = Stubborn()
     number = await make.queued(queue="default")
     try:
-        async with working(tuned(rt, abort=0.05), {"noop": stubborn}) as crew:
+        async with running_worker(runtime_with(rt, abort=0.05), {"noop": stubborn}) as crew:
             await stubborn.next()
             crew.shut_down("test")
-            await soon(stubborn.told.wait())
-            job = await reaches(rt, number, S.RESUMED)
+            await before_deadline(stubborn.told.wait())
+            job = await wait_for_status(rt, number, S.RESUMED)
     finally:
         stubborn.go.set()
     assert job.attempts == 0
     await until(lambda: gone(f"D-{number}.1"), "the handler's end")
-    assert (await rt.inspect.job(number)).status is S.RESUMED
+    assert (await rt.read_model.job(number)).status is S.RESUMED
 
 
-class Ending(Held):
+class Ending(BlockingHandler):
     """A handler that takes its time to end what it started."""
 
     whole = False
@@ -199,22 +199,22 @@ class Ending(Held):
 async def test_a_handler_that_ends_its_processes_is_not_canceled_again_and_is_waited_for(
     rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, waited = Lane._finish, asyncio.Event()
+    finish, waited = ClaimLoop._finish, asyncio.Event()
 
-    async def note(lane: Lane, seconds: float) -> None:
-        if seconds == ENDING:
+    async def note(lane: ClaimLoop, seconds: float) -> None:
+        if seconds == CLEANUP_TIMEOUT:
             waited.set()
         await finish(lane, seconds)
 
-    monkeypatch.setattr(Lane, "_finish", note)
+    monkeypatch.setattr(ClaimLoop, "_finish", note)
     slow = Ending()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, abort=0.05), {"noop": slow}) as crew:
+    async with running_worker(runtime_with(rt, abort=0.05), {"noop": slow}) as crew:
         await slow.next()
         crew.shut_down("test")
-        await soon(waited.wait())
+        await before_deadline(waited.wait())
         slow.go.set()
-        await reaches(rt, number, S.RESUMED)
+        await wait_for_status(rt, number, S.RESUMED)
     assert slow.whole
     assert not crew.worker.running
 
@@ -228,58 +228,58 @@ async def test_a_handler_that_finishes_when_it_is_aborted_has_finished(
 ) -> None:
     stubborn = Stubborn()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, abort=5), {"noop": stubborn}) as crew:
+    async with running_worker(runtime_with(rt, abort=5), {"noop": stubborn}) as crew:
         await stubborn.next()
         crew.shut_down("test")
-        await soon(stubborn.told.wait())
+        await before_deadline(stubborn.told.wait())
         stubborn.go.set()
-        assert (await ends(rt, number)).result == {"anyway": 1}
+        assert (await wait_for_end(rt, number)).result == {"anyway": 1}
 
 
 async def test_what_finishes_during_the_drain_is_settled_at_once(
     rt: Runtime, make: Factory
 ) -> None:
-    short, long = Held(), Held()
+    short, long = BlockingHandler(), BlockingHandler()
     first = await make.queued(type="short", queue="default")
     second = await make.queued(type="long", queue="default")
-    async with working(tuned(rt, drain=60), {"short": short, "long": long}) as crew:
+    async with running_worker(runtime_with(rt, drain=60), {"short": short, "long": long}) as crew:
         await short.next(), await long.next()
         crew.shut_down("test")
         short.go.set()
-        assert (await ends(rt, first)).status is S.COMPLETED
-        assert (await rt.inspect.job(second)).status is S.RUNNING
+        assert (await wait_for_end(rt, first)).status is S.COMPLETED
+        assert (await rt.read_model.job(second)).status is S.RUNNING
         long.go.set()
-    assert (await rt.inspect.job(second)).status is S.COMPLETED
+    assert (await rt.read_model.job(second)).status is S.COMPLETED
 
 
 async def test_a_result_is_not_lost_when_another_session_holds_the_job_at_the_end(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
     number = await make.queued(queue="default")
-    async with working(tuned(rt, drain=60), {"noop": held}) as crew:
+    async with running_worker(runtime_with(rt, drain=60), {"noop": held}) as crew:
         await held.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
             crew.shut_down("test")
             held.go.set()
             await until(lambda: nothing_runs(crew), "the handler's end")
-            await crew.heart.beat()
-        assert (await ends(rt, number)).result == {"run": 1}
+            await crew.heartbeat.beat()
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
-async def nothing_runs(crew: Crew) -> bool:
+async def nothing_runs(crew: WorkerProcess) -> bool:
     return not crew.worker.running
 
 
 async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
     rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = Held(), Said(caplog)
+    held, said = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
     async with (
-        wired(database_url) as (wire, db),
-        working(tuned(rt, db, drain=60), {"noop": held}) as crew,
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, drain=60), {"noop": held}) as crew,
     ):
         await held.next()
         wire.cut()
@@ -287,21 +287,21 @@ async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
         held.go.set()
         await said.wait("the worker waits for the database")
         wire.mend()
-        assert (await ends(rt, number)).result == {"run": 1}
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
 
 
 async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
     rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    held, said = Held(), Said(caplog)
+    held, said = BlockingHandler(), CapturedLog(caplog)
     number = await make.queued(queue="default")
-    crew = tuned(rt).crew({"noop": held})
+    crew = runtime_with(rt).worker_process({"noop": held})
     async with background(crew.run()) as running:
-        (await held.next()).on_beat(odd)
+        (await held.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
-            await soon(running)
+            await before_deadline(running)
     assert said.lines("Heart broke: odd")
-    assert (await rt.inspect.job(number)).status is S.RESUMED
+    assert (await rt.read_model.job(number)).status is S.RESUMED
     assert await row_of(rt, crew.id) is None
 
 
@@ -310,13 +310,13 @@ def odd() -> None:
 
 
 async def test_a_stop_does_not_wait_for_the_ear(rt: Runtime) -> None:
-    async with working(tuned(rt), {"noop": Held()}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": BlockingHandler()}) as crew:
         await until(lambda: listening(rt, crew), "the ear")
         began = asyncio.get_running_loop().time()
     assert asyncio.get_running_loop().time() - began < 0.5
 
 
-async def listening(rt: Runtime, crew: Crew) -> bool:
+async def listening(rt: Runtime, crew: WorkerProcess) -> bool:
     row = await row_of(rt, crew.id)
     return row is not None and row.connected
 
@@ -327,23 +327,23 @@ async def test_a_run_that_is_told_to_end_before_its_first_step_is_settled(
 ) -> None:
     work = await make.running()
     if why == "canceled":
-        await rt.operate.cancel(work.number, make.owner)
-    quick = tuned(rt)
+        await rt.job_control.cancel(work.number, make.owner)
+    quick = runtime_with(rt)
     claim = quick.claim(make.worker, ("default",))
     services = (rt.checkpoints, rt.questions, rt.settle, rt.outbox, rt.repos)
-    bench = Bench(quick.settings, Limits({}), claim, *services)
+    bench = WorkerServices(quick.settings, JobLimits({}), claim, *services)
     ended = asyncio.Event()
-    execution = Execution(bench, work, Held())
+    execution = Execution(bench, work, BlockingHandler())
     execution.start(lambda _: ended.set())
     execution.cancel(why)
-    await soon(ended.wait())
-    assert (await rt.inspect.job(work.number)).status is status
+    await before_deadline(ended.wait())
+    assert (await rt.read_model.job(work.number)).status is status
 
 
 async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_late(
     rt: Runtime, make: Factory, conn: Connection
 ) -> None:
-    held = Held()
+    held = BlockingHandler()
 
     async def handler(ctx: RunContext) -> Outcome:
         outcome = await held(ctx)
@@ -351,7 +351,7 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
         return outcome
 
     number = await make.queued(queue="default")
-    async with working(tuned(rt), {"noop": handler}) as crew:
+    async with running_worker(runtime_with(rt), {"noop": handler}) as crew:
         await held.next()
         async with conn.transaction():
             await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
@@ -360,7 +360,7 @@ async def test_a_handler_that_has_returned_is_not_run_again_because_its_log_was_
                 await wait_blocked(other, by=conn.info.backend_pid)
             crew.shut_down("test")
             await until(lambda: draining(rt, crew), "the worker draining")
-        assert (await ends(rt, number)).result == {"run": 1}
+        assert (await wait_for_end(rt, number)).result == {"run": 1}
     assert [chunk.text for chunk in await rt.checkpoints.logs(number)] == ["the last line\n"]
 
 
@@ -374,7 +374,7 @@ async def test_it_resigns_while_others_hold_every_connection_of_the_pool(
         for _ in range(rt.settings.database.pool_size):
             await others.enter_async_context(rt.db.connection())
         leader.stop.set()
-        await soon(asyncio.shield(running))
+        await before_deadline(asyncio.shield(running))
         assert await value(conn, held) == 0
 
 

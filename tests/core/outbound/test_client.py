@@ -11,21 +11,30 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.classify import ErrorClass, classify
+from draftsman.domain.retries.error_classes import ErrorClass, classify
 from draftsman.errors import Failure
-from draftsman.outbound.address import Address, parse
-from draftsman.outbound.client import Answer, Call, Client
-from draftsman.outbound.limit import Patience
+from draftsman.outbound.egress_policy import IpAddress, parse_ip
+from draftsman.outbound.http_client import HttpCall, HttpClient, OutboundResponse
+from draftsman.outbound.timeouts import Timeouts
 from draftsman.settings import HttpSettings
-from tests.support.web import CERTIFICATE, Web, answer, bomb, chunk, deaf, head, web
+from tests.support.faulty_server import (
+    CERTIFICATE,
+    FaultyServer,
+    answer,
+    bomb,
+    chunk,
+    head,
+    unresponsive_port,
+    web,
+)
 
 E = ErrorClass
-LONG = Patience(30, 30)
+LONG = Timeouts(30, 30)
 CAP = 256 * 1024
 
 
 @pytest.fixture
-async def site() -> AsyncIterator[Web]:
+async def site() -> AsyncIterator[FaultyServer]:
     """Give a server."""
     async with web() as one:
         yield one
@@ -38,31 +47,31 @@ class Names:
         self.names = {name.replace("_", "."): list(found) for name, found in names.items()}
         self.asked: list[str] = []
 
-    async def __call__(self, host: str, port: int) -> list[Address]:
+    async def __call__(self, host: str, port: int) -> list[IpAddress]:
         self.asked.append(host)
         known = self.names[host]
-        found = parse(known.pop(0) if len(known) > 1 else known[0])
+        found = parse_ip(known.pop(0) if len(known) > 1 else known[0])
         assert found is not None
         return [found]
 
 
-def client(*allowed: str | Web, names: Names | None = None, **settings: Any) -> Client:
+def client(*allowed: str | FaultyServer, names: Names | None = None, **settings: Any) -> HttpClient:
     """Return a client that may call these."""
     allow = [one if isinstance(one, str) else one.place for one in allowed]
     given = HttpSettings.model_validate({"max_body": CAP, "allow": allow} | settings)
-    return Client(given) if names is None else Client(given, resolve=names)
+    return HttpClient(given) if names is None else HttpClient(given, resolve=names)
 
 
 async def fetch(
-    client: Client, url: str, patience: Patience = LONG, *, redirects: int = 5, **call: Any
-) -> tuple[Answer, bytes]:
+    client: HttpClient, url: str, patience: Timeouts = LONG, *, redirects: int = 5, **call: Any
+) -> tuple[OutboundResponse, bytes]:
     """Ask, and read all of the answer."""
-    request = Call(call.pop("method", "GET"), url, **call)
+    request = HttpCall(call.pop("method", "GET"), url, **call)
     async with client.stream(request, patience, redirects=redirects) as found:
         return found, await found.read()
 
 
-async def failing(client: Client, url: str, patience: Patience = LONG, **call: Any) -> Failure:
+async def failing(client: HttpClient, url: str, patience: Timeouts = LONG, **call: Any) -> Failure:
     """Ask, and return how that failed."""
     with pytest.raises(Failure) as raised:
         await fetch(client, url, patience, **call)
@@ -70,7 +79,7 @@ async def failing(client: Client, url: str, patience: Patience = LONG, **call: A
     return raised.value
 
 
-async def test_an_answer_comes_back_with_its_head_and_its_body(site: Web) -> None:
+async def test_an_answer_comes_back_with_its_head_and_its_body(site: FaultyServer) -> None:
     site.routes["/a"] = answer(b"hello", x_mood="good")
     found, body = await fetch(client(site), site.url("/a?key=secret#part"))
     assert (found.status, found.reason, body) == (200, "OK", b"hello")
@@ -81,7 +90,9 @@ async def test_an_answer_comes_back_with_its_head_and_its_body(site: Web) -> Non
     assert request.headers["host"] == site.place
 
 
-async def test_environment_proxies_are_not_used(site: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_environment_proxies_are_not_used(
+    site: FaultyServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site.routes["/"] = answer(b"direct")
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
@@ -89,7 +100,7 @@ async def test_environment_proxies_are_not_used(site: Web, monkeypatch: pytest.M
 
 
 async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresses(
-    site: Web,
+    site: FaultyServer,
 ) -> None:
     site.routes["http://far.test/x"] = answer(b"by proxy")
     through = client(proxy=site.url(""), names=Names(far_test=["10.0.0.1"]))
@@ -112,7 +123,9 @@ async def test_a_configured_proxy_is_used_for_names_and_refuses_private_addresse
         "http://LOCALHOST:{port}/",
     ],
 )
-async def test_this_machine_is_not_called_however_it_is_written(site: Web, url: str) -> None:
+async def test_this_machine_is_not_called_however_it_is_written(
+    site: FaultyServer, url: str
+) -> None:
     failure = await failing(client(), url.format(port=site.port))
     assert (failure.code, classify(failure)) == ("address_refused", E.PERMANENT)
     assert "http.allow" in str(failure)
@@ -135,7 +148,7 @@ async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> Non
     assert (await failing(client(entry), url)).code != "address_refused"
 
 
-async def test_what_is_allowed_is_called(site: Web) -> None:
+async def test_what_is_allowed_is_called(site: FaultyServer) -> None:
     site.routes["/"] = answer(b"yes")
     for allowed in ("127.0.0.0/8", f"127.0.0.1:{site.port}", f"localhost:{site.port}", "localhost"):
         host = "localhost" if "localhost" in allowed else "127.0.0.1"
@@ -162,16 +175,16 @@ async def test_a_name_that_changes_gains_nothing() -> None:
         assert "127.0.0.2 (of name.test) is a loopback address" in str(failure)
 
 
-async def test_the_second_address_is_tried_when_the_first_refuses(site: Web) -> None:
+async def test_the_second_address_is_tried_when_the_first_refuses(site: FaultyServer) -> None:
     site.routes["/"] = answer(b"second")
 
-    async def both(host: str, port: int) -> list[Address]:
-        return [one for one in (parse("127.0.0.3"), parse("127.0.0.1")) if one is not None]
+    async def both(host: str, port: int) -> list[IpAddress]:
+        return [one for one in (parse_ip("127.0.0.3"), parse_ip("127.0.0.1")) if one is not None]
 
     given = HttpSettings(allow=("127.0.0.0/8",))
-    assert (await fetch(Client(given, resolve=both), f"http://two.test:{site.port}/"))[1]
+    assert (await fetch(HttpClient(given, resolve=both), f"http://two.test:{site.port}/"))[1]
     only = HttpSettings(allow=("127.0.0.1/32",))
-    assert (await fetch(Client(only, resolve=both), f"http://two.test:{site.port}/"))[1]
+    assert (await fetch(HttpClient(only, resolve=both), f"http://two.test:{site.port}/"))[1]
 
 
 @pytest.mark.parametrize(
@@ -187,7 +200,7 @@ async def test_the_second_address_is_tried_when_the_first_refuses(site: Web) -> 
         ("/again", "too_many_redirects"),
     ],
 )
-async def test_a_redirect_leads_nowhere_else(site: Web, location: str, code: str) -> None:
+async def test_a_redirect_leads_nowhere_else(site: FaultyServer, location: str, code: str) -> None:
     site.routes["/"] = answer(b"", 302, "Found", location=location)
     site.routes["/again"] = answer(b"", 307, "Again", location="/again")
     failure = await failing(client(site), site.url(), redirects=3)
@@ -215,7 +228,7 @@ async def test_another_origin_sees_no_credentials_after_a_redirect() -> None:
     [(303, "POST", "GET"), (302, "POST", "GET"), (307, "POST", "POST"), (301, "HEAD", "HEAD")],
 )
 async def test_a_redirect_keeps_the_method_or_makes_it_get(
-    site: Web, status: int, method: str, becomes: str
+    site: FaultyServer, status: int, method: str, becomes: str
 ) -> None:
     site.routes["/"] = head(status, "Go", location="/end", content_length="0")
     site.routes["/end"] = head(content_length="0")
@@ -260,19 +273,19 @@ async def test_nobody_listens() -> None:
 
 
 async def test_connecting_has_a_limit() -> None:
-    async with deaf() as port:
-        failure = await failing(client("127.0.0.1"), f"http://127.0.0.1:{port}/", Patience(9, 0.1))
+    async with unresponsive_port() as port:
+        failure = await failing(client("127.0.0.1"), f"http://127.0.0.1:{port}/", Timeouts(9, 0.1))
     assert str(failure) == f"http://127.0.0.1:{port}/: no connection for 0.1 s (connect limit)"
     assert (failure.code, classify(failure)) == ("connect_timeout", E.TRANSIENT_INFRA)
 
 
-async def test_resolving_and_tls_count_as_connecting(site: Web) -> None:
-    async def never(host: str, port: int) -> list[Address]:
+async def test_resolving_and_tls_count_as_connecting(site: FaultyServer) -> None:
+    async def never(host: str, port: int) -> list[IpAddress]:
         await site.go.wait()
         return []
 
-    quick = Patience(9, 0.1)
-    failure = await failing(Client(HttpSettings(), resolve=never), "http://a.test/", quick)
+    quick = Timeouts(9, 0.1)
+    failure = await failing(HttpClient(HttpSettings(), resolve=never), "http://a.test/", quick)
     assert failure.code == "connect_timeout"
     tls = await failing(client(site), f"https://{site.place}/", quick)  # it waits for a request
     assert tls.code == "connect_timeout"
@@ -283,22 +296,22 @@ async def test_resolving_and_tls_count_as_connecting(site: Web) -> None:
     [b"", b"HTTP/1.1 200 OK\r\nContent-", head(content_length="9") + b"half"],
     ids=["before the headers", "within the headers", "within the body"],
 )
-async def test_a_call_has_a_limit(site: Web, said: bytes) -> None:
+async def test_a_call_has_a_limit(site: FaultyServer, said: bytes) -> None:
     site.routes["/"] = site.stall(said)
-    failure = await failing(client(site), site.url(), Patience(0.15, 0.1))
+    failure = await failing(client(site), site.url(), Timeouts(0.15, 0.1))
     assert str(failure) == f"{site.url()}: no complete answer for 0.15 s (call limit)"
     assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
 
 
-async def test_the_pieces_of_an_answer_have_a_limit(site: Web) -> None:
+async def test_the_pieces_of_an_answer_have_a_limit(site: FaultyServer) -> None:
     first = head(transfer_encoding="chunked") + chunk(b"one")
     site.routes["/"] = site.stall(first)
-    failure = await failing(client(site), site.url(), Patience(9, 9, 0.1))
+    failure = await failing(client(site), site.url(), Timeouts(9, 9, 0.1))
     assert str(failure) == f"{site.url()}: no byte for 0.1 s (idle limit)"
     assert (failure.code, classify(failure)) == ("idle_timeout", E.TRANSIENT_APP)
 
 
-async def test_a_slow_drip_ends_with_the_call(site: Web) -> None:
+async def test_a_slow_drip_ends_with_the_call(site: FaultyServer) -> None:
     async def drip(_: Any, writer: Any) -> None:
         writer.write(head(transfer_encoding="chunked"))
         while not site.go.is_set():
@@ -307,7 +320,7 @@ async def test_a_slow_drip_ends_with_the_call(site: Web) -> None:
             await asyncio.sleep(0.01)
 
     site.routes["/"] = drip
-    failure = await failing(client(site), site.url(), Patience(0.2, 9, 0.15))
+    failure = await failing(client(site), site.url(), Timeouts(0.2, 9, 0.15))
     assert failure.code == "call_timeout"
 
 
@@ -329,12 +342,12 @@ async def test_a_slow_drip_ends_with_the_call(site: Web) -> None:
     ],
     ids=lambda one: one if isinstance(one, str) else "",
 )
-async def test_a_broken_answer_has_a_reason(site: Web, said: bytes, code: str) -> None:
+async def test_a_broken_answer_has_a_reason(site: FaultyServer, said: bytes, code: str) -> None:
     site.routes["/"] = said
     assert (await failing(client(site), site.url())).code == code
 
 
-async def test_an_endless_answer_ends_with_the_cap(site: Web) -> None:
+async def test_an_endless_answer_ends_with_the_cap(site: FaultyServer) -> None:
     start = head(transfer_encoding="chunked")
     site.routes["/"] = site.forever(start, chunk(bytes(64 * 1024)))
     failure = await failing(client(site), site.url())
@@ -342,7 +355,7 @@ async def test_an_endless_answer_ends_with_the_cap(site: Web) -> None:
     assert classify(failure) is E.PERMANENT
 
 
-async def test_a_bomb_is_not_unpacked(site: Web) -> None:
+async def test_a_bomb_is_not_unpacked(site: FaultyServer) -> None:
     site.routes["/"] = answer(bomb(), content_encoding="gzip")
     assert (await failing(client(site), site.url())).code == "body_too_large"
     wide = client(site, max_body=20 * 1024 * 1024)
@@ -350,7 +363,7 @@ async def test_a_bomb_is_not_unpacked(site: Web) -> None:
     assert (failure.code, classify(failure)) == ("decompression_bomb", E.PERMANENT)
 
 
-async def test_memory_is_bounded_whatever_comes(site: Web) -> None:
+async def test_memory_is_bounded_whatever_comes(site: FaultyServer) -> None:
     piece = chunk(bytes(1024 * 1024))
     site.routes["/endless"] = site.forever(head(transfer_encoding="chunked"), piece)
     site.routes["/bomb"] = answer(bomb(), content_encoding="gzip")
@@ -367,7 +380,7 @@ async def test_memory_is_bounded_whatever_comes(site: Web) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 64 * 1024, 200_000])
 @pytest.mark.parametrize("coding", ["gzip", "x-gzip", "deflate", "raw", "identity", "twice"])
-async def test_what_is_packed_is_unpacked(site: Web, coding: str, size: int) -> None:
+async def test_what_is_packed_is_unpacked(site: FaultyServer, coding: str, size: int) -> None:
     plain = bytes(range(256)) * (size // 256) + b"z" * (size % 256)
     packed = {
         "gzip": gzip.compress(plain),
@@ -384,7 +397,7 @@ async def test_what_is_packed_is_unpacked(site: Web, coding: str, size: int) -> 
     assert not found.packed
 
 
-async def test_what_nobody_can_unpack_stays_packed(site: Web) -> None:
+async def test_what_nobody_can_unpack_stays_packed(site: FaultyServer) -> None:
     site.routes["/"] = answer(b"\x00\x01", content_encoding="br")
     found, body = await fetch(client(site), site.url())
     assert (found.packed, body) == (True, b"\x00\x01")

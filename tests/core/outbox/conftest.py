@@ -8,16 +8,16 @@ from contextlib import AsyncExitStack
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.core.outbox.desk import Desk
+from tests.core.outbox.chat_harness import ChatHarness
 from tests.support.chat import Chat
-from tests.support.http import serving
+from tests.support.http_server import serving
 
 
 @pytest.fixture
-async def desk(rt: Runtime) -> AsyncIterator[Desk]:
+async def desk(rt: Runtime) -> AsyncIterator[ChatHarness]:
     """Give a chat, before which a test may put a rule."""
     async with AsyncExitStack() as stack:
-        made: list[Desk] = []
+        made: list[ChatHarness] = []
         url = await stack.enter_async_context(serving(lambda request: made[0].answer(request)))
-        made.append(Desk(rt, url, stack, Chat()))
+        made.append(ChatHarness(rt, url, stack, Chat()))
         yield made[0]

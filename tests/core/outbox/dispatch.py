@@ -12,11 +12,11 @@ from draftsman.ports import Channel
 from draftsman.runtime import wire
 from draftsman.settings import NotificationSettings, Settings
 from draftsman.shutdown import shutdown_signals
-from draftsman.store.db import Database
+from draftsman.store.postgres.database import Database
 from tests.support.chat import ChatChannel
 
 
-def hasty(timeout: float, lease: float | None = None) -> NotificationSettings:
+def short_timeouts(timeout: float, lease: float | None = None) -> NotificationSettings:
     """Return settings that try again at once: what is waited for in a test is work."""
     return NotificationSettings(
         max_attempts=100,
@@ -33,13 +33,13 @@ async def deliver(
     database: str, channel: Channel, timeout: float, lease: float | None = None
 ) -> None:
     """Deliver until SIGTERM, as a bot does."""
-    told = hasty(timeout, lease)
+    told = short_timeouts(timeout, lease)
     settings = Settings.model_validate({"database_url": database, "notifications": told})
     db = Database(database, settings.database)
     async with shutdown_signals() as signals:
         try:
             await db.open()
-            mailroom = wire(settings, db, False).mailroom([channel])
+            mailroom = wire(settings, db, False).delivery_process([channel])
             with signals.handled_by(lambda _: mailroom.stop()):
                 await mailroom.run()
         finally:

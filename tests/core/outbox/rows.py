@@ -4,34 +4,42 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from draftsman.domain.delivery import ChannelName, Claimed, Delivery, DeliveryStatus, Receipt
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    ClaimedDelivery,
+    Delivery,
+    DeliveryStatus,
+    Receipt,
+)
 from draftsman.runtime import Runtime
 
 LOG: Final[dict[str, Any]] = {"notify": ("log",)}
 RECEIPT: Final = Receipt("ref")
 
 
-async def told(rt: Runtime, job: int) -> list[Delivery]:
+async def deliveries_of(rt: Runtime, job: int) -> list[Delivery]:
     """Return the deliveries of a job in their order."""
     return (await rt.outbox.all(job, limit=1000))[::-1]
 
 
-async def shape(rt: Runtime, job: int) -> list[tuple[str, str]]:
+async def kinds_and_statuses(rt: Runtime, job: int) -> list[tuple[str, str]]:
     """Return kind and status of each delivery of a job."""
-    return [(str(one.kind), str(one.status)) for one in await told(rt, job)]
+    return [(str(one.kind), str(one.status)) for one in await deliveries_of(rt, job)]
 
 
-async def claim(rt: Runtime, channel: ChannelName = ChannelName.LOG, **more: Any) -> list[Claimed]:
+async def claim(
+    rt: Runtime, channel: ChannelName = ChannelName.LOG, **more: Any
+) -> list[ClaimedDelivery]:
     """Take what is due."""
-    return await rt.deliver.claim(channel, **{"free": 1000, "share": 1000} | more)
+    return await rt.delivery_sender.claim(channel, **{"free": 1000, "share": 1000} | more)
 
 
-async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[Claimed]:
+async def send_all(rt: Runtime, channel: ChannelName = ChannelName.LOG) -> list[ClaimedDelivery]:
     """Take and record as sent until nothing is due; return what was, in that order."""
-    sent: list[Claimed] = []
+    sent: list[ClaimedDelivery] = []
     while taken := await claim(rt, channel):
         for item in taken:
-            done = await rt.deliver.record(item, Receipt(f"ref-{item.seq}"))
+            done = await rt.delivery_sender.record(item, Receipt(f"ref-{item.seq}"))
             assert done is DeliveryStatus.SENT
         sent += taken
     return sent

@@ -9,23 +9,32 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Claimed, DeliveryStatus, Unknown
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    ClaimedDelivery,
+    DeliveryStatus,
+    Unconfirmed,
+)
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.services.deliver import Deliver
-from draftsman.store.db import Connection
-from tests.core.outbox.desk import CHAT, FAST, Desk, running
-from tests.core.outbox.rows import claim, shape, told
+from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman.store.postgres.database import Connection
+from tests.core.outbox.chat_harness import CHAT, FAST, ChatHarness, running
+from tests.core.outbox.rows import claim, deliveries_of, kinds_and_statuses
 from tests.factories import Factory
 from tests.support.chat import ChatChannel
 from tests.support.clock import Clock
-from tests.support.http import Reply, Request
+from tests.support.http_server import Reply, Request
 from tests.support.statements import rows, run
 from tests.support.waits import until
 
 
 async def test_the_last_try_is_the_end_and_the_fallback_says_it(
-    make: Factory, rt: Runtime, desk: Desk, caplog: pytest.LogCaptureFixture, conn: Connection
+    make: Factory,
+    rt: Runtime,
+    desk: ChatHarness,
+    caplog: pytest.LogCaptureFixture,
+    conn: Connection,
 ) -> None:
     caplog.set_level(logging.ERROR)
 
@@ -37,7 +46,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     number = await make.queued(title=title, **CHAT)
     await desk.open(fallback="log")
     await desk.quiet(number)
-    dead, instead = await told(rt, number)
+    dead, instead = await deliveries_of(rt, number)
     assert (dead.status, dead.attempts, dead.last_error) == (DeliveryStatus.DEAD, 1, "HTTP 400")
     assert (instead.channel, instead.target, instead.of_delivery) == ("log", "log", dead.seq)
 
@@ -50,17 +59,17 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     )
     assert f"HTTP 400; delivery {instead.seq} says it instead" in caplog.text
     assert "Tidy up" not in caplog.text
-    events = [e for e in await rt.inspect.trail(number) if e.kind == "delivery_dead"]
+    events = [e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead"]
     assert [event.payload["delivery"] for event in events] == [dead.seq]
     (item,) = await claim(rt)
-    await rt.deliver.record(item, Failure("gone", declared="PERMANENT"))
-    assert len(await told(rt, number)) == 2, "no fallback of a fallback"
+    await rt.delivery_sender.record(item, Failure("gone", declared="PERMANENT"))
+    assert len(await deliveries_of(rt, number)) == 2, "no fallback of a fallback"
     assert await rt.outbox.dead_count() == 2
     assert (await rows(conn, "SELECT count(*) FROM draftsman.job_targets"))[0][0] == 1
 
 
 async def test_what_passes_is_tried_again_up_to_a_limit(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     async def fail(_: Request) -> Reply:
         return Reply(500)
@@ -69,12 +78,12 @@ async def test_what_passes_is_tried_again_up_to_a_limit(
     number = await make.queued(**CHAT)
     await desk.open()
     await desk.quiet(number)
-    (one,) = await told(rt, number)
+    (one,) = await deliveries_of(rt, number)
     assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.DEAD, 4, True)
 
 
 async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     asked: list[str] = []
 
@@ -86,16 +95,19 @@ async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
     number = await make.queued(**CHAT)
     await desk.open()
     await desk.quiet(number)
-    (dead,) = await told(rt, number)
+    (dead,) = await deliveries_of(rt, number)
     assert await rt.outbox.redeliver([dead.seq], make.owner) == [dead.seq]
     await desk.quiet(number)
-    assert (await shape(rt, number), asked) == ([("status", "sent")], ["/post", "/find", "/post"])
-    event = (await rt.inspect.trail(number))[-1]
+    assert (await kinds_and_statuses(rt, number), asked) == (
+        [("status", "sent")],
+        ["/post", "/find", "/post"],
+    )
+    event = (await rt.read_model.job_events(number))[-1]
     assert (event.kind, event.actor) == ("redelivered", "cli:root")
 
 
 async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
-    make: Factory, rt: Runtime, desk: Desk, clock: Clock
+    make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
 ) -> None:
     asked: list[str] = []
 
@@ -109,16 +121,16 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
     async with running(dispatcher):
 
         async def refused() -> bool:
-            return (await told(rt, first))[0].last_error == "HTTP 429"
+            return (await deliveries_of(rt, first))[0].last_error == "HTTP 429"
 
         await until(refused, "the refusal")
     second = await make.queued(**CHAT)
     other = await make.queued(notify=("slack:C2",))
     assert [item.job for item in await claim(rt, ChannelName.SLACK)] == [other]
-    (one,) = await told(rt, first)
+    (one,) = await deliveries_of(rt, first)
     assert (one.status, one.attempts) == (DeliveryStatus.PENDING, 0)
     assert asked == ["/post"]
-    due = await rt.deliver.next_due(ChannelName.SLACK)
+    due = await rt.delivery_sender.next_due(ChannelName.SLACK)
     assert due is not None
     assert due <= 60, "the lease of the other"
     await clock.forward(3601)
@@ -126,23 +138,25 @@ async def test_a_retry_after_lets_every_process_wait_and_spends_nothing(
 
 
 async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
-    make: Factory, rt: Runtime, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def later(_: Request) -> Reply:
         return Reply(429, headers=(("retry-after", "20"),))
 
-    async def note(deliver: Deliver, channel: ChannelName, **wanted: Any) -> list[Claimed]:
+    async def note(
+        deliver: DeliverySender, channel: ChannelName, **wanted: Any
+    ) -> list[ClaimedDelivery]:
         busy.append(wanted["busy"])
         return await original(deliver, channel, **wanted)
 
-    desk.rule, original = later, Deliver.claim
+    desk.rule, original = later, DeliverySender.claim
     busy: list[list[str]] = []
-    monkeypatch.setattr(Deliver, "claim", note)
+    monkeypatch.setattr(DeliverySender, "claim", note)
     number = await make.queued(**CHAT)
     async with running(desk.dispatcher()):
 
         async def refused() -> bool:
-            return (await told(rt, number))[0].last_error == "HTTP 429"
+            return (await deliveries_of(rt, number))[0].last_error == "HTTP 429"
 
         await until(refused, "the refusal")
         before = len(busy)
@@ -155,7 +169,7 @@ async def test_what_was_refused_for_some_seconds_is_not_claimed_until_then(
 
 
 async def test_who_hangs_is_waited_for_by_nobody_else(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     hanging = asyncio.Event()
 
@@ -169,7 +183,9 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
     await desk.open()
     number = await make.queued(**CHAT)
     await desk.quiet(number)
-    under_way = [one for job in stuck for one in await told(rt, job) if one.status == "sending"]
+    under_way = [
+        one for job in stuck for one in await deliveries_of(rt, job) if one.status == "sending"
+    ]
     assert len(under_way) <= FAST.per_target * 2 - 1
     hanging.set()
     for job in stuck:
@@ -177,7 +193,7 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
 
 
 async def test_a_limit_is_kept_by_all_processes_together(
-    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     """Two at once, then one every 0.2 s: each take moves the bucket on, and waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
@@ -195,7 +211,7 @@ async def test_a_limit_is_kept_by_all_processes_together(
 
 
 async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     came, go = asyncio.Event(), asyncio.Event()
 
@@ -213,12 +229,12 @@ async def test_stopping_finishes_what_is_on_its_way_and_takes_no_more(
     second = await make.queued(**CHAT)
     go.set()
     await asyncio.wait_for(task, 10)
-    assert await shape(rt, first) == [("status", "sent")]
-    assert await shape(rt, second) == [("status", "pending")]
+    assert await kinds_and_statuses(rt, first) == [("status", "sent")]
+    assert await kinds_and_statuses(rt, second) == [("status", "pending")]
 
 
 async def test_a_broken_channel_leaves_its_delivery_in_doubt(
-    make: Factory, rt: Runtime, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    make: Factory, rt: Runtime, desk: ChatHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def broken(*_: object) -> None:
         raise ValueError("a bug")
@@ -227,13 +243,13 @@ async def test_a_broken_channel_leaves_its_delivery_in_doubt(
     number = await make.queued(**CHAT)
     await desk.open()
     await desk.quiet(number)
-    (one,) = await told(rt, number)
+    (one,) = await deliveries_of(rt, number)
     assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD, True)
     assert one.last_error == "no reply: ValueError: a bug"
 
 
 async def test_a_process_that_lost_the_database_goes_on(
-    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     await desk.open()
     await run(
@@ -243,16 +259,16 @@ async def test_a_process_that_lost_the_database_goes_on(
     )
     number = await make.queued(**CHAT)
     await desk.quiet(number)
-    assert await shape(rt, number) == [("status", "sent")]
+    assert await kinds_and_statuses(rt, number) == [("status", "sent")]
 
 
 async def test_who_was_stopped_for_longer_than_its_lease_sends_nothing(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     await make.queued(**CHAT)
     (item,) = await claim(rt, ChannelName.SLACK)
     channel = ChatChannel(desk.url)
-    ended = await rt.deliver.send(item, channel, time.monotonic() - 1)
+    ended = await rt.delivery_sender.send(item, channel, time.monotonic() - 1)
     await channel.close()
-    assert isinstance(ended, Unknown)
+    assert isinstance(ended, Unconfirmed)
     assert desk.chat.posts == {}

@@ -7,20 +7,20 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.job import Source
-from draftsman.domain.question import Ask, OnExpire
-from draftsman.domain.run import Claimed
-from draftsman.domain.target import parse
-from draftsman.domain.wording import plain
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
+from draftsman.domain.messages.plain_text import render_plain
+from draftsman.domain.messages.target import parse
+from draftsman.domain.question import OnExpire, QuestionSpec
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime, wire
-from draftsman.services.message import message_of
+from draftsman.services.deliveries.message_builder import build_message
 from draftsman.settings import Settings
 from draftsman.store import deliveries
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.outbox.rows import LOG, claim, send_all, shape, told
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.outbox.rows import LOG, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import PEOPLE, People
@@ -32,7 +32,7 @@ LONG = QUESTION.model_copy(update={"expires_in": 100 * HOUR})
 
 async def count(rt: Runtime, job: int) -> int:
     """Return how many reminders were written, as the question has them counted as well."""
-    found = [one for one in await told(rt, job) if one.kind is DeliveryKind.REMINDER]
+    found = [one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.REMINDER]
     assert (await rt.questions.get(job, 1)).reminders == len(found)
     return len(found)
 
@@ -44,7 +44,7 @@ async def test_half_and_ninety_percent_of_the_time(
     seen = []
     for hours in (49, 2, 38, 2, 8):  # 49, 51, 89, 91, 99
         await clock.forward(hours * HOUR)
-        await rt.sweeps.names["remind"](Term())
+        await rt.sweeps.names["remind"](LeaderTerm())
         seen.append(await count(rt, work.number))
     assert seen == [0, 1, 1, 2, 2]
 
@@ -56,15 +56,17 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     await send_all(rt)
     await clock.forward(51 * HOUR)
     for _ in range(3):
-        await rt.sweeps.names["remind"](Term())
+        await rt.sweeps.names["remind"](LeaderTerm())
     (item,) = [one for one in await claim(rt) if one.kind is DeliveryKind.REMINDER]
     question = await rt.questions.get(work.number, 1)
     async with rt.db.connection() as conn:
-        facts = await deliveries.facts(conn, item.seq)
-        text = plain(message_of(item, facts, question, rt.policy))
+        facts = await deliveries.message_facts(conn, item.seq)
+        text = render_plain(build_message(item, facts, question, rt.policy))
     assert text.startswith(f"{work.name}/1 still waits for an answer\n")
     assert "Which one?" in text
-    channels = [one.channel for one in await told(rt, work.number) if one.kind == "reminder"]
+    channels = [
+        one.channel for one in await deliveries_of(rt, work.number) if one.kind == "reminder"
+    ]
     assert sorted(channels) == [ChannelName.LOG, ChannelName.SLACK]
     assert question.reminders == 1
 
@@ -72,7 +74,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
 async def test_a_late_sweep_says_it_once(make: Factory, rt: Runtime, clock: Clock) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(95 * HOUR)
-    assert [await rt.sweeps.names["remind"](Term()) for _ in range(2)] == [1, 0]
+    assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
     assert await count(rt, work.number) == 1
 
 
@@ -82,9 +84,9 @@ async def test_what_never_expires_or_is_over_is_not_reminded_of(
 ) -> None:
     work = await make.asked(QUESTION.model_copy(update=item), **LOG)
     await clock.forward(1000 * HOUR)
-    await rt.sweeps.names["remind"](Term())
+    await rt.sweeps.names["remind"](LeaderTerm())
     assert await count(rt, work.number) == 0
-    assert await rt.sweeps.names["remind"](Term()) == 0
+    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
 
 
 async def test_a_closed_question_is_not_reminded_of(
@@ -92,9 +94,9 @@ async def test_a_closed_question_is_not_reminded_of(
 ) -> None:
     works = [await make.asked(LONG, **LOG) for _ in range(2)]
     await make.answer(works[0].number, "red")
-    await rt.operate.cancel(works[1].number, make.owner)
+    await rt.job_control.cancel(works[1].number, make.owner)
     await clock.forward(51 * HOUR)
-    assert await rt.sweeps.names["remind"](Term()) == 0
+    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
     assert [await count(rt, work.number) for work in works] == [0, 0]
 
 
@@ -104,9 +106,9 @@ async def test_a_reminder_that_waits_is_unsaid_when_its_question_closes(
     work = await make.asked(LONG, **LOG)
     await send_all(rt)
     await clock.forward(51 * HOUR)
-    await rt.sweeps.names["remind"](Term())
+    await rt.sweeps.names["remind"](LeaderTerm())
     await make.answer(work.number, "red")
-    assert ("reminder", "superseded") in await shape(rt, work.number)
+    assert ("reminder", "superseded") in await kinds_and_statuses(rt, work.number)
 
 
 async def test_more_time_brings_its_own_but_three_are_all(
@@ -114,14 +116,14 @@ async def test_more_time_brings_its_own_but_three_are_all(
 ) -> None:
     work = await make.asked(LONG, **LOG)
     await clock.forward(51 * HOUR)
-    await rt.sweeps.names["remind"](Term())
+    await rt.sweeps.names["remind"](LeaderTerm())
     seen = []
     for _ in range(3):
         await rt.questions.extend(work.number, 1, 100 * HOUR, make.owner)
-        await rt.sweeps.names["remind"](Term())
+        await rt.sweeps.names["remind"](LeaderTerm())
         seen.append(await count(rt, work.number))
         await clock.forward(100 * HOUR)  # over half of its time, with 50 left
-        await rt.sweeps.names["remind"](Term())
+        await rt.sweeps.names["remind"](LeaderTerm())
         seen.append(await count(rt, work.number))
     assert seen == [1, 2, 2, 3, 3, 3]
     await rt.questions.extend(work.number, 1, None, make.owner)
@@ -132,7 +134,7 @@ async def test_for_ever_ends_them(make: Factory, rt: Runtime, clock: Clock) -> N
     work = await make.asked(LONG, **LOG)
     await rt.questions.extend(work.number, 1, None, make.owner)
     await clock.forward(99 * HOUR)
-    assert await rt.sweeps.names["remind"](Term()) == 0
+    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
     with pytest.raises(Refused, match="never expires"):
         await rt.questions.extend(work.number, 1, 10 * HOUR, make.owner)
     assert await count(rt, work.number) == 0
@@ -143,11 +145,11 @@ async def test_where_nobody_would_hear_it_the_point_passes(
 ) -> None:
     work = await make.asked(LONG)
     await clock.forward(51 * HOUR)
-    assert [await rt.sweeps.names["remind"](Term()) for _ in range(2)] == [1, 0]
+    assert [await rt.sweeps.names["remind"](LeaderTerm()) for _ in range(2)] == [1, 0]
     async with rt.db.connection() as conn:
         await deliveries.add_targets(conn, [(work.number, [parse("log")])])
     await clock.forward(40 * HOUR)
-    await rt.sweeps.names["remind"](Term())
+    await rt.sweeps.names["remind"](LeaderTerm())
     assert await count(rt, work.number) == 1
 
 
@@ -163,9 +165,9 @@ async def test_it_is_bounded_and_the_oldest_come_first(
     )
     works = [await make.asked(LONG, **LOG) for _ in range(3)]
     await clock.forward(51 * HOUR)
-    assert await few.sweeps.names["remind"](Term()) == 2
+    assert await few.sweeps.names["remind"](LeaderTerm()) == 2
     assert [await count(rt, work.number) for work in works] == [1, 1, 0]
-    assert await few.sweeps.names["remind"](Term()) == 1
+    assert await few.sweeps.names["remind"](LeaderTerm()) == 1
 
 
 # Quiet hours. The clock is put to an hour of a day in January.
@@ -199,14 +201,16 @@ async def test_a_reminder_waits_for_the_morning(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 10 * HOUR}), **LOG)
     long = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
-    assert await night.sweeps.names["remind"](Term()) == 2
+    assert await night.sweeps.names["remind"](LeaderTerm()) == 2
     assert await count(rt, work.number) == 0, "its time is over before the morning"
     assert await count(rt, long.number) == 0
-    assert await night.sweeps.names["remind"](Term()) == 0, "it is put off, not looked at again"
+    assert await night.sweeps.names["remind"](LeaderTerm()) == 0, (
+        "it is put off, not looked at again"
+    )
     (morning,) = await _due_at(conn)
     assert (morning.astimezone(UTC).hour, morning.minute) == (7, 0)
     await clock.forward(0.5 * HOUR)
-    assert await night.sweeps.names["remind"](Term()) == 1
+    assert await night.sweeps.names["remind"](LeaderTerm()) == 1
     assert await count(rt, long.number) == 1
     (at,) = await _due_at(conn)
     left = at - (await rt.checkpoints.now())
@@ -220,10 +224,10 @@ async def test_it_is_dropped_when_it_is_answered_in_the_night(
     await _at(clock, rt, 18)
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 24 * HOUR}), **LOG)
     await clock.forward(12.5 * HOUR)
-    await night.sweeps.names["remind"](Term())
+    await night.sweeps.names["remind"](LeaderTerm())
     await make.answer(work.number, "red")
     await clock.forward(2 * HOUR)
-    assert await night.sweeps.names["remind"](Term()) == 0
+    assert await night.sweeps.names["remind"](LeaderTerm()) == 0
     assert await count(rt, work.number) == 0
 
 
@@ -249,7 +253,7 @@ async def test_the_night_of_those_who_may_answer_counts(
     rt: Runtime,
     people: People,
     clock: Clock,
-    item: Ask,
+    item: QuestionSpec,
     where: dict[str, dict[str, str]],
     hour: int,
     said: int,
@@ -258,9 +262,9 @@ async def test_the_night_of_those_who_may_answer_counts(
     await _at(clock, rt, hour)
     await clock.forward(24 * HOUR - 6 * HOUR)
     item = item.model_copy(update={"expires_in": 11.5 * HOUR})
-    work: Claimed = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
+    work: ClaimedJob = await make.asked(item, actor=people.on(Source.CLI, "anna"), **LOG)
     await clock.forward(6 * HOUR)
-    assert await night.sweeps.names["remind"](Term()) == 1
+    assert await night.sweeps.names["remind"](LeaderTerm()) == 1
     assert await count(rt, work.number) == said
 
 

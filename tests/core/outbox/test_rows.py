@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryKind, Unknown
 from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Unconfirmed
 from draftsman.domain.outcome import Done
-from draftsman.domain.question import Ask
-from draftsman.domain.run import Claimed
+from draftsman.domain.question import QuestionSpec
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.outbox.rows import LOG, RECEIPT, claim, send_all, shape, told
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import CHANGE, refused, rows, run
@@ -40,9 +40,9 @@ async def test_a_job_tells_its_target_and_one_without_tells_nobody(
     make: Factory, rt: Runtime, status: Status
 ) -> None:
     number = await make.job_in(status, **LOG)
-    assert [kind for kind, _ in await shape(rt, number)] == PATHS[status]
-    assert await told(rt, await make.job_in(status)) == []
-    broken = {name: found for name, found in (await rt.inspect.invariants()).items() if found}
+    assert [kind for kind, _ in await kinds_and_statuses(rt, number)] == PATHS[status]
+    assert await deliveries_of(rt, await make.job_in(status)) == []
+    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
     assert broken == {}
 
 
@@ -64,17 +64,17 @@ async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Ru
     number = await make.queued(**LOG)
     (first,) = await claim(rt)
     await make.running(number)
-    assert await shape(rt, number) == [("status", "sending"), ("status", "pending")]
+    assert await kinds_and_statuses(rt, number) == [("status", "sending"), ("status", "pending")]
     assert await claim(rt) == [], "it waits behind the first"
-    await rt.deliver.record(first, Unknown("cut"))
-    assert await shape(rt, number) == [("status", "unknown"), ("status", "pending")]
+    await rt.delivery_sender.record(first, Unconfirmed("cut"))
+    assert await kinds_and_statuses(rt, number) == [("status", "unknown"), ("status", "pending")]
 
 
 async def test_what_is_rolled_back_is_told_to_nobody(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
-    before = await told(rt, work.number)
+    before = await deliveries_of(rt, work.number)
     async with conn.transaction(force_rollback=True):
         await run(
             conn,
@@ -92,7 +92,7 @@ async def test_what_is_rolled_back_is_told_to_nobody(
         assert sorted(inside) == [
             ("question", "superseded"), ("result", "pending"), ("status", "pending"),
         ]  # fmt: skip
-    assert await told(rt, work.number) == before
+    assert await deliveries_of(rt, work.number) == before
 
 
 async def test_a_statement_by_hand_is_told_as_well(
@@ -105,28 +105,30 @@ async def test_a_statement_by_hand_is_told_as_well(
         " WHERE number = %s",
         (number,),
     )
-    assert [kind for kind, _ in await shape(rt, number)] == ["status", "result"]
+    assert [kind for kind, _ in await kinds_and_statuses(rt, number)] == ["status", "result"]
 
 
-async def _closed_by(how: str, make: Factory, rt: Runtime, people: People, work: Claimed) -> None:
+async def _closed_by(
+    how: str, make: Factory, rt: Runtime, people: People, work: ClaimedJob
+) -> None:
     number = work.number
     match how:
         case "answered":
             await make.answer(number, "red")
         case "canceled":
-            await rt.operate.cancel(number, make.owner)
+            await rt.job_control.cancel(number, make.owner)
         case "approved":
             await make.decide(number, True, people.carol)
         case "denied":
             await make.decide(number, False, people.carol)
         case "expired":
-            assert await rt.sweeps.expire(Term()) == 1
+            assert await rt.sweeps.expire(LeaderTerm()) == 1
 
 
 HOW = ("answered", "canceled", "approved", "denied", "expired")
 
 
-def _item(how: str) -> Ask:
+def _item(how: str) -> QuestionSpec:
     if how == "expired":
         return QUESTION.model_copy(update={"expires_in": 0.000001})
     return GATE if how in ("approved", "denied") else QUESTION
@@ -138,7 +140,7 @@ async def test_a_question_that_closes_unposted_stays_unsaid(
 ) -> None:
     work = await make.asked(_item(how), **LOG)
     await _closed_by(how, make, rt, people, work)
-    found = await shape(rt, work.number)
+    found = await kinds_and_statuses(rt, work.number)
     assert ("question", "superseded") in found
     assert "settle" not in {kind for kind, _ in found}
     assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
@@ -151,16 +153,16 @@ async def test_a_question_that_closes_settles_every_copy_once(
 ) -> None:
     work = await make.asked(_item(how), notify=("log", "slack:C1"))
     (status,) = await claim(rt)
-    await rt.deliver.record(status, RECEIPT)
+    await rt.delivery_sender.record(status, RECEIPT)
     (question,) = await claim(rt)
     assert question.kind is DeliveryKind.QUESTION
     if copy == "sent":
-        await rt.deliver.record(question, RECEIPT)
+        await rt.delivery_sender.record(question, RECEIPT)
     elif copy == "unknown":
-        await rt.deliver.record(question, Unknown("cut"))
+        await rt.delivery_sender.record(question, Unconfirmed("cut"))
     await _closed_by(how, make, rt, people, work)
-    found = await told(rt, work.number)
-    settles = [one for one in found if one.kind is DeliveryKind.SETTLE]
+    found = await deliveries_of(rt, work.number)
+    settles = [one for one in found if one.kind is DeliveryKind.QUESTION_CLOSED]
     assert [(one.of_delivery, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
     (other,) = [
         one
@@ -168,7 +170,7 @@ async def test_a_question_that_closes_settles_every_copy_once(
         if one.kind is DeliveryKind.QUESTION and one.channel is ChannelName.SLACK
     ]
     assert str(other.status) == "superseded"
-    broken = {name: bad for name, bad in (await rt.inspect.invariants()).items() if bad}
+    broken = {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad}
     assert broken == {}
 
 
@@ -178,9 +180,9 @@ async def test_who_joins_later_hears_where_it_is_and_what_it_asks(
     work = await make.asked(subject_key="card")
     joined = await make.queued(subject_key="card", **LOG)
     assert joined == work.number
-    assert await shape(rt, joined) == [("status", "pending"), ("question", "pending")]
+    assert await kinds_and_statuses(rt, joined) == [("status", "pending"), ("question", "pending")]
     await make.answer(joined, "red")
-    assert ("question", "superseded") in await shape(rt, joined)
+    assert ("question", "superseded") in await kinds_and_statuses(rt, joined)
     assert await make.queued(subject_key="card", **LOG) == joined
     assert len(await rt.outbox.targets(joined)) == 1
 
@@ -193,13 +195,13 @@ async def test_the_same_request_again_adds_no_target(make: Factory, rt: Runtime)
 
 async def test_a_retry_inherits_the_targets(make: Factory, rt: Runtime) -> None:
     old = await make.failed(notify=("log", "slack:C1/17.5"))
-    new = (await rt.operate.retry(old, make.owner)).number
+    new = (await rt.job_control.retry(old, make.owner)).number
     assert [(one.channel, one.target, one.thread) for one in await rt.outbox.targets(new)] == [
         ("log", "log", None), ("slack", "C1", "17.5"),
     ]  # fmt: skip
-    assert await shape(rt, new) == [("status", "pending")] * 2
-    plain = await rt.operate.retry(await make.failed(), make.owner)
-    assert await told(rt, plain.number) == []
+    assert await kinds_and_statuses(rt, new) == [("status", "pending")] * 2
+    plain = await rt.job_control.retry(await make.failed(), make.owner)
+    assert await deliveries_of(rt, plain.number) == []
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
@@ -214,27 +216,27 @@ async def test_a_target_that_wants_some_ends_hears_of_no_others(
         (number,),
     )
     await _end(make, rt, number, status)
-    hook = [one for one in await told(rt, number) if one.channel is ChannelName.WEBHOOK]
+    hook = [one for one in await deliveries_of(rt, number) if one.channel is ChannelName.WEBHOOK]
     wanted = ["result"] if status in (Status.FAILED, Status.DEAD_LETTER) else []
     assert [one.kind for one in hook] == wanted
 
 
 async def _end(make: Factory, rt: Runtime, number: int, status: Status) -> None:
     if status is Status.CANCELED:
-        await rt.operate.cancel(number, make.owner)
+        await rt.job_control.cancel(number, make.owner)
         return
     work = await make.running(number)
     match status:
         case Status.EXPIRED:
             assert await rt.questions.ask(work.lease, _item("expired"))
-            assert await rt.sweeps.expire(Term()) == 1
+            assert await rt.sweeps.expire(LeaderTerm()) == 1
         case Status.COMPLETED:
             await rt.settle.outcome(work, Done({}))
         case Status.FAILED:
             await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
         case _:
             await rt.settle.failure(work, Failure("gone"))
-    assert (await rt.inspect.job(number)).status is status
+    assert (await rt.read_model.job(number)).status is status
 
 
 async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime) -> None:

@@ -10,16 +10,22 @@ from typing import Final
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryStatus, Later, Receipt, Unknown
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    Deferred,
+    DeliveryStatus,
+    Receipt,
+    Unconfirmed,
+)
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import NotificationSettings, Settings
-from draftsman.store.db import Connection, Database
-from tests.core.outbox.desk import CHAT, Desk
-from tests.core.outbox.rows import claim, told
-from tests.core.outbox.storm import Dispatchers
+from draftsman.store.postgres.database import Connection, Database
+from tests.core.outbox.chaos import DispatcherProcesses
+from tests.core.outbox.chat_harness import CHAT, ChatHarness
+from tests.core.outbox.rows import claim, deliveries_of
 from tests.factories import Factory
 from tests.support.chat import ChatChannel
-from tests.support.http import Reply, Request
+from tests.support.http_server import Reply, Request
 from tests.support.statements import run, value
 from tests.support.waits import background, until, wait_blocked
 
@@ -34,10 +40,10 @@ Start = Callable[[], Awaitable[None]]
 
 
 @pytest.fixture
-async def processes(rt: Runtime, desk: Desk) -> AsyncIterator[Dispatchers]:
+async def processes(rt: Runtime, desk: ChatHarness) -> AsyncIterator[DispatcherProcesses]:
     """Give processes that deliver to the chat, as bots do."""
     arguments = [rt.db.url, desk.url, str(TIMEOUT), str(LEASE), "5"]
-    crew = Dispatchers("tests.core.outbox.dispatch", arguments)
+    crew = DispatcherProcesses("tests.core.outbox.dispatch", arguments)
     yield crew
     await crew.stop()
 
@@ -51,7 +57,9 @@ def told_settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def successor(rt: Runtime, desk: Desk, told_settings: Settings) -> AsyncIterator[Start]:
+async def successor(
+    rt: Runtime, desk: ChatHarness, told_settings: Settings
+) -> AsyncIterator[Start]:
     """Give what starts another process's part in this one."""
     async with AsyncExitStack() as stack:
 
@@ -60,7 +68,7 @@ async def successor(rt: Runtime, desk: Desk, told_settings: Settings) -> AsyncIt
             await db.open()
             stack.push_async_callback(db.close)
             channel = ChatChannel(desk.url, timeout=TIMEOUT)
-            mailroom = wire(told_settings, db, False).mailroom([channel])
+            mailroom = wire(told_settings, db, False).delivery_process([channel])
             running = await stack.enter_async_context(background(mailroom.run()))
 
             async def end() -> None:
@@ -72,15 +80,15 @@ async def successor(rt: Runtime, desk: Desk, told_settings: Settings) -> AsyncIt
         yield start
 
 
-async def shown_once(rt: Runtime, desk: Desk, number: int) -> None:
+async def shown_once(rt: Runtime, desk: ChatHarness, number: int) -> None:
     await desk.quiet(number)
-    (one,) = await told(rt, number)
+    (one,) = await deliveries_of(rt, number)
     assert one.status is DeliveryStatus.SENT
     assert list(desk.chat.seen().values()) == [1]
 
 
 async def test_killed_before_its_call_it_is_sent_without_a_search(
-    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start,
+    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start,
     conn: Connection,
 ) -> None:  # fmt: skip
     asked: list[str] = []
@@ -103,7 +111,7 @@ async def test_killed_before_its_call_it_is_sent_without_a_search(
 
 
 async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
-    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start
+    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
     """The chat shows the message of the dead process after the first search."""
     asked: list[str] = []
@@ -135,7 +143,7 @@ async def test_killed_in_its_call_it_is_looked_for_until_the_call_is_over(
 
 
 async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
-    make: Factory, rt: Runtime, desk: Desk, processes: Dispatchers, successor: Start
+    make: Factory, rt: Runtime, desk: ChatHarness, processes: DispatcherProcesses, successor: Start
 ) -> None:
     asked: list[str] = []
     came = asyncio.Event()
@@ -158,28 +166,28 @@ async def test_killed_in_a_call_that_never_arrives_it_is_sent_when_that_is_over(
 
 
 async def test_a_sender_without_a_session_begins_no_call_of_what_another_took(
-    make: Factory, rt: Runtime, desk: Desk, conn: Connection
+    make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
     number = await make.queued(**CHAT)
     (mine,) = await claim(rt, ChannelName.SLACK, sender=GONE)
-    assert await rt.deliver.reclaim([ChannelName.LOG]) == 0, "another channel"
-    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.reclaim([ChannelName.LOG]) == 0, "another channel"
+    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
     (theirs,) = await claim(rt, ChannelName.SLACK, sender=GONE)
     assert (theirs.seq, theirs.in_doubt, theirs.call_left) == (mine.seq, False, 0)
     channel = ChatChannel(desk.url)
     try:
-        assert await rt.deliver.send(mine, channel) == Later(0.0, limited=False)
-        assert await rt.deliver.record(mine, Later(0.0, limited=False)) is None
+        assert await rt.delivery_sender.send(mine, channel) == Deferred(0.0, limited=False)
+        assert await rt.delivery_sender.record(mine, Deferred(0.0, limited=False)) is None
         assert desk.chat.posts == {}
-        sent = await rt.deliver.send(theirs, channel)
-        assert await rt.deliver.record(theirs, sent) is DeliveryStatus.SENT
+        sent = await rt.delivery_sender.send(theirs, channel)
+        assert await rt.delivery_sender.record(theirs, sent) is DeliveryStatus.SENT
     finally:
         await channel.close()
-    assert (await told(rt, number))[0].attempts == 2
+    assert (await deliveries_of(rt, number))[0].attempts == 2
 
 
 async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_for(
-    make: Factory, rt: Runtime, desk: Desk, told_settings: Settings, conn: Connection
+    make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
 ) -> None:
     """A partition: its session is gone, the process lives, and its call hangs."""
     came = asyncio.Event()
@@ -191,7 +199,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
 
     desk.rule = hang
     await make.queued(**CHAT)
-    deliver = wire(told_settings, rt.db, False).deliver
+    deliver = wire(told_settings, rt.db, False).delivery_sender
     channel = ChatChannel(desk.url, timeout=60)
     (mine,) = await deliver.claim(ChannelName.SLACK, free=1, share=1, sender=GONE)
     try:
@@ -202,7 +210,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
             assert theirs.in_doubt
             assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
             ended = await sending
-        assert ended == Unknown("the lease of the call was not renewed")
+        assert ended == Unconfirmed("the lease of the call was not renewed")
         left = await value(
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",
@@ -213,7 +221,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
 
 
 async def test_a_call_is_renewed_while_it_lasts(
-    make: Factory, rt: Runtime, desk: Desk, told_settings: Settings, conn: Connection
+    make: Factory, rt: Runtime, desk: ChatHarness, told_settings: Settings, conn: Connection
 ) -> None:
     came, go = asyncio.Event(), asyncio.Event()
 
@@ -224,7 +232,7 @@ async def test_a_call_is_renewed_while_it_lasts(
 
     desk.rule = slow
     await make.queued(**CHAT)
-    deliver = wire(told_settings, rt.db, False).deliver
+    deliver = wire(told_settings, rt.db, False).delivery_sender
     channel = ChatChannel(desk.url, timeout=60)
     (item,) = await deliver.claim(ChannelName.SLACK, free=1, share=1)
     try:
@@ -248,9 +256,9 @@ async def test_what_a_live_session_holds_is_nobody_elses(
     await make.queued(**CHAT)
     await run(conn, "SELECT pg_advisory_lock(1146242644, 77)")
     await claim(rt, ChannelName.SLACK, sender=77)
-    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
     await run(conn, "SELECT pg_advisory_unlock(1146242644, 77)")
-    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 1
+    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
 
 
 async def test_what_an_earlier_release_claimed_is_left_to_its_lease(
@@ -262,7 +270,7 @@ async def test_what_an_earlier_release_claimed_is_left_to_its_lease(
     await run(
         conn, "UPDATE draftsman.deliveries SET lease_token = nextval('draftsman.lease_tokens')"
     )
-    assert await rt.deliver.reclaim([ChannelName.SLACK]) == 0
+    assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
     (item,) = await claim(rt, ChannelName.SLACK)
     assert item.in_doubt, "whether it began a call is not known"

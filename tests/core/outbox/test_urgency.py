@@ -6,13 +6,18 @@ from typing import Any, Final
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, Claimed, DeliveryStatus, Later
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    ClaimedDelivery,
+    Deferred,
+    DeliveryStatus,
+)
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from draftsman.store.dispatch import HEAD_START
-from tests.core.outbox.desk import CHAT, Desk
-from tests.core.outbox.rows import RECEIPT, told
+from draftsman.store.delivery_claims import HEAD_START
+from draftsman.store.postgres.database import Connection
+from tests.core.outbox.chat_harness import CHAT, ChatHarness
+from tests.core.outbox.rows import RECEIPT, deliveries_of
 from tests.core.outbox.rows import claim as claim_of
 from tests.factories import Factory
 from tests.support.chat import ChatChannel
@@ -22,12 +27,12 @@ from tests.support.statements import rows
 ROUND: Final[dict[str, Any]] = {"free": 4, "share": 1}
 
 
-async def claim(rt: Runtime, **more: Any) -> list[Claimed]:
+async def claim(rt: Runtime, **more: Any) -> list[ClaimedDelivery]:
     return await claim_of(rt, ChannelName.SLACK, **ROUND | more)
 
 
-async def finish(rt: Runtime, item: Claimed) -> None:
-    assert await rt.deliver.record(item, RECEIPT) is DeliveryStatus.SENT
+async def finish(rt: Runtime, item: ClaimedDelivery) -> None:
+    assert await rt.delivery_sender.record(item, RECEIPT) is DeliveryStatus.SENT
 
 
 async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
@@ -54,7 +59,7 @@ async def test_a_decision_and_a_result_are_urgent_too(
     await make.queued(**CHAT)
     await make.answer(asked, "red")
     if what == "result":
-        await rt.operate.cancel(asked, make.owner)
+        await rt.job_control.cancel(asked, make.owner)
     kinds = []
     while what not in kinds:
         (item,) = await claim(rt)
@@ -102,7 +107,7 @@ async def test_a_reserved_target_gives_its_urgent_ones_alone(make: Factory, rt: 
 
 
 async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
-    make: Factory, rt: Runtime, desk: Desk
+    make: Factory, rt: Runtime, desk: ChatHarness
 ) -> None:
     """Two calls at once, one a minute."""
     channel = ChatChannel(desk.url, rate=1 / 60)
@@ -112,22 +117,22 @@ async def test_the_last_call_of_a_bucket_is_kept_for_an_urgent_one(
     asked = (await make.asked(**CHAT)).number
     (urgent,) = await claim(rt)
     try:
-        assert not isinstance(await rt.deliver.send(first, channel), Later)
-        assert isinstance(await rt.deliver.send(second, channel), Later)
+        assert not isinstance(await rt.delivery_sender.send(first, channel), Deferred)
+        assert isinstance(await rt.delivery_sender.send(second, channel), Deferred)
         assert urgent.job == asked
-        assert not isinstance(await rt.deliver.send(urgent, channel), Later)
+        assert not isinstance(await rt.delivery_sender.send(urgent, channel), Deferred)
     finally:
         await channel.close()
 
 
 @pytest.mark.parametrize("how", ["our limit", "a refusal"])
 async def test_what_a_limit_puts_off_keeps_its_place(make: Factory, rt: Runtime, how: str) -> None:
-    outcome = Later(5) if how == "our limit" else Failure("HTTP 429", retry_after=5)
+    outcome = Deferred(5) if how == "our limit" else Failure("HTTP 429", retry_after=5)
     await make.queued(**CHAT)
     second = await make.queued(**CHAT)
     (item,) = await claim(rt)
-    assert await rt.deliver.record(item, outcome) is DeliveryStatus.PENDING
-    (one,) = await told(rt, item.job)
+    assert await rt.delivery_sender.record(item, outcome) is DeliveryStatus.PENDING
+    (one,) = await deliveries_of(rt, item.job)
     assert one.next_attempt_at == item.due_at
     (again,) = await claim(rt)
     assert again.job == item.job != second

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator
 import pytest
 
 from draftsman.runtime import Runtime
-from tests.support.races import First, holding
+from tests.support.races import FirstSession, hold_commits
 
 
 @pytest.fixture
-async def first(rt: Runtime) -> AsyncIterator[First]:
+async def first(rt: Runtime) -> AsyncIterator[FirstSession]:
     """Give the session that comes first and does not commit before it is told."""
-    async with holding(rt) as first:
+    async with hold_commits(rt) as first:
         yield first
 
 
@@ -21,5 +21,5 @@ async def first(rt: Runtime) -> AsyncIterator[First]:
 async def _sound(rt: Runtime) -> AsyncIterator[None]:
     """After every race the data is sound."""
     yield
-    broken = {name: found for name, found in (await rt.inspect.invariants()).items() if found}
+    broken = {name: found for name, found in (await rt.read_model.invariants()).items() if found}
     assert broken == {}

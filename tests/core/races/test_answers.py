@@ -14,12 +14,12 @@ from draftsman.domain.question import QuestionStatus
 from draftsman.errors import QuestionClosed, Refused
 from draftsman.runtime import Runtime
 from draftsman.store import sweeps
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
 from tests.support.people import People
-from tests.support.races import First
+from tests.support.races import FirstSession
 from tests.support.server import Server
 from tests.support.statements import rows, run
 
@@ -46,13 +46,13 @@ async def test_of_fifty_answers_at_once_one_counts_and_49_are_told(
     assert told == {f"{work.name}/1 was answered by root before"}
     answers = (await rt.questions.of_job(work.number))[1]
     assert Counter(answer.accepted for answer in answers) == {True: 1, False: 20}
-    kinds = Counter(event.kind for event in await rt.inspect.trail(work.number))
+    kinds = Counter(event.kind for event in await rt.read_model.job_events(work.number))
     assert (kinds["job_resumed"], kinds["answer_refused"]) == (1, 20)
     assert await rows(conn, "SELECT answers FROM draftsman.refused_answers") == [(29,)]
 
 
 async def test_the_second_answer_waits_for_the_first_and_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
     async with first.doing(_answer(first.rt, make, work.number, "a")) as one:
@@ -62,7 +62,7 @@ async def test_the_second_answer_waits_for_the_first_and_is_told(
 
 
 async def test_the_same_click_delivered_twice_at_once_counts_once(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
     async with first.doing(_answer(first.rt, make, work.number, "click")) as one:
@@ -73,7 +73,12 @@ async def test_the_same_click_delivered_twice_at_once_counts_once(
 
 @pytest.mark.parametrize("approved_first", [True, False])
 async def test_of_approve_and_deny_at_once_the_first_decides(
-    make: Factory, rt: Runtime, first: First, conn: Connection, people: People, approved_first: bool
+    make: Factory,
+    rt: Runtime,
+    first: FirstSession,
+    conn: Connection,
+    people: People,
+    approved_first: bool,
 ) -> None:
     work = await make.asked(GATE)
     yes = Factory(first.rt if approved_first else rt, make.owner)
@@ -87,7 +92,7 @@ async def test_of_approve_and_deny_at_once_the_first_decides(
         two = await first.then(behind, conn)
     assert (one.result().accepted, two.accepted) == (True, False)
     expected = Status.RESUMED if approved_first else Status.FAILED
-    assert (await rt.inspect.job(work.number)).status is expected
+    assert (await rt.read_model.job(work.number)).status is expected
 
 
 async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people: People) -> None:
@@ -100,17 +105,17 @@ async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people
         True: 1,
         False: 1,
     }
-    kinds = Counter(event.kind for event in await rt.inspect.trail(work.number))
+    kinds = Counter(event.kind for event in await rt.read_model.job_events(work.number))
     assert kinds["job_resumed"] == 1
 
 
 async def _expire(rt: Runtime) -> int:
     """Expire in one transaction, as the sweep does."""
-    return await rt.db.arrow(lambda conn: sweeps.expire(conn, Term(), 100))
+    return await rt.db.run_transaction(lambda conn: sweeps.expire(conn, LeaderTerm(), 100))
 
 
 async def test_an_answer_in_time_is_not_swept_away(
-    make: Factory, rt: Runtime, first: First, clock: Clock
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock
 ) -> None:
     """The answer came before the time was over and commits after: the sweep passes it by."""
     work = await make.asked(SOON)
@@ -120,11 +125,11 @@ async def test_an_answer_in_time_is_not_swept_away(
             assert await _expire(rt) == 0
     assert answered.result().accepted
     assert await _expire(rt) == 0
-    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 async def test_an_answer_during_the_sweep_waits_and_is_told(
-    make: Factory, rt: Runtime, first: First, server: Server, database: str, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, server: Server, database: str, conn: Connection
 ) -> None:
     """It began in time, by its own clock, but the question is closed when it gets the lock."""
     work = await make.asked(SOON)
@@ -133,7 +138,7 @@ async def test_an_answer_during_the_sweep_waits_and_is_told(
         late = await first.then(_answer(rt, make, work.number), conn)
     assert expired.result() == 1
     assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
-    assert (await rt.inspect.job(work.number)).status is Status.EXPIRED
+    assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
 
 
 async def test_a_sweep_and_an_answer_never_deadlock(
@@ -150,7 +155,7 @@ async def test_a_sweep_and_an_answer_never_deadlock(
         )
     for work in works:
         question = await rt.questions.get(work.number, 1)
-        status = (await rt.inspect.job(work.number)).status
+        status = (await rt.read_model.job(work.number)).status
         assert (question.status, status) in (
             (QuestionStatus.ANSWERED, Status.RESUMED),
             (QuestionStatus.EXPIRED, Status.EXPIRED),
@@ -159,7 +164,7 @@ async def test_a_sweep_and_an_answer_never_deadlock(
 
 
 async def test_lengthening_waits_for_an_answer_and_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(SOON)
     async with first.doing(_answer(first.rt, make, work.number)):
@@ -168,7 +173,7 @@ async def test_lengthening_waits_for_an_answer_and_is_told(
 
 
 async def test_a_question_lengthened_during_the_sweep_stays_open(
-    make: Factory, rt: Runtime, first: First, clock: Clock
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock
 ) -> None:
     work = await make.asked(SOON)
     async with first.doing(first.rt.questions.extend(work.number, 1, 3600, make.owner)):
@@ -179,50 +184,50 @@ async def test_a_question_lengthened_during_the_sweep_stays_open(
 
 
 async def test_a_sweep_that_has_to_wait_for_a_question_looks_at_it_again(
-    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     """Lengthened after the sweep saw it due: as by an extend between its look and its lock."""
     work = await make.asked(SOON)
     longer = "UPDATE draftsman.job_questions SET expires_at = expires_at + interval '1 hour'"
-    async with first.doing(first.rt.db.arrow(lambda session: run(session, longer))):
+    async with first.doing(first.rt.db.run_transaction(lambda session: run(session, longer))):
         await clock.forward(61)
         assert await first.then(_expire(rt), conn) == 0
     assert (await make.answer(work.number, "red")).accepted
 
 
 async def test_an_answer_waits_for_a_cancel_and_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
-    async with first.doing(first.rt.operate.cancel(work.number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         late = await first.then(_answer(rt, make, work.number), conn)
     assert late.reason == f"{work.name}/1 was canceled by cli:root before"
-    assert (await rt.inspect.job(work.number)).status is Status.CANCELED
+    assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 
 async def test_a_cancel_waits_for_an_answer_and_ends_the_resumed_job(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked()
     async with first.doing(_answer(first.rt, make, work.number)) as answered:
-        canceled = await first.then(rt.operate.cancel(work.number, make.owner), conn)
+        canceled = await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert answered.result().accepted
     assert canceled.status is Status.CANCELED
     assert (await rt.questions.get(work.number, 1)).status is QuestionStatus.ANSWERED
 
 
 async def test_a_cancel_waits_for_a_denial_and_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection, people: People
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, people: People
 ) -> None:
     work = await make.asked(GATE)
     deny = Factory(first.rt, make.owner).decide(work.number, False, people.carol)
     async with first.doing(deny):
         with pytest.raises(Refused, match="is failed already"):
-            await first.then(rt.operate.cancel(work.number, make.owner), conn)
+            await first.then(rt.job_control.cancel(work.number, make.owner), conn)
 
 
 async def test_an_answer_for_the_first_question_never_lands_on_the_second(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     """Typed while /1 was open, it waits until the same run's next life asked /2."""
     work = await make.asked()

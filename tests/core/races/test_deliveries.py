@@ -5,22 +5,28 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from draftsman.domain.delivery import ChannelName, Claimed, DeliveryKind, DeliveryStatus, Unknown
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    ClaimedDelivery,
+    DeliveryKind,
+    DeliveryStatus,
+    Unconfirmed,
+)
 from draftsman.errors import Failure
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from tests.core.outbox.rows import LOG, RECEIPT, claim, send_all, shape, told
+from draftsman.store.postgres.database import Connection
+from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, kinds_and_statuses, send_all
 from tests.factories import Factory
 from tests.support.clock import Clock
-from tests.support.races import First
+from tests.support.races import FirstSession
 from tests.support.statements import rows
 
 
-async def _asking(make: Factory, rt: Runtime) -> tuple[int, Claimed]:
+async def _asking(make: Factory, rt: Runtime) -> tuple[int, ClaimedDelivery]:
     """Return a job that asks, and its question's post in the hands of a dispatcher."""
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
-    await rt.deliver.record(status, RECEIPT)
+    await rt.delivery_sender.record(status, RECEIPT)
     (question,) = await claim(rt)
     assert question.kind is DeliveryKind.QUESTION
     return work.number, question
@@ -31,56 +37,58 @@ def _answer(rt: Runtime, make: Factory, job: int) -> Any:
 
 
 async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     job, question = await _asking(make, rt)
     async with first.doing(_answer(first.rt, make, job)):
-        assert await first.then(rt.deliver.record(question, RECEIPT), conn) == "sent"
+        assert await first.then(rt.delivery_sender.record(question, RECEIPT), conn) == "sent"
     assert [str(one.kind) for one in await send_all(rt)] == ["settle", "status"]
 
 
 async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     """It waited for the answer, and sees what that did: its own snapshot is older."""
     job, question = await _asking(make, rt)
     refused = Failure("no", http_status=500)
     async with first.doing(_answer(first.rt, make, job)):
-        ended = await first.then(rt.deliver.record(question, refused), conn)
+        ended = await first.then(rt.delivery_sender.record(question, refused), conn)
     assert ended is DeliveryStatus.SUPERSEDED
 
 
 async def test_an_answer_waits_for_a_post_that_is_being_recorded(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     job, question = await _asking(make, rt)
-    async with first.doing(first.rt.deliver.record(question, RECEIPT)):
+    async with first.doing(first.rt.delivery_sender.record(question, RECEIPT)):
         assert (await first.then(_answer(rt, make, job), conn)).accepted
-    settles = [one for one in await told(rt, job) if one.kind is DeliveryKind.SETTLE]
+    settles = [
+        one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.QUESTION_CLOSED
+    ]
     assert [one.of_delivery for one in settles] == [question.seq]
 
 
 async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
-    await rt.deliver.record(status, RECEIPT)
+    await rt.delivery_sender.record(status, RECEIPT)
     async with first.doing(claim(first.rt)) as taken:
         assert (await first.then(_answer(rt, make, work.number), conn)).accepted
     (question,) = taken.result()
-    assert await shape(rt, work.number) == [
+    assert await kinds_and_statuses(rt, work.number) == [
         ("status", "sent"), ("question", "sending"), ("settle", "pending"), ("status", "pending"),
     ]  # fmt: skip
-    assert await rt.deliver.record(question, Unknown("cut")) is DeliveryStatus.UNKNOWN
+    assert await rt.delivery_sender.record(question, Unconfirmed("cut")) is DeliveryStatus.UNKNOWN
 
 
 async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.asked(**LOG)
     (status,) = await claim(rt)
-    await rt.deliver.record(status, RECEIPT)
+    await rt.delivery_sender.record(status, RECEIPT)
     async with first.doing(_answer(first.rt, make, work.number)):
         async with asyncio.timeout(5):
             assert await claim(rt) == []
@@ -88,10 +96,10 @@ async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
 
 
 async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
-    async with first.doing(first.rt.operate.cancel(number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         async with asyncio.timeout(5):
             assert await claim(rt) == []
     (status,) = await claim(rt)
@@ -99,11 +107,11 @@ async def test_nobody_says_the_status_before_while_the_next_is_being_committed(
 
 
 async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(**LOG)
     async with first.doing(claim(first.rt)):
-        await first.then(rt.operate.cancel(number, make.owner), conn)
+        await first.then(rt.job_control.cancel(number, make.owner), conn)
     found = await rows(
         conn, "SELECT version, status::text FROM draftsman.deliveries WHERE kind = 'status'"
         " ORDER BY seq",
@@ -112,7 +120,7 @@ async def test_a_job_that_moves_waits_for_a_claim_and_is_told_again(
 
 
 async def test_two_dispatchers_take_different_ones_and_none_waits(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     for _ in range(6):
         await make.queued(**LOG)
@@ -146,29 +154,29 @@ async def test_the_lease_of_a_dead_dispatcher_runs_out_and_its_post_is_in_doubt(
     (again,) = await claim(rt)
     assert (again.seq, again.in_doubt, again.attempts) == (mine.seq, True, 2)
     assert again.id == mine.id, "the marker is that of the delivery"
-    assert await rt.deliver.record(mine, RECEIPT) is None, "it came back from the dead"
-    assert await rt.deliver.record(again, RECEIPT) is DeliveryStatus.SENT
+    assert await rt.delivery_sender.record(mine, RECEIPT) is None, "it came back from the dead"
+    assert await rt.delivery_sender.record(again, RECEIPT) is DeliveryStatus.SENT
 
 
 async def test_who_joins_while_the_job_moves_waits_and_hears_the_newest(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.asked(subject_key="card")
     async with first.doing(_answer(first.rt, make, work.number)):
         joined = await first.then(make.queued(subject_key="card", **LOG), conn)
     assert joined == work.number
-    version = (await rt.inspect.job(joined)).version
+    version = (await rt.read_model.job(joined)).version
     found = await rows(conn, "SELECT kind::text, version FROM draftsman.deliveries")
     assert found == [("status", version)]
 
 
 async def test_redelivering_twice_at_once_revives_once(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     await make.queued(**LOG)
     (item,) = await claim(rt)
     gone = Failure("gone", declared="PERMANENT")
-    assert await rt.deliver.record(item, gone) is DeliveryStatus.DEAD
+    assert await rt.delivery_sender.record(item, gone) is DeliveryStatus.DEAD
     again = first.rt.outbox.redeliver([item.seq], make.owner)
     async with first.doing(again) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []

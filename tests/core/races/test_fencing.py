@@ -8,17 +8,17 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Cancel, Done, Snooze
-from draftsman.domain.quota import Limit, Quota
-from draftsman.domain.run import Claimed, Lease
+from draftsman.domain.quota import Quota, QuotaLimit
+from draftsman.domain.run import ClaimedJob, Lease
 from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from draftsman.store.settle import Pulse
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.run_state import LeaseState
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.statements import rows
 
-Write = Callable[[Runtime, Claimed], Awaitable[object]]
+Write = Callable[[Runtime, ClaimedJob], Awaitable[object]]
 FENCED: dict[str, Write] = {
     "checkpoint": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}),
     "bundle": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}, b"stale"),
@@ -28,19 +28,19 @@ FENCED: dict[str, Write] = {
     "artifact": lambda rt, work: rt.checkpoints.artifact(work.lease, "stale", "file", b""),
     "log": lambda rt, work: rt.checkpoints.log(work.lease, 1, "stale"),
     "usage": lambda rt, work: rt.checkpoints.usage(work.lease, {"stale": 1}),
-    "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, Limit(9)),
+    "spend": lambda rt, work: rt.checkpoints.spend(work.lease, Quota.EVENTS, 1, QuotaLimit(9)),
     "ask": lambda rt, work: rt.questions.ask(work.lease, QUESTION),
     "done": lambda rt, work: rt.settle.outcome(work, Done({"stale": True})),
     "snooze": lambda rt, work: rt.settle.outcome(work, Snooze(1)),
     "cancel": lambda rt, work: rt.settle.outcome(work, Cancel("stale")),
     "failure": lambda rt, work: rt.settle.failure(work, Failure("stale")),
-    "hand_back": lambda rt, work: rt.settle.hand_back(work, "stale"),
+    "hand_back": lambda rt, work: rt.settle.release_run(work, "stale"),
     "canceled": lambda rt, work: rt.settle.canceled(work),
     "exchange": lambda rt, work: rt.claim(work.id, ()).exchange(
         [(work.lease, {"stale": True})], types=[], skip=[], free=0, ahead=0
     ),
     "start": lambda rt, work: rt.claim(work.id, ()).start([work.lease]),
-    "give_back": lambda rt, work: rt.claim(work.id, ()).give_back([work.lease], "stale"),
+    "give_back": lambda rt, work: rt.claim(work.id, ()).release_claims([work.lease], "stale"),
     "heartbeat": lambda rt, work: rt.claim(work.id, ()).heartbeat([work.lease], draining=False),
 }
 """Every write of a run, as one that does not own its job any more would try it."""
@@ -51,7 +51,7 @@ async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
     make: Factory, rt: Runtime, conn: Connection, write: str
 ) -> None:
     stale = await make.running(on_lost="resume")
-    await rt.sweeps.rescue(Term(), [make.worker])
+    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
     mine = await make.running(stale.number)
     await rt.checkpoints.begin_step(mine.lease, "mine")
     before = await _everything(conn)
@@ -59,7 +59,12 @@ async def test_a_run_that_was_rescued_and_claimed_again_writes_nothing(
         answered = await FENCED[write](rt, stale)
     except LeaseLost:
         answered = None
-    assert answered in (None, [], 0, (False, [Pulse(stale.token, owned=False, canceled=False)]))
+    assert answered in (
+        None,
+        [],
+        0,
+        (False, [LeaseState(stale.token, owned=False, canceled=False)]),
+    )
     assert await _everything(conn) == before
     assert await rt.settle.outcome(mine, Done()) is Status.COMPLETED
 

@@ -13,23 +13,23 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from draftsman.store import sweeps, workers
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.races import First, holding
+from tests.support.races import FirstSession, hold_commits
 from tests.support.statements import rows, value
 
 Sweep = Callable[[Runtime, Factory], Awaitable[int]]
 
 
 async def _rescue(rt: Runtime, make: Factory) -> int:
-    return await rt.sweeps.rescue(Term(), [make.worker])
+    return await rt.sweeps.rescue(LeaderTerm(), [make.worker])
 
 
 SWEEPS: dict[str, Sweep] = {
-    "expire": lambda rt, make: rt.sweeps.expire(Term()),
-    "promote": lambda rt, make: rt.sweeps.promote(Term()),
+    "expire": lambda rt, make: rt.sweeps.expire(LeaderTerm()),
+    "promote": lambda rt, make: rt.sweeps.promote(LeaderTerm()),
     "rescue": _rescue,
 }
 
@@ -50,11 +50,14 @@ async def test_a_second_sweep_passes_by_what_the_first_is_doing(
 ) -> None:
     await _work(make, clock, 1)
     one: dict[str, Callable[[Connection], Awaitable[Any]]] = {
-        "expire": lambda c: sweeps.expire(c, Term(), 100),
-        "promote": lambda c: sweeps.promote(c, Term(), 100),
-        "rescue": lambda c: sweeps.rescue(c, Term(), 100, dead=[make.worker], lease=300),
+        "expire": lambda c: sweeps.expire(c, LeaderTerm(), 100),
+        "promote": lambda c: sweeps.promote(c, LeaderTerm(), 100),
+        "rescue": lambda c: sweeps.rescue(c, LeaderTerm(), 100, dead=[make.worker], lease=300),
     }
-    async with holding(rt) as first, first.doing(first.rt.db.arrow(one[name])) as swept:
+    async with (
+        hold_commits(rt) as first,
+        first.doing(first.rt.db.run_transaction(one[name])) as swept,
+    ):
         async with asyncio.timeout(5):
             assert await SWEEPS[name](rt, make) == 0
     assert swept.result()
@@ -90,12 +93,14 @@ async def test_a_new_job_of_a_lost_one_is_made_once(
 
 
 async def test_a_new_job_and_a_retry_by_hand_at_once_are_one(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")
-    await rt.db.arrow(lambda c: sweeps.rescue(c, Term(), 1, dead=[make.worker], lease=300))
-    async with first.doing(first.rt.operate.retry(work.number, make.owner)) as made:
-        again = await first.then(rt.operate.retry(work.number, make.owner), conn)
+    await rt.db.run_transaction(
+        lambda c: sweeps.rescue(c, LeaderTerm(), 1, dead=[make.worker], lease=300)
+    )
+    async with first.doing(first.rt.job_control.retry(work.number, make.owner)) as made:
+        again = await first.then(rt.job_control.retry(work.number, make.owner), conn)
     assert (made.result().number, again.how) == (again.number, "deduplicated")
 
 
@@ -110,13 +115,13 @@ async def test_an_old_leaders_sweep_ends_with_its_term(
     await clock.forward(31)
     async with rt.db.connection() as conn:
         assert await workers.acquire(conn, "leader", new, 30) == 2
-    assert await rt.sweeps.promote(Term(old, term)) == 0
-    assert (await rt.inspect.job(number)).status is Status.SCHEDULED
-    assert await rt.sweeps.promote(Term(new, 2)) == 1
+    assert await rt.sweeps.promote(LeaderTerm(old, term)) == 0
+    assert (await rt.read_model.job(number)).status is Status.SCHEDULED
+    assert await rt.sweeps.promote(LeaderTerm(new, 2)) == 1
 
 
 async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
-    rt: Runtime, first: First, clock: Clock, conn: Connection
+    rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     one, two = uuid4(), uuid4()
 
@@ -133,13 +138,13 @@ async def test_two_candidates_for_a_lease_that_is_over_get_one_leader(
 
 
 async def test_partitions_made_twice_at_once_are_made_once(
-    rt: Runtime, first: First, clock: Clock, conn: Connection
+    rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
     await first.reopen()
     before = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
-    async with first.doing(first.rt.sweeps.partitions(Term())) as made:
-        again = await first.then(rt.sweeps.partitions(Term()), conn)
+    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())) as made:
+        again = await first.then(rt.sweeps.partitions(LeaderTerm()), conn)
     assert made.result() > 0
     assert again == 0
     after = await value(conn, "SELECT count(*) FROM pg_partition_tree('draftsman.job_events')")
@@ -147,11 +152,11 @@ async def test_partitions_made_twice_at_once_are_made_once(
 
 
 async def test_events_are_written_while_partitions_are_made(
-    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     """Whoever writes an event at that moment waits a moment, and neither fails."""
     await clock.forward(100 * 86_400)
     await first.reopen()
-    async with first.doing(first.rt.sweeps.partitions(Term())):
+    async with first.doing(first.rt.sweeps.partitions(LeaderTerm())):
         number = await first.then(make.queued(), conn)
-    assert len(await rt.inspect.trail(number)) == 1
+    assert len(await rt.read_model.job_events(number)) == 1

@@ -7,17 +7,17 @@ from uuid import uuid4
 
 import pytest
 
-from draftsman.domain.delivery import DeliveryKind
 from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import DeliveryKind
 from draftsman.domain.question import OnExpire
 from draftsman.runtime import Runtime
 from draftsman.store import reminders, workers
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.outbox.rows import LOG, told
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.outbox.rows import LOG, deliveries_of
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.races import First
+from tests.support.races import FirstSession
 
 ASK = QUESTION.model_copy(
     update={"expires_in": 100.0, "on_expire": OnExpire.ESCALATE, "escalate_to": "leads"}
@@ -28,52 +28,54 @@ AFTER = {"remind": 60.0, "expire": 101.0}
 async def _done(rt: Runtime, job: int, name: str) -> int:
     """Return how often it was reminded of, or escalated."""
     if name == "remind":
-        return [one.kind for one in await told(rt, job)].count(DeliveryKind.REMINDER)
-    return [one.kind for one in await rt.inspect.trail(job)].count("question_escalated")
+        return [one.kind for one in await deliveries_of(rt, job)].count(DeliveryKind.REMINDER)
+    return [one.kind for one in await rt.read_model.job_events(job)].count("question_escalated")
 
 
 @pytest.mark.parametrize("name", AFTER)
 async def test_an_answer_first_and_nothing_is_said(
-    make: Factory, rt: Runtime, first: First, clock: Clock, name: str
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
     await clock.forward(AFTER[name])
     await first.reopen()
     async with first.doing(make_on(make, first).answer(work.number, "red")):
         async with asyncio.timeout(5):
-            assert await rt.sweeps.names[name](Term()) == 0, "it does not wait for the answer"
-    assert await rt.sweeps.names[name](Term()) == 0
+            assert await rt.sweeps.names[name](LeaderTerm()) == 0, "it does not wait for the answer"
+    assert await rt.sweeps.names[name](LeaderTerm()) == 0
     assert await _done(rt, work.number, name) == 0
-    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 @pytest.mark.parametrize("name", AFTER)
 async def test_the_sweep_first_and_the_answer_counts(
-    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection, name: str
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection, name: str
 ) -> None:
     work = await make.asked(ASK, **LOG)
     await clock.forward(AFTER[name])
     await first.reopen()
-    async with first.doing(first.rt.sweeps.names[name](Term())) as swept:
+    async with first.doing(first.rt.sweeps.names[name](LeaderTerm())) as swept:
         verdict = await first.then(make.answer(work.number, "red"), conn)
     assert (swept.result(), verdict.accepted) == (1, True)
     assert await _done(rt, work.number, name) == 1
-    left = [one for one in await told(rt, work.number) if one.kind in ("question", "reminder")]
+    left = [
+        one for one in await deliveries_of(rt, work.number) if one.kind in ("question", "reminder")
+    ]
     assert {one.status for one in left} == {"superseded"}
 
 
 @pytest.mark.parametrize("name", AFTER)
 async def test_two_leaders_do_it_once(
-    make: Factory, rt: Runtime, first: First, clock: Clock, name: str
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, name: str
 ) -> None:
     works = [await make.asked(ASK, **LOG) for _ in range(3)]
     await clock.forward(AFTER[name])
     await first.reopen()
-    async with first.doing(first.rt.sweeps.names[name](Term())) as swept:
+    async with first.doing(first.rt.sweeps.names[name](LeaderTerm())) as swept:
         async with asyncio.timeout(5):
-            assert await rt.sweeps.names[name](Term()) == 0
+            assert await rt.sweeps.names[name](LeaderTerm()) == 0
     assert swept.result() == 3
-    await asyncio.gather(*(rt.sweeps.names[name](Term()) for _ in range(5)))
+    await asyncio.gather(*(rt.sweeps.names[name](LeaderTerm()) for _ in range(5)))
     assert [await _done(rt, work.number, name) for work in works] == [1, 1, 1]
 
 
@@ -84,10 +86,10 @@ async def test_what_a_leader_found_and_another_said_is_not_said_again(
     work = await make.asked(ASK, **LOG)
     await clock.forward(60)
     async with rt.db.connection() as conn:
-        found = await reminders.due(conn, Term(), 100)
+        found = await reminders.due(conn, LeaderTerm(), 100)
         assert len(found) == 1
-        assert await rt.sweeps.names["remind"](Term()) == 1
-        assert await reminders.remind(conn, Term(), [(one, None) for one in found]) == 0
+        assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
+        assert await reminders.remind(conn, LeaderTerm(), [(one, None) for one in found]) == 0
     assert await _done(rt, work.number, "remind") == 1
 
 
@@ -100,26 +102,28 @@ async def test_an_old_leader_says_nothing(
         term = await workers.acquire(conn, "leader", old, 30)
     work = await make.asked(ASK, **LOG)
     await clock.forward(AFTER[name])
-    assert await rt.sweeps.names[name](Term(old, term)) == 0
+    assert await rt.sweeps.names[name](LeaderTerm(old, term)) == 0
     async with rt.db.connection() as conn:
-        found = await reminders.due(conn, Term(), 100)
-        assert await reminders.remind(conn, Term(old, term), [(one, None) for one in found]) == 0
+        found = await reminders.due(conn, LeaderTerm(), 100)
+        assert (
+            await reminders.remind(conn, LeaderTerm(old, term), [(one, None) for one in found]) == 0
+        )
     assert await _done(rt, work.number, name) == 0
-    assert await rt.sweeps.names[name](Term()) == 1
+    assert await rt.sweeps.names[name](LeaderTerm()) == 1
 
 
 async def test_more_time_meanwhile_puts_the_reminder_off(
-    make: Factory, rt: Runtime, clock: Clock, first: First
+    make: Factory, rt: Runtime, clock: Clock, first: FirstSession
 ) -> None:
     work = await make.asked(ASK, **LOG)
     await clock.forward(60)
     await first.reopen()
     async with first.doing(first.rt.questions.extend(work.number, 1, 1000, make.owner)):
-        assert await rt.sweeps.names["remind"](Term()) == 0
-    assert await rt.sweeps.names["remind"](Term()) == 0
+        assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
+    assert await rt.sweeps.names["remind"](LeaderTerm()) == 0
     assert await _done(rt, work.number, "remind") == 0
 
 
-def make_on(make: Factory, first: First) -> Factory:
+def make_on(make: Factory, first: FirstSession) -> Factory:
     """Return the factory over the session that comes first."""
     return Factory(first.rt, make.owner)

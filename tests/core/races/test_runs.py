@@ -11,56 +11,56 @@ import pytest
 
 from draftsman.domain.job import Status
 from draftsman.domain.outcome import Done
-from draftsman.domain.quota import Limit, Quota
-from draftsman.domain.run import Claimed, RunStatus
+from draftsman.domain.quota import Quota, QuotaLimit
+from draftsman.domain.run import ClaimedJob, RunStatus
 from draftsman.errors import Failure, LeaseLost, Refused
 from draftsman.runtime import Runtime
 from draftsman.store import claim as claims
 from draftsman.store import sweeps
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Rescued, Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm, RescuedJob
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
-from tests.support.races import First
+from tests.support.races import FirstSession
 
 
-async def _rescue(rt: Runtime, make: Factory) -> list[Rescued]:
+async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
     """Rescue in one transaction, as the sweep does, what the factory's worker holds."""
-    return await rt.db.arrow(
-        lambda conn: sweeps.rescue(conn, Term(), 100, dead=[make.worker], lease=300)
+    return await rt.db.run_transaction(
+        lambda conn: sweeps.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
     )
 
 
 async def test_a_cancel_that_comes_before_the_end_makes_it_canceled(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.operate.cancel(work.number, make.owner)) as canceled:
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)) as canceled:
         ended = await first.then(rt.settle.outcome(work, Done({"n": 1})), conn)
     assert canceled.result().requested
     assert ended is Status.CANCELED
-    (run,) = await rt.inspect.runs(work.number)
+    (run,) = await rt.read_model.runs(work.number)
     assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
 
 
 async def test_a_cancel_that_comes_after_the_end_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.settle.outcome(work, Done({"n": 1}))) as ended:
         with pytest.raises(Refused, match="is completed already"):
-            await first.then(rt.operate.cancel(work.number, make.owner), conn)
+            await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert ended.result() is Status.COMPLETED
-    assert (await rt.inspect.job(work.number)).result == {"n": 1}
+    assert (await rt.read_model.job(work.number)).result == {"n": 1}
 
 
 async def test_a_batch_of_ends_does_not_wait_for_a_cancel_and_settles_it_next_time(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running()
     claim = rt.claim(make.worker, ())
     done = [(work.lease, {"n": 1})]
-    async with first.doing(first.rt.operate.cancel(work.number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         async with asyncio.timeout(5):
             assert await claim.exchange(done, types=[], skip=[], free=0, ahead=0) == []
     (ended,) = await claim.exchange(done, types=[], skip=[], free=0, ahead=0)
@@ -68,102 +68,106 @@ async def test_a_batch_of_ends_does_not_wait_for_a_cancel_and_settles_it_next_ti
 
 
 async def test_a_forced_cancel_ends_the_run_before_its_own_end(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    forced = first.rt.operate.cancel(work.number, make.owner, force=True)
+    forced = first.rt.job_control.cancel(work.number, make.owner, force=True)
     async with first.doing(forced):
         assert await first.then(rt.settle.outcome(work, Done()), conn) is None
-    assert (await rt.inspect.job(work.number)).status is Status.CANCELED
+    assert (await rt.read_model.job(work.number)).status is Status.CANCELED
 
 
 async def test_a_cancel_waits_for_the_question_and_closes_it(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
     async with first.doing(first.rt.questions.ask(work.lease, QUESTION)) as asked:
-        canceled = await first.then(rt.operate.cancel(work.number, make.owner), conn)
+        canceled = await first.then(rt.job_control.cancel(work.number, make.owner), conn)
     assert asked.result() == f"{work.name}/1"
     assert canceled.status is Status.CANCELED
     assert await rt.questions.open() == []
 
 
 async def test_a_question_waits_for_the_cancel_and_is_not_asked(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
-    async with first.doing(first.rt.operate.cancel(work.number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         assert await first.then(rt.questions.ask(work.lease, QUESTION), conn) is None
-    assert (await rt.inspect.job(work.number)).status is Status.CANCELED
+    assert (await rt.read_model.job(work.number)).status is Status.CANCELED
     assert await rt.questions.of_job(work.number) == ([], [])
 
 
 async def test_a_cancel_waits_for_the_claim_and_stops_the_run(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.queued(queue="q")
     claim = first.rt.claim(make.worker, ("q",))
     taking = claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
     async with first.doing(taking):
-        canceled = await first.then(rt.operate.cancel(number, make.owner), conn)
+        canceled = await first.then(rt.job_control.cancel(number, make.owner), conn)
     assert canceled.requested
-    assert (await rt.inspect.job(number)).status is Status.RUNNING
+    assert (await rt.read_model.job(number)).status is Status.RUNNING
 
 
 async def test_a_claim_passes_by_what_is_being_canceled(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     number = await make.queued(queue="q")
     claim = rt.claim(make.worker, ("q",))
-    async with first.doing(first.rt.operate.cancel(number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(number, make.owner)):
         async with asyncio.timeout(5):
             got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
     assert got == []
 
 
 async def test_a_prefetched_job_that_is_being_canceled_does_not_start(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.claimed()
     claim = rt.claim(make.worker, (work.queue,))
-    async with first.doing(first.rt.operate.cancel(work.number, make.owner)):
+    async with first.doing(first.rt.job_control.cancel(work.number, make.owner)):
         assert await first.then(claim.start([work.lease]), conn) == []
 
 
 @pytest.mark.parametrize("what", ["start", "give_back"])
 async def test_a_claim_that_another_worker_got_meanwhile_is_left_to_it(
-    make: Factory, rt: Runtime, first: First, conn: Connection, what: str
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, what: str
 ) -> None:
     """The job is claimed as before, but under another lease: only that tells."""
     work, other = await make.claimed(), uuid4()
 
-    async def lose(session: Connection) -> list[Claimed]:
-        await sweeps.rescue(session, Term(), 100, dead=[make.worker], lease=300)
+    async def lose(session: Connection) -> list[ClaimedJob]:
+        await sweeps.rescue(session, LeaderTerm(), 100, dead=[make.worker], lease=300)
         return await claims.exchange(
             session, [], worker=other, queues=[work.queue], types=[], skip=[], free=0, ahead=1
         )
 
     claim = rt.claim(make.worker, ())
-    late = claim.start([work.lease]) if what == "start" else claim.give_back([work.lease], "stale")
-    async with first.doing(first.rt.db.arrow(lose)) as lost:
+    late = (
+        claim.start([work.lease])
+        if what == "start"
+        else claim.release_claims([work.lease], "stale")
+    )
+    async with first.doing(first.rt.db.run_transaction(lose)) as lost:
         assert not await first.then(late, conn)
     (again,) = lost.result()
-    job = await rt.inspect.job(work.number)
+    job = await rt.read_model.job(work.number)
     assert (job.status, job.lease_token) == (Status.CLAIMED, again.token)
 
 
 async def test_an_end_during_the_rescue_waits_and_finds_the_run_lost(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="resume")
     async with first.doing(_rescue(first.rt, make)) as rescued:
         assert await first.then(rt.settle.outcome(work, Done()), conn) is None
     assert [job.number for job in rescued.result()] == [work.number]
-    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 async def test_a_rescue_during_the_end_passes_it_by(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     work = await make.running(on_lost="resume")
     async with first.doing(first.rt.settle.outcome(work, Done())) as ended:
@@ -171,11 +175,11 @@ async def test_a_rescue_during_the_end_passes_it_by(
             assert await _rescue(rt, make) == []
     assert ended.result() is Status.COMPLETED
     assert await _rescue(rt, make) == []
-    assert (await rt.inspect.job(work.number)).status is Status.COMPLETED
+    assert (await rt.read_model.job(work.number)).status is Status.COMPLETED
 
 
 async def test_a_heartbeat_during_the_rescue_learns_that_the_run_is_lost(
-    make: Factory, rt: Runtime, first: First
+    make: Factory, rt: Runtime, first: FirstSession
 ) -> None:
     """It does not wait: the run is skipped, and the next beat tells."""
     work = await make.running(on_lost="resume")
@@ -188,7 +192,7 @@ async def test_a_heartbeat_during_the_rescue_learns_that_the_run_is_lost(
 
 
 async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
-    make: Factory, rt: Runtime, first: First, clock: Clock, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, clock: Clock, conn: Connection
 ) -> None:
     """The run was silent for too long, and beats just before it would have been lost."""
     work = await make.running(on_lost="resume")
@@ -196,12 +200,12 @@ async def test_a_rescue_waits_for_a_heartbeat_and_lets_the_run_live(
     await first.reopen()
     beat = first.rt.claim(make.worker, ()).heartbeat([work.lease], draining=False)
     async with first.doing(beat):
-        assert await first.then(rt.sweeps.rescue(Term()), conn) == 0
-    assert (await rt.inspect.job(work.number)).status is Status.RUNNING
+        assert await first.then(rt.sweeps.rescue(LeaderTerm()), conn) == 0
+    assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 
-ONCE = Limit(1)
-Write = Callable[[Runtime, Claimed], Awaitable[Any]]
+ONCE = QuotaLimit(1)
+Write = Callable[[Runtime, ClaimedJob], Awaitable[Any]]
 WRITES: dict[str, Write] = {
     "checkpoint": lambda rt, work: rt.checkpoints.save(work.lease, {"stale": True}),
     "begin_step": lambda rt, work: rt.checkpoints.begin_step(work.lease, "stale"),
@@ -217,7 +221,7 @@ WRITES: dict[str, Write] = {
 
 @pytest.mark.parametrize("write", WRITES)
 async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_it(
-    make: Factory, rt: Runtime, first: First, conn: Connection, write: str
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection, write: str
 ) -> None:
     """A condition alone would still see the run as the owner: the lock makes it look again."""
     work = await make.running(on_lost="resume")
@@ -225,7 +229,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
     async with first.doing(_rescue(first.rt, make)):
         with pytest.raises(LeaseLost):
             await first.then(WRITES[write](rt, work), conn)
-    kinds = [event.kind for event in await rt.inspect.trail(work.number)]
+    kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
     assert kinds[-1] == "job_handed_back"
     assert await rt.checkpoints.latest(work.number) == (None, None)
     assert await rt.checkpoints.logs(work.number) == []
@@ -235,7 +239,7 @@ async def test_a_write_that_began_before_the_rescue_committed_is_refused_after_i
 
 @pytest.mark.parametrize("write", sorted(WRITES.keys() - {"ask"}))
 async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
-    make: Factory, rt: Runtime, first: First, write: str
+    make: Factory, rt: Runtime, first: FirstSession, write: str
 ) -> None:
     work = await make.running(on_lost="resume")
     await rt.checkpoints.begin_step(work.lease, "mine")
@@ -246,7 +250,7 @@ async def test_a_rescue_during_a_write_passes_the_job_by_until_the_next_time(
 
 
 async def test_two_uses_at_once_do_not_share_the_last_of_a_quota(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running()
     async with first.doing(WRITES["spend"](first.rt, work)) as one:
@@ -263,8 +267,8 @@ async def test_terminal_is_terminal_whoever_comes_late(
         results = await asyncio.gather(
             rt.settle.outcome(work, Done({"n": 1})),
             rt.settle.failure(work, Failure("x", declared="PERMANENT")),
-            rt.operate.cancel(work.number, make.owner, force=True),
-            rt.settle.hand_back(work, "shutdown"),
+            rt.job_control.cancel(work.number, make.owner, force=True),
+            rt.settle.release_run(work, "shutdown"),
             _rescue(rt, make),
             rt.questions.ask(work.lease, QUESTION),
             return_exceptions=True,
@@ -272,6 +276,6 @@ async def test_terminal_is_terminal_whoever_comes_late(
         unexpected = [one for one in results if isinstance(one, Exception)]
         assert all(isinstance(one, Refused | LeaseLost) for one in unexpected), unexpected
     for work in works:
-        kinds = [event.to_status for event in await rt.inspect.trail(work.number)]
-        job = await rt.inspect.job(work.number)
+        kinds = [event.to_status for event in await rt.read_model.job_events(work.number)]
+        job = await rt.read_model.job(work.number)
         assert kinds[-1] == job.status

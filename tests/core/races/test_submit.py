@@ -8,17 +8,17 @@ from collections.abc import Awaitable
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.invocation import Invocation
 from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
 from draftsman.errors import IdempotencyConflict, Refused
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation, row
-from draftsman.store import intake
-from draftsman.store.db import Connection, Database
-from draftsman.store.sweeps import Term
+from draftsman.services.jobs.submissions import invocation, row
+from draftsman.store import submissions
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
-from tests.support.races import First
+from tests.support.races import FirstSession
 from tests.support.waits import background, wait_blocked
 
 
@@ -27,28 +27,28 @@ def _request(**fields: str) -> Invocation:
 
 
 async def test_a_hundred_at_once_with_one_key_are_one_job(rt: Runtime, owner: Actor) -> None:
-    made = await asyncio.gather(*(rt.intake.submit(_request(), owner) for _ in range(100)))
+    made = await asyncio.gather(*(rt.submissions.submit(_request(), owner) for _ in range(100)))
     assert len({one.number for one in made}) == 1
     assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 99}
-    assert len(await rt.inspect.jobs()) == 1
-    assert len(await rt.inspect.trail(made[0].number)) == 1
+    assert len(await rt.read_model.jobs()) == 1
+    assert len(await rt.read_model.job_events(made[0].number)) == 1
 
 
 async def test_a_twin_waits_for_the_first_and_finds_its_job(
-    rt: Runtime, first: First, owner: Actor, conn: Connection
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
-    async with first.doing(first.rt.intake.submit(_request(), owner)) as created:
-        twin = await first.then(rt.intake.submit(_request(), owner), conn)
+    async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
+        twin = await first.then(rt.submissions.submit(_request(), owner), conn)
     assert (created.result().how, twin.how) == ("created", "deduplicated")
     assert twin.number == created.result().number
 
 
 async def test_another_request_with_the_key_waits_and_is_refused(
-    rt: Runtime, first: First, owner: Actor, conn: Connection
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
-    async with first.doing(first.rt.intake.submit(_request(), owner)) as created:
+    async with first.doing(first.rt.submissions.submit(_request(), owner)) as created:
         with pytest.raises(IdempotencyConflict, match="D-1 with another request"):
-            await first.then(rt.intake.submit(_request(title="other"), owner), conn)
+            await first.then(rt.submissions.submit(_request(title="other"), owner), conn)
     assert created.result().how == "created"
 
 
@@ -58,20 +58,20 @@ async def test_a_twin_of_one_that_never_commits_makes_the_job_itself(
     doomed = row(_request(), owner, rt.limits)
     async with db.connection() as other:
         await other.execute("BEGIN")
-        assert len(await intake.submit(other, [doomed], "nobody")) == 1
-        async with background(rt.intake.submit(_request(), owner)) as twin:
+        assert len(await submissions.submit(other, [doomed], "nobody")) == 1
+        async with background(rt.submissions.submit(_request(), owner)) as twin:
             await wait_blocked(conn, by=other.info.backend_pid)
             await other.execute("ROLLBACK")
             assert (await twin).how == "created"
-    assert [job.invoker_id for job in await rt.inspect.jobs()] == ["root"]
+    assert [job.invoker_id for job in await rt.read_model.jobs()] == ["root"]
 
 
 async def test_a_second_request_for_the_subject_waits_and_joins(
-    rt: Runtime, first: First, owner: Actor, conn: Connection
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     one, two = (_request(key=key, subject_key="card:1") for key in ("a", "b"))
-    async with first.doing(first.rt.intake.submit(one, owner)) as created:
-        joined = await first.then(rt.intake.submit(two, owner), conn)
+    async with first.doing(first.rt.submissions.submit(one, owner)) as created:
+        joined = await first.then(rt.submissions.submit(two, owner), conn)
     assert (joined.how, joined.number) == ("joined", created.result().number)
 
 
@@ -79,9 +79,9 @@ async def test_fifty_requests_for_one_subject_at_once_are_one_live_job(
     rt: Runtime, owner: Actor
 ) -> None:
     requests = [_request(key=str(n), subject_key="card:1") for n in range(50)]
-    made = await asyncio.gather(*(rt.intake.submit(one, owner) for one in requests))
+    made = await asyncio.gather(*(rt.submissions.submit(one, owner) for one in requests))
     assert Counter(one.how for one in made) == {"created": 1, "joined": 49}
-    assert len(await rt.inspect.jobs()) == 1
+    assert len(await rt.read_model.jobs()) == 1
 
 
 async def test_batches_of_the_same_keys_in_any_order_do_not_deadlock(
@@ -90,69 +90,71 @@ async def test_batches_of_the_same_keys_in_any_order_do_not_deadlock(
     keys = [str(n) for n in range(40)]
     orders = [keys, keys[::-1], keys[20:] + keys[:20], keys[::2] + keys[1::2]]
     batches = [[_request(key=key) for key in order] for order in orders * 3]
-    answers = await asyncio.gather(*(rt.intake.submit_many(one, owner) for one in batches))
+    answers = await asyncio.gather(*(rt.submissions.submit_many(one, owner) for one in batches))
     assert Counter(one.how for made in answers for one in made)["created"] == 40
     for order, made in zip(orders * 3, answers, strict=True):
-        jobs = {one.number: await rt.inspect.job(one.number) for one in made}
+        jobs = {one.number: await rt.read_model.job(one.number) for one in made}
         assert [jobs[one.number].idempotency_key for one in made] == order
 
 
 async def test_a_batch_that_waits_holds_no_key_that_comes_after_it(
-    rt: Runtime, first: First, owner: Actor, conn: Connection
+    rt: Runtime, first: FirstSession, owner: Actor, conn: Connection
 ) -> None:
     """Keys are inserted in their order: two batches meet at the first they share, and only wait."""
-    async with first.doing(first.rt.intake.submit(_request(key="m"), owner)):
-        batch = rt.intake.submit_many([_request(key="z"), _request(key="m")], owner)
+    async with first.doing(first.rt.submissions.submit(_request(key="m"), owner)):
+        batch = rt.submissions.submit_many([_request(key="z"), _request(key="m")], owner)
         async with background(batch) as waiting:
             await wait_blocked(conn, by=first.pid)
             async with asyncio.timeout(5):
-                assert (await rt.intake.submit(_request(key="z"), owner)).how == "created"
+                assert (await rt.submissions.submit(_request(key="z"), owner)).how == "created"
             first.commit()
             assert [one.how for one in await waiting] == ["deduplicated"] * 2
 
 
 async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled(subject_key="card:1")
     request = _request(key="new", subject_key="card:1")
-    async with first.doing(first.rt.intake.submit(request, make.owner)) as created:
+    async with first.doing(first.rt.submissions.submit(request, make.owner)) as created:
         with pytest.raises(Refused, match="is live for the same subject"):
-            await first.then(rt.operate.retry(number, make.owner), conn)
+            await first.then(rt.job_control.retry(number, make.owner), conn)
     assert created.result().status is Status.QUEUED
 
 
 async def test_two_retries_at_once_make_one_job(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     number = await make.canceled()
-    async with first.doing(first.rt.operate.retry(number, make.owner)) as created:
-        second = await first.then(rt.operate.retry(number, make.owner), conn)
+    async with first.doing(first.rt.job_control.retry(number, make.owner)) as created:
+        second = await first.then(rt.job_control.retry(number, make.owner), conn)
     assert (created.result().how, second.how) == ("created", "deduplicated")
     assert second.number == created.result().number
 
 
 async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) -> None:
     number = await make.canceled()
-    made = await asyncio.gather(*(rt.operate.retry(number, make.owner) for _ in range(50)))
+    made = await asyncio.gather(*(rt.job_control.retry(number, make.owner) for _ in range(50)))
     assert Counter(one.how for one in made) == {"created": 1, "deduplicated": 49}
-    assert len(await rt.inspect.jobs()) == 2
+    assert len(await rt.read_model.jobs()) == 2
 
 
 def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
     """Take back what the factory's worker held, in the transaction of the sweep."""
-    return rt.db.arrow(lambda conn: rt.sweeps.take_back(conn, Term(), [make.worker]))
+    return rt.db.run_transaction(
+        lambda conn: rt.sweeps.rescue_runs(conn, LeaderTerm(), [make.worker])
+    )
 
 
 async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_it(
-    make: Factory, rt: Runtime, first: First, conn: Connection
+    make: Factory, rt: Runtime, first: FirstSession, conn: Connection
 ) -> None:
     work = await make.running(on_lost="new_job")
     async with first.doing(_rescue(first.rt, make)) as rescued:
         assert await _rescue(rt, make) == 0  # passes by what another rescue holds
-        by_hand = await first.then(rt.operate.retry(work.number, make.owner), conn)
+        by_hand = await first.then(rt.job_control.retry(work.number, make.owner), conn)
     assert rescued.result() == 1
-    [new, old] = await rt.inspect.jobs()
+    [new, old] = await rt.read_model.jobs()
     assert (old.number, new.number, by_hand.how) == (work.number, by_hand.number, "deduplicated")
-    assert (await rt.inspect.job(new.number)).chain_length == 1
+    assert (await rt.read_model.job(new.number)).chain_length == 1
     assert await _rescue(rt, make) == 0

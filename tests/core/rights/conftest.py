@@ -9,7 +9,7 @@ import pytest
 
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.support.roles import Roles, login_roles
 from tests.support.server import Server
 
@@ -57,7 +57,7 @@ async def session(
             db = Database(roles.url(database, who), settings.database)
             await db.open()
             stack.push_async_callback(db.close)
-            conn = await db.dedicated()
+            conn = await db.dedicated_connection()
             stack.push_async_callback(conn.close)
             return conn
 

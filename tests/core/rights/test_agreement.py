@@ -9,12 +9,12 @@ from typing import Any, Final
 import pytest
 from psycopg.types.json import Jsonb
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
-from draftsman.domain.policy import Person, Policy, Verb
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Person, Policy, Verb
 from draftsman.errors import NotPermitted
-from draftsman.services.intake import invocation
-from draftsman.store.db import Connection
+from draftsman.services.jobs.submissions import invocation
+from draftsman.store.postgres.database import Connection
 from tests.core.rights.conftest import As
 from tests.factories import GATE, Factory
 from tests.support.people import PEOPLE
@@ -78,9 +78,9 @@ async def _waiting(as_role: As, make: Factory) -> tuple[int, int]:
     """Make a job of erin's that waits for an approval, and one that is over."""
     erin = await as_role("erin")
     actor = await erin.actor()
-    over = await erin.intake.submit(invocation(type="noop", key="over"), actor)
-    await erin.operate.cancel(over.number, actor)
-    job = await erin.intake.submit(invocation(type="noop", queue="q"), actor)
+    over = await erin.submissions.submit(invocation(type="noop", key="over"), actor)
+    await erin.job_control.cancel(over.number, actor)
+    job = await erin.submissions.submit(invocation(type="noop", queue="q"), actor)
     work = await make.running(job.number)
     await make.rt.questions.ask(work.lease, GATE, invoker="erin")
     return job.number, over.number

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
-from draftsman.domain.delivery import ChannelName
-from draftsman.domain.directory import Directory, Entry
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import TERMINAL, Source, Status
+from draftsman.domain.messages.delivery import ChannelName
 from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.question import OnDeny, OnExpire
 from draftsman.errors import Refused
 from draftsman.runtime import Runtime
-from draftsman.services.intake import invocation
-from draftsman.services.presence import SessionLock
-from draftsman.store import intake, workers
-from draftsman.store.sweeps import Term
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.worker_registry import SessionLock
+from draftsman.store import submissions, workers
+from draftsman.store.sweeps import LeaderTerm
 from tests.core.rights.conftest import As
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.clock import Clock
@@ -26,7 +26,7 @@ from tests.support.waits import until
 
 async def test_each_role_does_its_part(as_role: As) -> None:
     anna, worker, bot, carol = [await as_role(who) for who in ("anna", "worker", "bot", "carol")]
-    made = await anna.intake.submit(
+    made = await anna.submissions.submit(
         invocation(type="noop", queue="q", notify=("log",)), await anna.actor()
     )
     make = Factory(worker, await worker.actor())
@@ -48,7 +48,7 @@ async def test_each_role_does_its_part(as_role: As) -> None:
     assert verdict.job_status is Status.RESUMED
     last = await make.running(work.number)
     assert await worker.settle.outcome(last, Done({"ok": True})) is Status.COMPLETED
-    trail = await carol.inspect.trail(work.number)
+    trail = await carol.read_model.job_events(work.number)
     actors = {event.kind: event.actor for event in trail}
     assert actors["job_created"].startswith("cli:t")
     assert actors["job_created"].endswith("_anna")
@@ -56,7 +56,7 @@ async def test_each_role_does_its_part(as_role: As) -> None:
     assert actors["answer_received"].endswith("_carol")
     _, answers = await carol.questions.of_job(work.number)
     assert {one.voter for one in answers} == {"ben", "dave", "carol"}
-    found = await carol.inspect.invariants()
+    found = await carol.read_model.invariants()
     assert {name: rows for name, rows in found.items() if rows} == {}
 
 
@@ -72,16 +72,16 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     await clock.forward(3600)
     worker = await as_role("worker")
     for sweep in ("expire", "promote", "rescue", "reap", "notify", "partitions"):
-        await getattr(worker.sweeps, sweep)(Term())
-    assert (await known.inspect.job(plain.number)).status is Status.EXPIRED
-    assert (await known.inspect.job(gate.number)).status is Status.EXPIRED
+        await getattr(worker.sweeps, sweep)(LeaderTerm())
+    assert (await known.read_model.job(plain.number)).status is Status.EXPIRED
+    assert (await known.read_model.job(gate.number)).status is Status.EXPIRED
     assert (await known.questions.get(escalates.number, 1)).approvers[-1] == "olga"
-    assert (await known.inspect.job(lost.number)).status is not Status.RUNNING
-    assert (await known.inspect.job(due)).status is Status.QUEUED
+    assert (await known.read_model.job(lost.number)).status is not Status.RUNNING
+    assert (await known.read_model.job(due)).status is Status.QUEUED
     assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
-    told = {event.kind for event in await known.inspect.trail(followed.number)}
+    told = {event.kind for event in await known.read_model.job_events(followed.number)}
     assert "not_followed" not in told
-    assert (await known.inspect.job(followed.number)).status in TERMINAL
+    assert (await known.read_model.job(followed.number)).status in TERMINAL
 
 
 async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
@@ -89,19 +89,21 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
 ) -> None:
     bot, lock, owner = await as_role("bot"), SessionLock(), new_id()
     number = await make.queued(notify=("slack:C1",))
-    conn = await bot.db.dedicated()
+    conn = await bot.db.dedicated_connection()
     try:
         await lock.hold(conn)
-        (item,) = await bot.deliver.claim(ChannelName.SLACK, free=1, share=1, sender=lock.number)
+        (item,) = await bot.delivery_sender.claim(
+            ChannelName.SLACK, free=1, share=1, sender=lock.number
+        )
         assert item.job == number
-        assert await bot.deliver.reclaim([ChannelName.SLACK]) == 0
+        assert await bot.delivery_sender.reclaim([ChannelName.SLACK]) == 0
         assert await bot.boards.acquire(owner, 60, lock.number) is not None
     finally:
         await conn.close()
     other = await as_role("bot")
 
     async def free() -> bool:
-        return await other.deliver.reclaim([ChannelName.SLACK]) == 1
+        return await other.delivery_sender.reclaim([ChannelName.SLACK]) == 1
 
     await until(free, "the delivery of a session that ended")
     assert await other.boards.acquire(new_id(), 60) is not None
@@ -120,26 +122,26 @@ async def test_a_bot_holds_a_session_lock_and_the_lease_of_its_poller_alone(
 async def test_a_worker_gives_the_answers_of_the_request(as_role: As) -> None:
     anna, worker = await as_role("anna"), await as_role("worker")
     request = invocation(type="noop", queue="q", overrides={"answers": {"pick": "red"}})
-    made = await anna.intake.submit(request, await anna.actor())
+    made = await anna.submissions.submit(request, await anna.actor())
     work = await Factory(worker, await worker.actor()).running(made.number)
     assert await worker.questions.ask(work.lease, QUESTION, given="red", invoker="anna")
-    assert (await worker.inspect.job(made.number)).status is Status.RESUMED
+    assert (await worker.read_model.job(made.number)).status is Status.RESUMED
 
 
 async def test_a_person_cancels_retries_and_links(as_role: As) -> None:
     anna, bot, olga = [await as_role(who) for who in ("anna", "bot", "olga")]
     one, two = [
-        await anna.intake.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
+        await anna.submissions.submit(invocation(type="noop"), await anna.actor()) for _ in range(2)
     ]
-    await anna.operate.cancel(one.number, await anna.actor())
-    await olga.operate.cancel(two.number, await olga.actor())
-    assert (await anna.operate.retry(one.number, await anna.actor())).how == "created"
-    assert (await olga.operate.retry(two.number, await olga.actor())).how == "created"
+    await anna.job_control.cancel(one.number, await anna.actor())
+    await olga.job_control.cancel(two.number, await olga.actor())
+    assert (await anna.job_control.retry(one.number, await anna.actor())).how == "created"
+    assert (await olga.job_control.retry(two.number, await olga.actor())).how == "created"
     newcomer = Actor(Source.SLACK, "U-NEW", "Newcomer")
-    code = await bot.people.offer(newcomer)
+    code = await bot.people.create_link_code(newcomer)
     assert (await anna.people.link(code, await anna.actor())).person == "anna"
     linked = await bot.people.actor(newcomer)
-    assert (await bot.intake.submit(invocation(type="noop"), linked)).how == "created"
+    assert (await bot.submissions.submit(invocation(type="noop"), linked)).how == "created"
     assert await anna.people.unlink(Source.SLACK, "U-NEW", await anna.actor()) == "anna"
 
 
@@ -150,7 +152,7 @@ async def test_the_people_of_a_process_are_those_of_the_database(
     anna = await as_role("anna")
     actor = await anna.actor()
     assert (actor.person, sorted(actor.roles)) == ("anna", ["invoker"])
-    await known.people.save(Directory({"zoe": Entry()}))
+    await known.people.save(Directory({"zoe": DirectoryEntry()}))
 
     async def gone() -> bool:
         return set(anna.policy.people) == {"zoe"}
@@ -180,29 +182,31 @@ async def test_what_was_decided_stays_borne_out(
     said = Response(source_event_id="ben", text="red")
     assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
     await clock.forward(61)
-    await known.sweeps.expire(Term())
+    await known.sweeps.expire(LeaderTerm())
     await decide(dave, late.number, True)
     again = await make.running(decided.number)
     assert await known.questions.ask(again.lease, GATE.model_copy(update={"text": "Again?"}))
-    await known.people.save(Directory({"zoe": Entry()}))
-    assert not any((await known.inspect.invariants()).values())
+    await known.people.save(Directory({"zoe": DirectoryEntry()}))
+    assert not any((await known.read_model.invariants()).values())
 
 
 async def test_a_request_joins_a_live_job_in_the_name_of_the_session_alone(as_role: As) -> None:
     anna, bot, worker = [await as_role(who) for who in ("anna", "bot", "worker")]
     wanted = {"type": "noop", "subject_key": "card:1", "queue": "q"}
-    made = await anna.intake.submit(invocation(**wanted), await anna.actor())
-    own = await anna.intake.submit(invocation(**wanted, text="and test it"), await anna.actor())
+    made = await anna.submissions.submit(invocation(**wanted), await anna.actor())
+    own = await anna.submissions.submit(
+        invocation(**wanted, text="and test it"), await anna.actor()
+    )
     assert own.how == "joined"
     for session, actor in ((anna, "slack:U-ANNA"), (bot, "cli:anna"), (worker, "worker:1")):
         with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
             async with session.db.connection() as conn:
-                await intake.join(conn, [(made.number, {"key": "forged"})], actor)
+                await submissions.join(conn, [(made.number, {"key": "forged"})], actor)
     actor = (await anna.actor()).name
     with pytest.raises(Refused, match=f"{actor} may not ask for {made.name}"):
         async with anna.db.connection() as conn:
-            await intake.join(conn, [(made.number, {"requester": "carol"})], actor)
-    trail = await anna.inspect.trail(made.number)
+            await submissions.join(conn, [(made.number, {"requester": "carol"})], actor)
+    trail = await anna.read_model.job_events(made.number)
     joined = [event for event in trail if event.kind == "request_joined"]
     assert [(one.payload["requester"], one.payload["text"]) for one in joined] == [
         ("anna", "and test it")

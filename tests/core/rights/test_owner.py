@@ -5,9 +5,9 @@ from __future__ import annotations
 from psycopg import sql
 
 from draftsman import migrate
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import open_runtime, wire
 from draftsman.settings import Settings
 from tests.factories import GATE, Factory
@@ -29,7 +29,7 @@ async def test_an_ordinary_owner_migrates_and_does_everything(
     assert said == []
     given = settings.model_dump() | {"database_url": url, "people": PEOPLE, "groups": GROUPS}
     async with open_runtime(Settings.model_validate(given)) as rt:
-        assert (await rt.inspect.health())[0].kind == "owner"
+        assert (await rt.read_model.health())[0].kind == "owner"
         programs = wire(rt.settings, rt.db, False)
         work = await Factory(programs, owner).asked(GATE)
         carol = programs.policy.resolve(Actor(Source.CLI, "carol", "Carol"))
@@ -38,5 +38,5 @@ async def test_an_ordinary_owner_migrates_and_does_everything(
         assert verdict.job_status is Status.RESUMED
         await rt.people.save(roles.people())
         assert "anna" in (await rt.people.directory()).people
-        assert not any((await rt.inspect.invariants()).values())
+        assert not any((await rt.read_model.invariants()).values())
     server.leave(name)

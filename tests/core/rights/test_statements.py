@@ -9,11 +9,11 @@ import psycopg
 import pytest
 
 from draftsman.store import queries
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.support.queries import FAMILIES, plan
 
 SCHEMA: Final = {"schema.record", "schema.grant_roles", "schema.new_epoch", "people.save"}
-PEOPLE: Final = {"people.offer", "people.link", "people.unlink"}
+PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}
 BOARDS: Final = {
     f"boards.{name}"
     for name in (
@@ -29,36 +29,77 @@ REPOS: Final = {
     )
 }  # fmt: skip
 WORK: Final = {
-    "archives.hold", "archives.drop", "archives.make_partition", "archives.forget",
-    "archives.prune_logs", "claim.exchange", "claim.start", "claim.give_back",
-    "claim.return_unknown", "progress.checkpoint", "progress.begin_step", "progress.finish_step",
-    "progress.artifact", "progress.clear_chunks", "progress.chunk", "progress.log",
-    "progress.spend",
-    "questions.ask", "reminders.remind", "repos.assign", "settle.settle", "settle.heartbeat",
-    "settle.usage", "sweeps.escalate", "sweeps.expire", "sweeps.notify", "sweeps.promote",
-    "sweeps.rescue", "sweeps.watch_locks", "sweeps.reap", "sweeps.partitions", "workers.register",
+    "archives.lock_month",
+    "archives.drop",
+    "archives.make_partition",
+    "archives.forget",
+    "archives.prune_logs",
+    "claim.exchange",
+    "claim.start",
+    "claim.release_claims",
+    "claim.release_lost_claims",
+    "checkpoints.checkpoint",
+    "checkpoints.begin_step",
+    "checkpoints.finish_step",
+    "checkpoints.artifact",
+    "checkpoints.clear_chunks",
+    "checkpoints.chunk",
+    "checkpoints.log",
+    "checkpoints.consume_quota",
+    "questions.ask",
+    "reminders.remind",
+    "repos.assign",
+    "run_state.settle",
+    "run_state.heartbeat",
+    "run_state.usage",
+    "sweeps.escalate",
+    "sweeps.expire",
+    "sweeps.notify",
+    "sweeps.promote",
+    "sweeps.rescue",
+    "sweeps.watch_locks",
+    "sweeps.reap",
+    "sweeps.partitions",
+    "workers.register",
     "workers.remove",
-}  # fmt: skip
+}
 LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
         "say", "notify", "finish", "attach", "copy_to", "make_buckets", "take", "pause", "let_go",
     )
-} | {"dispatch.claim", "dispatch.reclaim", "dispatch.begin_call"}  # fmt: skip
+} | {"delivery_claims.claim", "delivery_claims.reclaim", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {
-    "deliveries.add_targets", "deliveries.inherit_targets", "deliveries.lock",
+    "deliveries.add_targets",
+    "deliveries.inherit_targets",
+    "deliveries.lock",
     "deliveries.lock_jobs",
-    "deliveries.redeliver", "intake.join", "intake.submit", "operate.cancel_now",
-    "operate.inherit", "operate.lock", "operate.refuse", "operate.request_cancel",
-    "progress.event", "questions.count_refused", "questions.extend", "questions.lock",
-    "questions.lock_job", "questions.note", "questions.record", "questions.resolve",
-    "sweeps.not_followed", "threads.remark", "tokens.mint", "tokens.use",
-}  # fmt: skip
+    "deliveries.redeliver",
+    "submissions.join",
+    "submissions.submit",
+    "job_control.cancel_now",
+    "job_control.copy_checkpoint",
+    "job_control.lock",
+    "job_control.refuse",
+    "job_control.request_cancel",
+    "checkpoints.event",
+    "questions.count_refused",
+    "questions.extend",
+    "questions.lock",
+    "questions.lock_job",
+    "questions.add_event",
+    "questions.record",
+    "questions.resolve",
+    "sweeps.not_followed",
+    "threads.record_answer_change",
+    "approval_tokens.mint",
+    "approval_tokens.use",
+}
 REFUSED: Final = {
-    "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "tokens.mint"},
-    "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "tokens.mint"},
-    "anna": SCHEMA | WORK | LEASES | SENDING | {"people.offer"},
+    "worker": SCHEMA | PEOPLE | BOARDS | REPOS | {"archives.forget", "approval_tokens.mint"},
+    "bot": SCHEMA | WORK | REPOS | {"people.link", "people.unlink", "approval_tokens.mint"},
+    "anna": SCHEMA | WORK | LEASES | SENDING | {"people.create_link_code"},
     "reader": SCHEMA | PEOPLE | BOARDS | REPOS | WORK | LEASES | SENDING | TALKING,
 }
 

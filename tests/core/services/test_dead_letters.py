@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.delivery import ChannelName, DeliveryKind
 from draftsman.domain.job import Status
-from draftsman.domain.target import Targets
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind
+from draftsman.domain.messages.target import Targets
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
-from tests.core.outbox.rows import told
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.outbox.rows import deliveries_of
 from tests.factories import Factory
 from tests.support.statements import value
 
@@ -23,7 +23,7 @@ NOTED = "SELECT count(*) FROM draftsman.unnotified_jobs"
 
 async def results(rt: Runtime, job: int) -> list[ChannelName]:
     """Return where the result of a job is sent."""
-    return [one.channel for one in await told(rt, job) if one.kind is DeliveryKind.RESULT]
+    return [one.channel for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.RESULT]
 
 
 async def test_a_request_without_targets_is_reported_to_the_fallback_once(
@@ -33,20 +33,20 @@ async def test_a_request_without_targets_is_reported_to_the_fallback_once(
     due = await rt.sweeps.next_due()
     assert due is not None
     assert due <= 0, "the leader does it at once"
-    assert await rt.sweeps.notify(Term(make.worker, 1)) == 0, "it no longer leads"
-    assert await rt.sweeps.notify(Term()) == 1
+    assert await rt.sweeps.notify(LeaderTerm(make.worker, 1)) == 0, "it no longer leads"
+    assert await rt.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == [ChannelName.LOG]
-    assert await rt.sweeps.notify(Term()) == 0
+    assert await rt.sweeps.notify(LeaderTerm()) == 0
     assert await value(conn, NOTED) == 0
-    (item,) = await rt.deliver.claim(ChannelName.LOG, free=9, share=9)
+    (item,) = await rt.delivery_sender.claim(ChannelName.LOG, free=9, share=9)
     assert item.job == number
 
 
 async def test_a_job_of_a_lost_worker_is_reported_too(make: Factory, rt: Runtime) -> None:
     work = await make.running(max_attempts=0)
-    assert await rt.sweeps.rescue(Term(), [make.worker]) == 1
-    assert (await rt.inspect.job(work.number)).status is Status.DEAD_LETTER
-    assert await rt.sweeps.notify(Term()) == 1
+    assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
+    assert (await rt.read_model.job(work.number)).status is Status.DEAD_LETTER
+    assert await rt.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, work.number) == [ChannelName.LOG]
 
 
@@ -64,9 +64,9 @@ async def test_a_target_that_wants_other_outcomes_does_not_count(
     make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hooks = Targets((), {"ops": ("completed",)})
-    monkeypatch.setattr(rt.intake, "_targets", hooks)
+    monkeypatch.setattr(rt.submissions, "_targets", hooks)
     number = await make.dead()
-    assert await rt.sweeps.notify(Term()) == 1
+    assert await rt.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == [ChannelName.LOG]
 
 
@@ -82,9 +82,9 @@ async def test_a_retry_of_a_request_that_wants_none_wants_none(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
     number = await make.dead(notify=("none",))
-    again = await rt.operate.retry(number, make.owner)
+    again = await rt.job_control.retry(number, make.owner)
     await make.running(again.number)
-    assert (await rt.inspect.job(again.number)).overrides == {"notify": "none"}
+    assert (await rt.read_model.job(again.number)).overrides == {"notify": "none"}
 
 
 async def test_without_a_fallback_the_log_of_the_process_names_it(
@@ -95,6 +95,6 @@ async def test_without_a_fallback_the_log_of_the_process_names_it(
     told_settings = settings.notifications.model_copy(update=changed)
     without = wire(settings.model_copy(update={"notifications": told_settings}), rt.db, False)
     number = await make.dead()
-    assert await without.sweeps.notify(Term()) == 1
+    assert await without.sweeps.notify(LeaderTerm()) == 1
     assert await results(rt, number) == []
     assert f"D-{number} of root is a dead letter, and nobody is notified" in caplog.text

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source, Status
 from draftsman.domain.outcome import Cancel, Done
-from draftsman.domain.question import Ask
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionSpec
 from draftsman.domain.text import CHECKPOINT_LIMIT, EVENT_LIMIT, REQUEST_LIMIT
 from draftsman.errors import Failure, UsageError
 from draftsman.runtime import Runtime
-from draftsman.services.checkpoint import ARTIFACT_LIMIT
-from draftsman.services.intake import invocation
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.checkpoints import ARTIFACT_LIMIT
 from tests.factories import GATE, Factory
 
 DIRTY = "caf\udce9 a\x00b \ud83d"
@@ -25,7 +25,7 @@ async def test_a_request(make: Factory, rt: Runtime) -> None:
     number = await make.queued(
         key=DIRTY, title=DIRTY, text=DIRTY, payload={DIRTY: [DIRTY, {"x": DIRTY}]}, tags=[DIRTY]
     )
-    job = await rt.inspect.job(number)
+    job = await rt.read_model.job(number)
     assert job.idempotency_key == job.ticket_title == job.ticket_text == CLEAN
     assert job.payload == {CLEAN: [CLEAN, {"x": CLEAN}]}
     assert job.tags == [CLEAN]
@@ -34,20 +34,20 @@ async def test_a_request(make: Factory, rt: Runtime) -> None:
 async def test_text_that_looks_odd_but_can_be_kept_is_kept(make: Factory, rt: Runtime) -> None:
     odd = "\u202eRTL \U0001f600 \ufffd \x01 \x7f e\u0301 %s {} '; DROP TABLE draftsman.jobs; --"
     number = await make.queued(text=odd, payload={"t": odd}, key=odd)
-    job = await rt.inspect.job(number)
+    job = await rt.read_model.job(number)
     assert (job.ticket_text, job.payload["t"], job.idempotency_key) == (odd, odd, odd)
 
 
 async def test_the_name_of_an_actor(rt: Runtime) -> None:
     actor = Actor(Source.CLI, "root", DIRTY, owner=True)
-    made = await rt.intake.submit(invocation(type="noop"), actor)
-    assert (await rt.inspect.job(made.number)).invoker_display_name == CLEAN
+    made = await rt.submissions.submit(invocation(type="noop"), actor)
+    assert (await rt.read_model.job(made.number)).invoker_display_name == CLEAN
 
 
 async def test_an_event(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.event(work.lease, DIRTY, {DIRTY: DIRTY})
-    event = (await rt.inspect.trail(work.number))[-1]
+    event = (await rt.read_model.job_events(work.number))[-1]
     assert (event.kind, event.payload) == (CLEAN, {CLEAN: CLEAN})
 
 
@@ -68,7 +68,7 @@ async def test_a_checkpoint_a_step_a_log_and_an_artifact(make: Factory, rt: Runt
 
 
 async def test_a_question_and_its_answer(make: Factory, rt: Runtime) -> None:
-    item = Ask(key=DIRTY, text=DIRTY, freeform=True, context=DIRTY)
+    item = QuestionSpec(key=DIRTY, text=DIRTY, freeform=True, context=DIRTY)
     work = await make.asked(item)
     question = await rt.questions.get(work.number, 1)
     assert question.key == question.text == question.context_snippet == CLEAN
@@ -83,13 +83,13 @@ async def test_a_decision(make: Factory, rt: Runtime, owner: Actor) -> None:
     await rt.questions.answer(work.number, 1, response, owner)
     _, (answer,) = await rt.questions.of_job(work.number)
     assert (answer.source_event_id, answer.payload["reason"]) == (CLEAN, CLEAN)
-    assert CLEAN in str((await rt.inspect.job(work.number)).last_error)
+    assert CLEAN in str((await rt.read_model.job(work.number)).last_error)
 
 
 async def test_a_cancel(make: Factory, rt: Runtime, owner: Actor) -> None:
     for number in (await make.queued(), (await make.running()).number):
-        await rt.operate.cancel(number, owner, DIRTY)
-        assert (await rt.inspect.job(number)).cancel_reason == CLEAN
+        await rt.job_control.cancel(number, owner, DIRTY)
+        assert (await rt.read_model.job(number)).cancel_reason == CLEAN
 
 
 async def test_an_end(make: Factory, rt: Runtime) -> None:
@@ -97,18 +97,18 @@ async def test_an_end(make: Factory, rt: Runtime) -> None:
     await rt.settle.outcome(done, Done({DIRTY: DIRTY}))
     await rt.settle.failure(failed, Failure(DIRTY, origin=DIRTY, code=DIRTY, declared="PERMANENT"))
     await rt.settle.outcome(dropped, Cancel(DIRTY))
-    assert (await rt.inspect.job(done.number)).result == {CLEAN: CLEAN}
-    assert (await rt.inspect.job(failed.number)).last_error == CLEAN
-    assert (await rt.inspect.trail(failed.number))[-1].payload["code"] == CLEAN
-    assert (await rt.inspect.job(dropped.number)).cancel_reason == CLEAN
+    assert (await rt.read_model.job(done.number)).result == {CLEAN: CLEAN}
+    assert (await rt.read_model.job(failed.number)).last_error == CLEAN
+    assert (await rt.read_model.job_events(failed.number))[-1].payload["code"] == CLEAN
+    assert (await rt.read_model.job(dropped.number)).cancel_reason == CLEAN
 
 
 async def test_why_a_job_was_given_back(make: Factory, rt: Runtime) -> None:
     work = await make.claimed()
     claim = rt.claim(make.worker, (work.queue,))
     reason = 'the type "noop" \\ %s'
-    await claim.give_back([work.lease], reason)
-    assert (await rt.inspect.trail(work.number))[-1].payload == {"reason": reason}
+    await claim.release_claims([work.lease], reason)
+    assert (await rt.read_model.job_events(work.number))[-1].payload == {"reason": reason}
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_payload_over_a_mebibyte_is_refused(field: str) -> None:
 async def test_a_payload_of_a_mebibyte_is_kept(make: Factory, rt: Runtime) -> None:
     payload = {"x": "y" * (REQUEST_LIMIT - 9)}
     number = await make.queued(payload=payload)
-    assert (await rt.inspect.job(number)).payload == payload
+    assert (await rt.read_model.job(number)).payload == payload
 
 
 async def test_a_result_over_a_mebibyte_is_refused_and_the_run_goes_on(
@@ -141,7 +141,7 @@ async def test_a_result_over_a_mebibyte_is_refused_and_the_run_goes_on(
     work = await make.running()
     with pytest.raises(UsageError, match="the result"):
         await rt.settle.outcome(work, Done({"x": "y" * REQUEST_LIMIT}))
-    assert (await rt.inspect.job(work.number)).status is Status.RUNNING
+    assert (await rt.read_model.job(work.number)).status is Status.RUNNING
 
 
 async def test_a_checkpoint_over_a_mebibyte_is_refused_and_the_last_one_stays(
@@ -170,7 +170,7 @@ async def test_an_artifact_over_25_megabytes_is_refused(make: Factory, rt: Runti
 async def test_a_long_event_is_cut_and_says_so(make: Factory, rt: Runtime) -> None:
     work = await make.running()
     await rt.checkpoints.event(work.lease, "k" * 200, {"a": "x" * EVENT_LIMIT, "b": 1})
-    event = (await rt.inspect.trail(work.number))[-1]
+    event = (await rt.read_model.job_events(work.number))[-1]
     assert len(event.kind) == 100
     assert event.payload["truncated"] is True
     assert event.payload["b"] == 1
@@ -182,11 +182,11 @@ async def test_long_reasons_and_errors_are_cut_not_refused(
 ) -> None:
     long = "x" * 40_000
     canceled, failed, coded = [await make.running() for _ in range(3)]
-    assert (await rt.operate.cancel(canceled.number, owner, long)).requested
+    assert (await rt.job_control.cancel(canceled.number, owner, long)).requested
     failure = Failure(long, declared="PERMANENT")
     assert await rt.settle.failure(failed, failure) is Status.FAILED
     assert await rt.settle.failure(coded, Failure("x", code=long)) is Status.RETRYING
-    assert len(str((await rt.inspect.job(failed.number)).last_error)) <= 4000
+    assert len(str((await rt.read_model.job(failed.number)).last_error)) <= 4000
 
 
 HUGE = [1e300, -1e300, 10**5000, float("inf"), float("nan")]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
-from draftsman.domain.policy import ROLES, Policy
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import ROLES, Policy
 from draftsman.errors import NotFound, NotPermitted, UsageError
 from draftsman.runtime import Runtime
 from draftsman.services.people import People
-from draftsman.store.db import Database
+from draftsman.store.postgres.database import Database
 from tests.support.people import People as Actors
 
 IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
@@ -19,7 +19,7 @@ IN_SLACK = Actor(Source.SLACK, "U1", "Somebody")
 async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Database) -> None:
     people = People(db, Policy(login="root"))
     owner = Actor(Source.CLI, "root", "root", owner=True)
-    await people.link(await people.offer(IN_SLACK), owner)
+    await people.link(await people.create_link_code(IN_SLACK), owner)
     known = await people.actor(IN_SLACK)
     assert (known.person, known.owner, known.roles) == ("root", True, ROLES)
     elsewhere = await People(db, Policy()).actor(IN_SLACK)
@@ -27,27 +27,27 @@ async def test_the_owner_of_an_embedded_database_needs_no_configuration(db: Data
 
 
 async def test_who_was_joined_has_the_roles_of_the_person_now(rt: Runtime, people: Actors) -> None:
-    await rt.people.link(await rt.people.offer(IN_SLACK), people.olga)
+    await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.olga)
     known = await rt.people.actor(IN_SLACK)
     assert (known.person, known.roles, known.voter) == ("olga", frozenset({"operator"}), "olga")
     assert (await rt.people.actor(people.on(Source.SLACK, "ben"))).person == "ben"
 
 
 async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -> None:
-    code = await rt.people.offer(IN_SLACK)
+    code = await rt.people.create_link_code(IN_SLACK)
     with pytest.raises(NotPermitted, match="is not mapped to a person"):
         await rt.people.link(code, people.mallory)
     with pytest.raises(NotFound, match="ask for a new one"):
         await rt.people.link("x", people.anna)
     with pytest.raises(UsageError, match="who you are already: ben"):
-        await rt.people.offer(people.on(Source.SLACK, "ben"))
+        await rt.people.create_link_code(people.on(Source.SLACK, "ben"))
 
 
 async def test_ones_own_identity_is_parted_by_oneself_or_an_operator(
     rt: Runtime, people: Actors
 ) -> None:
     for who in (people.anna, people.olga):
-        await rt.people.link(await rt.people.offer(IN_SLACK), people.anna)
+        await rt.people.link(await rt.people.create_link_code(IN_SLACK), people.anna)
         with pytest.raises(NotPermitted):
             await rt.people.unlink(Source.SLACK, "U1", people.ben)
         assert await rt.people.unlink(Source.SLACK, "U1", who) == "anna"

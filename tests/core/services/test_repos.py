@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from draftsman.domain.address import parse
-from draftsman.domain.profile import RepoProfile, profile
-from draftsman.domain.repo import Place, Repo, Resolved, Unsure
+from draftsman.domain.repos.repo_catalog import AmbiguousRepo, Repo, RepoLocation, ResolvedRepo
+from draftsman.domain.repos.repo_profile import RepoProfile, profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import Conflict, DraftsmanError, NotFound, NotPermitted, UsageError
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.support.people import People
 
 PAY = Repo.at(parse("https://github.com/acme/pay"))
@@ -56,14 +56,14 @@ async def test_two_at_once_make_one(rt: Runtime, people: People) -> None:
 async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
     shop = await rt.repos.add(SHOP, TESTED, people.olga)
-    await rt.repos.map(Place(shop), people.olga, label_id="L1", label="Money")
-    await rt.repos.map(Place(pay), people.olga, label_id="L1", label="Money")
+    await rt.repos.map(RepoLocation(shop), people.olga, label_id="L1", label="Money")
+    await rt.repos.map(RepoLocation(pay), people.olga, label_id="L1", label="Money")
     found = await rt.repos.resolve(labels=[("L1", "Money")])
-    assert isinstance(found, Resolved)
+    assert isinstance(found, ResolvedRepo)
     assert (found.repo, found.method) == (pay, "label_id")
-    await rt.repos.map(Place(shop), people.olga, label="money")
+    await rt.repos.map(RepoLocation(shop), people.olga, label="money")
     unsure = await rt.repos.resolve(labels=[("L2", "MONEY")])
-    assert isinstance(unsure, Unsure)
+    assert isinstance(unsure, AmbiguousRepo)
     assert {place.repo for place in unsure.choices} == {pay, shop}
     assert await rt.repos.unmap("MONEY", people.olga, shop) == 1
     assert await rt.repos.unmap("L1", people.olga) == 1
@@ -72,7 +72,7 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
     for repo in (pay, shop):
         await rt.repos.set_default(repo, people.olga)
     found = await rt.repos.resolve()
-    assert isinstance(found, Resolved)
+    assert isinstance(found, ResolvedRepo)
     assert (found.repo.full_name, found.method, found.confidence) == ("acme/shop", "default", 0.5)
     await rt.repos.set_default(None, people.olga)
     with pytest.raises(NotFound, match="no default"):
@@ -83,7 +83,7 @@ async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
     rt: Runtime, people: People, conn: Connection
 ) -> None:
     pay = await rt.repos.add(PAY, TESTED, people.olga)
-    await rt.repos.map(Place(pay), people.olga, label="pay")
+    await rt.repos.map(RepoLocation(pay), people.olga, label="pay")
     await rt.repos.remove(pay, people.olga)
     for table in ("repos", "repo_mappings", "repo_profiles"):
         left = await (await conn.execute(f"SELECT count(*) FROM draftsman.{table}")).fetchone()
@@ -102,7 +102,7 @@ async def test_only_operators_change_what_workers_run(rt: Runtime, people: Peopl
             rt.repos.add(SHOP, TESTED, actor),
             rt.repos.save_profile(pay, TESTED, actor),
             rt.repos.checked(pay, "", "c", [], actor),
-            rt.repos.map(Place(pay), actor, label="x"),
+            rt.repos.map(RepoLocation(pay), actor, label="x"),
             rt.repos.unmap("x", actor),
             rt.repos.set_default(pay, actor),
             rt.repos.remove(pay, actor),

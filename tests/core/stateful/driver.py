@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from hypothesis.stateful import RuleBasedStateMachine, invariant
 
-from draftsman.domain.policy import Policy
+from draftsman.domain.people.policy import Policy
 from draftsman.domain.question import Question
-from draftsman.domain.run import Claimed
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import DraftsmanError, NotPermitted
 from draftsman.runtime import Runtime
-from tests.core.stateful.model.people import EVERYBODY, Who
+from tests.core.stateful.model.people import EVERYBODY, ModelActor
 from tests.core.stateful.model.state import Refusal, Worker, facts
 from tests.core.stateful.model.sweeps import LEASE, Model
 from tests.core.stateful.world import BEGIN, QUEUES, World
@@ -31,7 +31,7 @@ class Driver(RuleBasedStateMachine):
         super().__init__()
         self.world = World(server)
         self.model = Model(workers=[Worker(here=True), Worker(here=False)])
-        self.works: dict[int, Claimed] = {}
+        self.works: dict[int, ClaimedJob] = {}
         """What some worker ever got, by lease."""
         self.known: list[set[int]] = [set(), set()]
         """Leases that a worker still knows of."""
@@ -50,7 +50,7 @@ class Driver(RuleBasedStateMachine):
         self.passed.update(self.world.passed())
         self.world.close()
 
-    def arrow(
+    def run_transaction(
         self,
         model: Callable[[], Any],
         real: Callable[[Runtime], Awaitable[Any]],
@@ -113,7 +113,7 @@ class Driver(RuleBasedStateMachine):
             self.world.run(self._view_agrees(self.world.rts[1]))
 
     async def _view_agrees(self, rt: Runtime) -> None:
-        stats = await rt.inspect.stats()
+        stats = await rt.read_model.stats()
         counts = {status: count for status, count in stats.jobs.items() if count}
         assert counts == self.model.counts()
         assert stats.open_questions == len(self.model.asked())
@@ -121,7 +121,7 @@ class Driver(RuleBasedStateMachine):
         live = [one for one in self.model.workers if one.registered and one.beat > border]
         assert stats.workers == len(live)
         self._questions_agree(await rt.questions.open(), rt.policy)
-        broken = await rt.inspect.invariants()
+        broken = await rt.read_model.invariants()
         assert {name: rows for name, rows in broken.items() if rows} == {}
 
     def _questions_agree(self, found: Sequence[Question], policy: Policy) -> None:
@@ -167,7 +167,7 @@ class Driver(RuleBasedStateMachine):
         lost = [one for one in sorted(self.works) if one not in held]
         return sorted(lost, key=lambda one: self.model.owner(one).status == status) or held
 
-    def got(self, worker: int, works: list[Claimed]) -> None:
+    def got(self, worker: int, works: list[ClaimedJob]) -> None:
         """Let a worker know what it got."""
         for work in works:
             if work.status in ("claimed", "running"):
@@ -190,7 +190,7 @@ class Driver(RuleBasedStateMachine):
         assert self.tokens.setdefault(lease, token) == token, f"D-{number} changed its lease"
 
 
-def _may(policy: Policy, who: Who, item: Question, invoker: str) -> bool:
+def _may(policy: Policy, who: ModelActor, item: Question, invoker: str) -> bool:
     try:
         policy.check_vote(policy.resolve(who.actor), item.approvers, invoker=invoker)
     except NotPermitted:

@@ -5,11 +5,18 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from tests.core.stateful.model.people import EVERYBODY, Who
-from tests.core.stateful.model.state import Question, Wanted
-from tests.core.stateful.rules_intake import IntakeRules, invokers, people, pick, sessions, wanted
+from tests.core.stateful.model.people import EVERYBODY, ModelActor
+from tests.core.stateful.model.state import JobRequest, Question
 from tests.core.stateful.rules_people import PeopleRules, deciders, gates, inputs, texts, times
 from tests.core.stateful.rules_runs import ENDS, WRITES, RunRules
+from tests.core.stateful.rules_submission import (
+    IntakeRules,
+    invokers,
+    people,
+    pick,
+    sessions,
+    wanted,
+)
 from tests.core.stateful.rules_sweeps import SweepRules
 from tests.support.server import Server
 
@@ -34,7 +41,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         self, worker: int, on_lost: str, back: str, how: str, what: str, question: Question
     ) -> None:
         """A worker is said to be dead and the other one goes on; then the dead one comes back."""
-        self.submit([Wanted(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
+        self.submit([JobRequest(on_lost=on_lost, priority=9)], EVERYBODY[0], worker)
         self.claim(worker, free=1, ahead=0)
         self.sweep("rescue", 0, 1 - worker, True)
         self.time_passes(60.0)
@@ -62,7 +69,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[Who, str, int]],
+        heard: list[tuple[ModelActor, str, int]],
         session: int,
     ) -> None:
         """A run asks, people answer in time or too late, and a sweep looks for what is over."""
@@ -90,7 +97,7 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
         item: Question,
         expires_in: float | None,
         late: float,
-        heard: list[tuple[Who, bool, int]],
+        heard: list[tuple[ModelActor, bool, int]],
         session: int,
     ) -> None:
         """A run stops at a gate, people decide in time or too late, and a sweep comes by."""
@@ -104,8 +111,8 @@ class Machine(IntakeRules, RunRules, PeopleRules, SweepRules):
     @initialize(begun=st.lists(begun, min_size=2, max_size=5), who=invokers, worker=sessions)
     def begin(
         self,
-        begun: list[tuple[Wanted, str, Question, Question, float | None]],
-        who: Who,
+        begun: list[tuple[JobRequest, str, Question, Question, float | None]],
+        who: ModelActor,
         worker: int,
     ) -> None:
         """Bring the first jobs to where the example finds them."""

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from draftsman.domain.answer import Response, Verdict
-from draftsman.domain.question import Ask
+from draftsman.domain.question import QuestionSpec
 from draftsman.errors import LeaseLost
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
-from tests.core.stateful.model.asking import CHOICES
-from tests.core.stateful.model.people import EVERYBODY, Who, reachable
+from tests.core.stateful.model.people import EVERYBODY, ModelActor, reachable
+from tests.core.stateful.model.questions import CHOICES
 from tests.core.stateful.model.state import TERMINAL, Question
-from tests.core.stateful.rules_intake import people, pick, seldom, sessions
+from tests.core.stateful.rules_submission import people, pick, seldom, sessions
 
 times = st.sampled_from([10.0, 10.0, 60.0, 600.0, None])
 inputs = st.builds(
@@ -58,7 +58,7 @@ class PeopleRules(Driver):
         leases = self.leases(stale=stale)
         lease = leases[-1 - n % len(leases)]
         work = self.works[lease]
-        self.arrow(
+        self.run_transaction(
             lambda: self._asked(lease, item, expires_in),
             lambda rt: _ask(rt, work, item, expires_in),
             session=session,
@@ -73,7 +73,9 @@ class PeopleRules(Driver):
         event=st.integers(0, SOON),
         session=sessions,
     )
-    def answer(self, n: int, closed: bool, text: str, who: Who, event: int, session: int) -> None:
+    def answer(
+        self, n: int, closed: bool, text: str, who: ModelActor, event: int, session: int
+    ) -> None:
         """Somebody writes to a question, or to a gate, which words never decide."""
         found = self._questions("" if closed else "input") or self._questions("")
         place, number = found[-1 - n % len(found)]
@@ -88,7 +90,9 @@ class PeopleRules(Driver):
         event=st.integers(0, SOON),
         session=sessions,
     )
-    def decide(self, n: int, closed: bool, yes: bool, who: Who, event: int, session: int) -> None:
+    def decide(
+        self, n: int, closed: bool, yes: bool, who: ModelActor, event: int, session: int
+    ) -> None:
         found = self._questions("approval")
         found = self._questions("") if closed or not found else found
         place, number = found[-1 - n % len(found)]
@@ -96,11 +100,11 @@ class PeopleRules(Driver):
 
     @precondition(lambda self: self._questions("approval"))
     @rule(n=pick, who=deciders, session=sessions)
-    def mint_token(self, n: int, who: Who, session: int) -> None:
+    def mint_token(self, n: int, who: ModelActor, session: int) -> None:
         found = self._questions("approval")
         place, number = found[-1 - n % len(found)]
         approver = who.person if n % 4 and who.person else ("carol", "erin", "dave")[n % 3]
-        secret = self.arrow(
+        secret = self.run_transaction(
             lambda: self.model.mint(place, number, approver, who),
             lambda rt: rt.questions.mint_token(self.numbers[place], number, approver, who.actor),
             lambda _: len(self.secrets),
@@ -111,7 +115,7 @@ class PeopleRules(Driver):
 
     @precondition(lambda self: self.secrets and self._questions("approval"))
     @rule(n=pick, m=pick, who=deciders, yes=st.booleans(), event=st.integers(0, SOON))
-    def decide_by_token(self, n: int, m: int, who: Who, yes: bool, event: int) -> None:
+    def decide_by_token(self, n: int, m: int, who: ModelActor, yes: bool, event: int) -> None:
         """A token speaks for its approver, once, at its gate, and only when they redeem it."""
         token = len(self.secrets) - 1 - n % len(self.secrets)
         given = self.model.tokens[token]
@@ -121,10 +125,10 @@ class PeopleRules(Driver):
 
     @precondition(lambda self: self._questions(""))
     @rule(n=pick, seconds=times, who=people, session=sessions)
-    def extend(self, n: int, seconds: float | None, who: Who, session: int) -> None:
+    def extend(self, n: int, seconds: float | None, who: ModelActor, session: int) -> None:
         found = self._questions("")
         place, number = found[-1 - n % len(found)]
-        self.arrow(
+        self.run_transaction(
             lambda: self.model.extend(place, number, seconds, who),
             lambda rt: rt.questions.extend(self.numbers[place], number, seconds, who.actor),
             self.second,
@@ -133,7 +137,7 @@ class PeopleRules(Driver):
 
     @precondition(lambda self: self.model.jobs)
     @rule(n=pick, ended=seldom, who=people, force=st.booleans(), session=sessions)
-    def cancel(self, n: int, ended: bool, who: Who, force: bool, session: int) -> None:
+    def cancel(self, n: int, ended: bool, who: ModelActor, force: bool, session: int) -> None:
         places = [
             place
             for place, job in enumerate(self.model.jobs)
@@ -142,9 +146,9 @@ class PeopleRules(Driver):
         if not places:
             return
         place = places[-1 - n % len(places)]
-        self.arrow(
+        self.run_transaction(
             lambda: self.model.cancel(place, who, force=force),
-            lambda rt: rt.operate.cancel(self.numbers[place], who.actor, force=force),
+            lambda rt: rt.job_control.cancel(self.numbers[place], who.actor, force=force),
             lambda found: (str(found.status), found.requested),
             session=session,
         )
@@ -170,7 +174,7 @@ class PeopleRules(Driver):
         place: int,
         number: int,
         said: dict[str, Any],
-        who: Who,
+        who: ModelActor,
         event: int,
         session: int,
         token: int | None = None,
@@ -178,7 +182,7 @@ class PeopleRules(Driver):
         secret = None if token is None else self.secrets[token]
         response = Response(source_event_id=f"event {event}", token=secret, **said)
         told = (place, number, response.source_event_id)
-        self.arrow(
+        self.run_transaction(
             lambda: (
                 self.model.answer(*told, said["text"], who)
                 if "text" in said
@@ -201,7 +205,7 @@ async def _ask(rt: Runtime, work: Any, item: Question, expires_in: float | None)
     else:
         fields |= {"approvers": item.approvers, "quorum": item.quorum, "on_deny": item.on_deny}
     try:
-        return await rt.questions.ask(work.lease, Ask(**fields))
+        return await rt.questions.ask(work.lease, QuestionSpec(**fields))
     except LeaseLost:
         return "lost"
 

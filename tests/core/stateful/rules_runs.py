@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import precondition, rule
 
 from draftsman.domain.outcome import Cancel, Done, Snooze
-from draftsman.domain.run import Claimed
+from draftsman.domain.run import ClaimedJob
 from draftsman.errors import Failure, LeaseLost
 from draftsman.runtime import Runtime
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.people import EVERYBODY
-from tests.core.stateful.rules_intake import pick, seldom, sessions
+from tests.core.stateful.rules_submission import pick, seldom, sessions
 from tests.core.stateful.world import QUEUES, TYPES, worker_id
 
 ENDS = ("done", "snooze", "cancel", "infra", "app", "app", "permanent", "hand_back", "canceled")
@@ -54,7 +54,7 @@ class RunRules(Driver):
     ) -> None:
         """Settle and claim; every type is known unless some are named."""
         how = {"types": TYPES, "skip": ()} | how
-        got = self.arrow(
+        got = self.run_transaction(
             lambda: self.model.exchange(worker, [(i, i) for i in leases], queues=queues, **how),
             lambda rt: rt.claim(worker_id(worker), queues).exchange(
                 [(self.works[i].lease, {"n": i}) for i in leases], **how
@@ -89,13 +89,13 @@ class RunRules(Driver):
         mine = [self.works[lease].lease]
         claim = self.world.rts[session].claim(worker_id(session), QUEUES)
         if back:
-            self.arrow(
-                lambda: self.model.give_back(lease),
-                lambda _: claim.give_back(mine, "drained"),
+            self.run_transaction(
+                lambda: self.model.release_claims(lease),
+                lambda _: claim.release_claims(mine, "drained"),
                 session=session,
             )
             return
-        got = self.arrow(
+        got = self.run_transaction(
             lambda: self.model.start(lease), lambda _: claim.start(mine), bool, session=session
         )
         if got:
@@ -109,7 +109,7 @@ class RunRules(Driver):
             return
         lease = leases[-1 - n % len(leases)]
         key = f"step {n % 2}"
-        self.arrow(
+        self.run_transaction(
             lambda: self._written(lease, what, n, key),
             lambda rt: _write(rt, self.works[lease], what, n, key),
             session=session,
@@ -132,13 +132,13 @@ class RunRules(Driver):
         lease = leases[-1 - n % len(leases)]
         work, root = self.works[lease], EVERYBODY[0]
         if stop:
-            self.arrow(
+            self.run_transaction(
                 lambda: self.model.cancel(self.model.leases[lease].job, root, force=False)[1],
-                lambda rt: rt.operate.cancel(work.number, root.actor),
+                lambda rt: rt.job_control.cancel(work.number, root.actor),
                 lambda found: found.requested,
                 session=session,
             )
-        self.arrow(
+        self.run_transaction(
             lambda: self._ended(lease, how, value),
             lambda rt: _end(rt, work, how, value),
             session=session,
@@ -150,7 +150,7 @@ class RunRules(Driver):
         mine = [one for one in sorted(self.works) if self.model.leases[one].worker == worker]
         leases = [one for one in mine if all_of_it or one in self.known[worker]]
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
-        told = self.arrow(
+        told = self.run_transaction(
             lambda: self.model.beat(worker, leases),
             lambda _: claim.heartbeat([self.works[i].lease for i in leases], draining=False),
             lambda found: (found[0], {self._pulse(pulse) for pulse in found[1]}),
@@ -170,9 +170,9 @@ class RunRules(Driver):
             return
         leases = sorted(self.known[worker])
         claim = self.world.rts[worker].claim(worker_id(worker), QUEUES)
-        self.arrow(
-            lambda: self.model.return_unknown(worker, leases),
-            lambda _: claim.return_unknown([self.works[i].lease for i in leases]),
+        self.run_transaction(
+            lambda: self.model.release_lost_claims(worker, leases),
+            lambda _: claim.release_lost_claims([self.works[i].lease for i in leases]),
             session=worker,
         )
 
@@ -195,7 +195,7 @@ class RunRules(Driver):
             case "finish" if key in job.steps and job.steps[key] is None:
                 job.steps[key] = n
             case "event":
-                job.trail.append("said")
+                job.job_events.append("said")
             case "log":
                 job.logged.add((len(job.runs), n))
         return None
@@ -222,12 +222,12 @@ class RunRules(Driver):
         return self.model.end(job, "canceled", "canceled")
 
 
-async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[Claimed]:
+async def _claim(rt: Runtime, worker: int, queue: str, free: int) -> list[ClaimedJob]:
     claim = rt.claim(worker_id(worker), [queue])
     return await claim.exchange([], types=TYPES, skip=[], free=free, ahead=0)
 
 
-async def _write(rt: Runtime, work: Claimed, what: str, n: int, key: str) -> Any:
+async def _write(rt: Runtime, work: ClaimedJob, what: str, n: int, key: str) -> Any:
     saves, lease = rt.checkpoints, work.lease
     try:
         match what:
@@ -249,7 +249,7 @@ async def _write(rt: Runtime, work: Claimed, what: str, n: int, key: str) -> Any
     return None
 
 
-async def _end(rt: Runtime, work: Claimed, how: str, n: int) -> str | None:
+async def _end(rt: Runtime, work: ClaimedJob, how: str, n: int) -> str | None:
     match how:
         case "done":
             status = await rt.settle.outcome(work, Done({"n": n}))
@@ -265,7 +265,7 @@ async def _end(rt: Runtime, work: Claimed, how: str, n: int) -> str | None:
         case "permanent":
             status = await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
         case "hand_back":
-            status = await rt.settle.hand_back(work, "shutdown")
+            status = await rt.settle.release_run(work, "shutdown")
         case _:
             status = await rt.settle.canceled(work)
     return status

@@ -9,7 +9,7 @@ from draftsman.runtime import Runtime
 from draftsman.store import sweeps as store
 from tests.core.stateful.driver import Driver
 from tests.core.stateful.model.sweeps import Term
-from tests.core.stateful.rules_intake import seldom, sessions
+from tests.core.stateful.rules_submission import seldom, sessions
 from tests.core.stateful.world import CUTS, worker_id
 
 REIGN = 20.0
@@ -50,7 +50,7 @@ class SweepRules(Driver):
         """Run one sweep in both; `gone` tells it that the other worker has died."""
         term = self._term(who, session)
         dead = [1 - session] if gone and name == "rescue" else []
-        self.arrow(
+        self.run_transaction(
             lambda: self._swept(name, term, dead),
             lambda rt: _sweep(rt, name, term, dead),
             session=session,
@@ -76,23 +76,23 @@ class SweepRules(Driver):
     @rule(session=sessions, what=st.sampled_from(["acquire", "acquire", "renew", "resign"]))
     def lead(self, session: int, what: str) -> None:
         mine, term = worker_id(session), (session, self.model.term)
-        held = store.Term(mine, self.model.term)
+        held = store.LeaderTerm(mine, self.model.term)
         match what:
             case "acquire":
-                self.arrow(
+                self.run_transaction(
                     lambda: self.model.acquire(session, REIGN),
                     lambda rt: rt.sweeps.acquire(mine, REIGN),
                     session=session,
                     cuttable=False,
                 )
             case "renew":
-                self.arrow(
+                self.run_transaction(
                     lambda: self.model.renew(term, REIGN),
                     lambda rt: rt.sweeps.renew(held, REIGN),
                     session=session,
                 )
             case _:
-                self.arrow(
+                self.run_transaction(
                     lambda: self.model.resign(term),
                     lambda rt: rt.sweeps.resign(held),
                     session=session,
@@ -118,7 +118,7 @@ class SweepRules(Driver):
 
 
 async def _sweep(rt: Runtime, name: str, term: Term, dead: list[int]) -> int:
-    proof = store.Term() if term is None else store.Term(worker_id(term[0]), term[1])
+    proof = store.LeaderTerm() if term is None else store.LeaderTerm(worker_id(term[0]), term[1])
     if dead:
         return await rt.sweeps.rescue(proof, [worker_id(one) for one in dead])
     return await rt.sweeps.names[name](proof)

@@ -21,7 +21,7 @@ from draftsman.errors import DatabaseUnreachable
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
 from draftsman.store import claim, workers
-from draftsman.store.db import Connection, Database, Line
+from draftsman.store.postgres.database import Connection, Database, DedicatedSession
 from tests.core.stateful.model.sweeps import FORGOTTEN, LEASE
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.races import PooledLine
@@ -77,7 +77,7 @@ SELECT j.number, j.lease_token, jsonb_build_object(
 """
 
 
-class StillDatabase(Database):
+class FrozenDatabase(Database):
     """A session of one process, whose clock stands where the example put it."""
 
     now = BEGIN
@@ -85,7 +85,7 @@ class StillDatabase(Database):
     meanwhile: Callable[[], Awaitable[None]] | None = None
     admin: psycopg.Connection[Any]
 
-    def line(self, *, pinned: bool = True) -> Line:
+    def line(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session whose clock stands still and that can be cut, like any other."""
         return PooledLine(self, pinned=pinned)
 
@@ -132,7 +132,7 @@ class World:
                 "types": {name: {"base_delay": 1, "max_delay": 1} for name in TYPES},
             }
         )
-        self.dbs = [StillDatabase(url, settings.database) for _ in range(2)]
+        self.dbs = [FrozenDatabase(url, settings.database) for _ in range(2)]
         self.rts = [wire(settings, db, False) for db in self.dbs]
         self._reader = psycopg.connect(url, autocommit=True)
         for db in self.dbs:
@@ -195,7 +195,7 @@ class World:
                 host="here" if here else "far",
                 host_id=host.identity() if here else "far",
                 pid=os.getpid(),
-                pid_started=host.started(os.getpid()) or 0.0,
+                pid_started=host.process_start_time(os.getpid()) or 0.0,
                 version="0",
                 types=TYPES,
                 queues=QUEUES,

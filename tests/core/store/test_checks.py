@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.core.store import test_people_checks as people
 from tests.core.store import test_repo_checks as repos
 from tests.core.store import test_trello_checks as trello

@@ -17,7 +17,14 @@ from draftsman.errors import (
     SchemaOutdated,
 )
 from draftsman.settings import DatabaseSettings
-from draftsman.store.db import RETRIES, Connection, Database, again, meaning, translated
+from draftsman.store.postgres.database import (
+    CONFLICT_RETRIES,
+    Connection,
+    Database,
+    retry_conflicts,
+    to_domain_error,
+    translate_errors,
+)
 from tests.factories import Factory
 from tests.support.statements import rows, run, value
 from tests.support.waits import background, wait_blocked
@@ -105,7 +112,7 @@ async def test_a_cancellation_during_which_the_connection_breaks_is_no_outage() 
     entered = asyncio.Event()
 
     async def breaks() -> None:
-        with translated():
+        with translate_errors():
             entered.set()
             try:
                 await asyncio.Event().wait()
@@ -133,7 +140,7 @@ async def test_after_an_outage_nobody_waits_for_each_connection_that_was_cut(
 
 
 async def test_a_line_that_was_cut_is_connected_again(db: Database, conn: Connection) -> None:
-    line = db.line()
+    line = db.dedicated_session()
     async with line.connection(5) as mine:
         pid = mine.info.backend_pid
     async with line.connection(5) as mine:
@@ -155,12 +162,12 @@ async def test_a_line_that_is_cut_while_it_connects_is_told_as_unreachable(
 
     monkeypatch.setattr(db, "_configure", cut)
     with pytest.raises(DatabaseUnreachable):
-        async with db.line().connection(5):
+        async with db.dedicated_session().connection(5):
             raise AssertionError
 
 
 async def test_a_line_plans_once_and_never_reads_a_table_whole(db: Database) -> None:
-    async with db.line().connection(5) as mine:
+    async with db.dedicated_session().connection(5) as mine:
         assert await value(mine, "SHOW plan_cache_mode") == "force_generic_plan"
         assert await value(mine, "SHOW enable_seqscan") == "off"
 
@@ -171,9 +178,9 @@ async def test_a_line_that_cannot_be_connected_in_time_is_told_as_unreachable(
     db = Database(database_url, DatabaseSettings())
     await db.open()
     never = asyncio.Event()
-    monkeypatch.setattr(db, "dedicated", lambda pinned: never.wait())
+    monkeypatch.setattr(db, "dedicated_connection", lambda pinned: never.wait())
     with pytest.raises(DatabaseUnreachable, match="no connection within"):
-        async with db.line().connection(0.05):
+        async with db.dedicated_session().connection(0.05):
             pass
     await db.close()
 
@@ -186,7 +193,7 @@ async def test_a_connection_cut_in_the_middle_is_told_as_unreachable(
         await mine.execute("SELECT 1")
 
     with pytest.raises(DatabaseUnreachable):
-        await db.arrow(cut)
+        await db.run_transaction(cut)
 
 
 async def test_a_statement_that_takes_too_long_is_ended(database_url: str) -> None:
@@ -220,7 +227,7 @@ async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Conne
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        await db.arrow(work)
+        await db.run_transaction(work)
     assert await value(conn, "SELECT epoch FROM draftsman.feed") == 1
 
 
@@ -242,8 +249,8 @@ async def test_an_arrow_runs_again_after_a_deadlock(
         await mine.execute(lock, (then,))
 
     await asyncio.gather(
-        db.arrow(lambda mine: work(mine, jobs[0], jobs[1])),
-        db.arrow(lambda mine: work(mine, jobs[1], jobs[0])),
+        db.run_transaction(lambda mine: work(mine, jobs[0], jobs[1])),
+        db.run_transaction(lambda mine: work(mine, jobs[1], jobs[0])),
     )
     assert len(tries) == 3
 
@@ -256,8 +263,8 @@ async def test_an_arrow_that_keeps_losing_says_so() -> None:
         raise errors.SerializationFailure
 
     with pytest.raises(LostRace, match="try again"):
-        await again(work)
-    assert len(tries) == 1 + RETRIES
+        await retry_conflicts(work)
+    assert len(tries) == 1 + CONFLICT_RETRIES
 
 
 async def test_other_errors_are_not_tried_again() -> None:
@@ -268,7 +275,7 @@ async def test_other_errors_are_not_tried_again() -> None:
         raise errors.UniqueViolation
 
     with pytest.raises(errors.UniqueViolation):
-        await again(work)
+        await retry_conflicts(work)
     assert len(tries) == 1
 
 
@@ -303,7 +310,7 @@ async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None
 def test_an_error_of_the_database_becomes_one_of_ours(
     error: Exception, becomes: type[DraftsmanError]
 ) -> None:
-    ours = meaning(error)
+    ours = to_domain_error(error)
     assert type(ours) is becomes
     assert "\n" not in str(ours)
 
@@ -324,4 +331,4 @@ async def test_a_refusal_of_the_guards_is_a_lost_race(
 ) -> None:
     await make.running()
     with pytest.raises(LostRace, match=r"not allowed|exactly one open run"):
-        await db.arrow(lambda conn: run(conn, statement))
+        await db.run_transaction(lambda conn: run(conn, statement))

@@ -6,7 +6,7 @@ import pytest
 
 from draftsman.domain.job import TERMINAL, Status
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import People
 from tests.support.statements import CHANGE, CONSISTENCY, refused, rows, run, value
@@ -237,4 +237,4 @@ async def test_only_a_person_who_denied_the_gate_makes_a_job_denied(
         async with refused(CONSISTENCY, "a job is denied by a person who denied its last question"):
             await run(conn, f"{denied} {change}")
     await make.decide(work.number, False, people.carol)
-    assert (await rt.inspect.job(work.number)).error_class == "DENIED"
+    assert (await rt.read_model.job(work.number)).error_class == "DENIED"

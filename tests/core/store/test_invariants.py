@@ -7,7 +7,7 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from draftsman.store import queries
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.support.queries import explain
@@ -91,7 +91,9 @@ BREAK = {
 @pytest.mark.parametrize("status", Status)
 async def test_data_made_by_the_arrows_is_sound(make: Factory, rt: Runtime, status: Status) -> None:
     await make.job_in(status)
-    assert {name: found for name, found in (await rt.inspect.invariants()).items() if found} == {}
+    assert {
+        name: found for name, found in (await rt.read_model.invariants()).items() if found
+    } == {}
 
 
 @pytest.mark.parametrize("name", queries.load("invariants"))
@@ -107,7 +109,7 @@ async def test_a_violation_is_found_and_names_its_job(
     await make.asked(notify=("log",))
     await _without_guards(conn)
     await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
-    found = (await rt.inspect.invariants())[name]
+    found = (await rt.read_model.invariants())[name]
     assert found
     assert all(isinstance(job, int) and isinstance(how, str) for job, how in found)
 
@@ -136,4 +138,4 @@ async def test_a_hundred_rows_are_shown(rt: Runtime, conn: Connection) -> None:
         "INSERT INTO draftsman.job_events (job, kind, actor)"
         " SELECT 1000 + n, 'k', 'a' FROM generate_series(1, 150) n"
     )
-    assert len((await rt.inspect.invariants())["events_belong_to_jobs"]) == 100
+    assert len((await rt.read_model.invariants())["events_belong_to_jobs"]) == 100

@@ -11,8 +11,8 @@ import pytest
 from draftsman.domain.job import Status
 from draftsman.runtime import Runtime
 from draftsman.store import workers
-from draftsman.store.db import Connection, Database
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import QUESTION, Factory
 from tests.support.clock import Clock
 
@@ -76,7 +76,7 @@ async def test_of_many_at_once_one_becomes_leader(db: Database) -> None:
 SWEEPS = ("expire", "promote", "rescue", "reap", "partitions")
 
 
-def _sweep(rt: Runtime, name: str) -> Callable[[Term], Awaitable[int]]:
+def _sweep(rt: Runtime, name: str) -> Callable[[LeaderTerm], Awaitable[int]]:
     return rt.sweeps.names[name]
 
 
@@ -91,16 +91,18 @@ async def _work_for_all(make: Factory, clock: Clock) -> list[int]:
 
 
 @pytest.mark.parametrize("name", SWEEPS)
-@pytest.mark.parametrize("term", [Term(B, 1), Term(A, 7)], ids=["another owner", "another term"])
+@pytest.mark.parametrize(
+    "term", [LeaderTerm(B, 1), LeaderTerm(A, 7)], ids=["another owner", "another term"]
+)
 async def test_a_sweep_without_the_lease_does_nothing(
-    make: Factory, rt: Runtime, db: Database, clock: Clock, name: str, term: Term
+    make: Factory, rt: Runtime, db: Database, clock: Clock, name: str, term: LeaderTerm
 ) -> None:
     await _work_for_all(make, clock)
     async with db.connection() as conn:
         await workers.acquire(conn, "leader", A, 30)
-    before = await rt.inspect.jobs()
+    before = await rt.read_model.jobs()
     assert await _sweep(rt, name)(term) == 0
-    assert await rt.inspect.jobs() == before
+    assert await rt.read_model.jobs() == before
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -110,8 +112,8 @@ async def test_a_sweep_with_the_lease_does_its_work(
     await _work_for_all(make, clock)
     async with db.connection() as conn:
         term = await workers.acquire(conn, "leader", A, 30)
-    assert await _sweep(rt, name)(Term(A, term)) > 0
-    assert await _sweep(rt, name)(Term(A, term)) == 0
+    assert await _sweep(rt, name)(LeaderTerm(A, term)) > 0
+    assert await _sweep(rt, name)(LeaderTerm(A, term)) == 0
 
 
 @pytest.mark.parametrize("name", SWEEPS)
@@ -121,6 +123,6 @@ async def test_a_sweep_whose_lease_ran_out_does_nothing(
     async with db.connection() as conn:
         term = await workers.acquire(conn, "leader", A, 30)
     numbers = await _work_for_all(make, clock)
-    assert await _sweep(rt, name)(Term(A, term)) == 0
-    statuses = [(await rt.inspect.job(number)).status for number in numbers]
+    assert await _sweep(rt, name)(LeaderTerm(A, term)) == 0
+    statuses = [(await rt.read_model.job(number)).status for number in numbers]
     assert statuses == [Status.WAITING_FOR_INPUT, Status.SCHEDULED, Status.RUNNING]

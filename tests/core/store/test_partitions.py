@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from draftsman.runtime import Runtime
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
 from tests.factories import Factory
 from tests.support.clock import Clock
 from tests.support.statements import rows, run, value
@@ -38,7 +38,7 @@ async def test_a_new_database_has_this_month_and_three_ahead(conn: Connection) -
 
 
 async def test_partitions_are_made_once(rt: Runtime, conn: Connection) -> None:
-    assert await rt.sweeps.partitions(Term()) == 0
+    assert await rt.sweeps.partitions(LeaderTerm()) == 0
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 2
     assert await value(conn, "SELECT draftsman.make_event_partitions(5)") == 0
 
@@ -47,8 +47,8 @@ async def test_the_sweep_stays_three_months_ahead(
     rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(62 * 86_400)
-    assert await rt.sweeps.partitions(Term()) in (2, 3)
-    assert await rt.sweeps.partitions(Term()) == 0
+    assert await rt.sweeps.partitions(LeaderTerm()) in (2, 3)
+    assert await rt.sweeps.partitions(LeaderTerm()) == 0
 
 
 @pytest.mark.parametrize("zone", ["America/New_York", "Asia/Kolkata", "Pacific/Kiritimati"])
@@ -115,7 +115,7 @@ async def test_a_leader_without_the_lease_makes_none(
     rt: Runtime, clock: Clock, conn: Connection
 ) -> None:
     await clock.forward(100 * 86_400)
-    assert await rt.sweeps.partitions(Term(uuid4(), 1)) == 0
+    assert await rt.sweeps.partitions(LeaderTerm(uuid4(), 1)) == 0
 
 
 async def test_the_trail_of_a_job_spans_partitions(
@@ -128,5 +128,5 @@ async def test_the_trail_of_a_job_spans_partitions(
         " FROM generate_series(1, 6) n",
         (work.number,),
     )
-    kinds = [event.kind for event in await rt.inspect.trail(work.number)]
+    kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
     assert kinds == ["job_created", "job_claimed", "job_started"] + ["later"] * 6

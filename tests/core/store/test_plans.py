@@ -7,10 +7,10 @@ from uuid import UUID
 import pytest
 
 from draftsman.domain.job import Status
-from draftsman.domain.run import Claimed
+from draftsman.domain.run import ClaimedJob
 from draftsman.settings import DatabaseSettings
 from draftsman.store import claim
-from draftsman.store.db import Connection, Database
+from draftsman.store.postgres.database import Connection, Database
 from tests.factories import Factory
 from tests.support.planner import planned
 from tests.support.server import Server
@@ -23,7 +23,9 @@ UPDATE draftsman.jobs
  WHERE number = ANY (%(jobs)s)"""
 
 
-async def _take(conn: Connection, worker: UUID, free: int, done: list[Claimed]) -> list[Claimed]:
+async def _take(
+    conn: Connection, worker: UUID, free: int, done: list[ClaimedJob]
+) -> list[ClaimedJob]:
     """Settle and claim as a worker does."""
     return await claim.exchange(
         conn,
@@ -43,8 +45,8 @@ async def test_a_worker_needs_no_disabled_node_and_no_compilation(
 ) -> None:
     for number in range(sum(sizes)):
         await make.queued(queue="default", notify=("log",) if number % 10 == 0 else ())
-    async with db.line().connection(5) as conn, planned(conn) as plans:
-        done: list[Claimed] = []
+    async with db.dedicated_session().connection(5) as conn, planned(conn) as plans:
+        done: list[ClaimedJob] = []
         for size in sizes:
             taken = await _take(conn, make.worker, size, done)
             done = [one for one in taken if one.status is Status.RUNNING]
@@ -71,8 +73,8 @@ async def test_a_session_of_ours_compiles_nothing(server: Server, own_database: 
     db = Database(server.url(own_database), DatabaseSettings())
     await db.open()
     try:
-        async with db.connection() as pooled, db.line().connection(5) as pinned:
-            dedicated = await db.dedicated()
+        async with db.connection() as pooled, db.dedicated_session().connection(5) as pinned:
+            dedicated = await db.dedicated_connection()
             found = [await value(conn, "SHOW jit") for conn in (pooled, pinned, dedicated)]
             await dedicated.close()
     finally:

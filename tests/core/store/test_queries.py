@@ -11,11 +11,11 @@ from uuid import UUID
 
 import pytest
 
-from bench.history import Past, seed_draftsman
+from bench.history import Backlog, seed_draftsman
 from draftsman import store
-from draftsman.domain.delivery import ChannelName
+from draftsman.domain.messages.delivery import ChannelName
 from draftsman.store import queries
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.soak.calls import CALLS, query_of
 from tests.support.planner import planned
 from tests.support.queries import FAMILIES, QUERIES, explain, plan
@@ -24,11 +24,11 @@ from tests.support.statements import rows
 OTHER_NAMES = {
     "questions.open": "open_ones",
     "questions.lock_job": "lock",
-    "progress.clear_chunks": "artifact",
-    "progress.chunk": "artifact",
-    "progress.chunks": "content",
+    "checkpoints.clear_chunks": "artifact",
+    "checkpoints.chunk": "artifact",
+    "checkpoints.chunks": "content",
     "workers.list": "all_workers",
-    "inspect.in_order": "feed",
+    "read_model.in_order": "feed",
     "schema.record": "apply",
     "schema.enums": "Database",
     "schema.lock_timeout": "apply",
@@ -171,22 +171,22 @@ async def test_a_hot_query_uses_the_index_made_for_it(
 async def test_a_page_of_jobs_is_read_by_their_statuses_whatever_statistics_say(
     conn: Connection,
 ) -> None:
-    await seed_draftsman(conn, Past(2000, 200))
+    await seed_draftsman(conn, Backlog(2000, 200))
     await conn.execute("ANALYZE draftsman.jobs")
     values = {"statuses": ["failed"], "lowest": 0, "before": 2**40, "limit": 200}
     async with conn.transaction():
-        await conn.execute(queries.load("inspect")["in_order"])
-        planned = await explain(conn, queries.load("inspect")["page"], values)
+        await conn.execute(queries.load("read_model")["in_order"])
+        planned = await explain(conn, queries.load("read_model")["page"], values)
     assert "using jobs_status " in planned, planned
 
 
 @pytest.mark.parametrize(
     ("query", "index"),
     [
-        ("dispatch.claim", "deliveries_due"),
-        ("dispatch.claim", "deliveries_urgent"),
-        ("dispatch.reclaim", "deliveries_status"),
-        ("dispatch.next_due", "deliveries_due"),
+        ("delivery_claims.claim", "deliveries_due"),
+        ("delivery_claims.claim", "deliveries_urgent"),
+        ("delivery_claims.reclaim", "deliveries_status"),
+        ("delivery_claims.next_due", "deliveries_due"),
         ("deliveries.of_job", "deliveries_job"),
         ("deliveries.dead_count", "deliveries_status"),
         ("deliveries.page", "deliveries_status"),

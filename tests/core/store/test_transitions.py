@@ -11,7 +11,7 @@ import pytest
 
 from draftsman import resources
 from draftsman.domain.job import FUSED, INITIAL, LEASED, TERMINAL, TRANSITIONS, Status, steps
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.factories import Factory
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.support.statements import CHECK, refused, run
 
 BOARDS: Final = [

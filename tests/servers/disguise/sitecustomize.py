@@ -10,8 +10,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from draftsman.embedded import cluster, config, password, process, wheel
-from draftsman.embedded.place import ROLE, Place
+from draftsman.embedded import binaries, cluster, password, server_config, server_process
+from draftsman.embedded.layout import ROLE, ClusterLayout
 
 PROGRAMS = Path(os.environ["SERVERS_PROGRAMS"])
 SETTINGS = """\
@@ -24,23 +24,25 @@ port = {port}
 """
 
 
-def server_program(name: str, place: Place) -> Path:
+def server_program(name: str, place: ClusterLayout) -> Path:
     return PROGRAMS / name
 
 
-def fill(new: Path, place: Place, lock: int, secret: str) -> None:
+def fill(new: Path, place: ClusterLayout, lock: int, secret: str) -> None:
     initdb = ("-D", str(new), "-U", ROLE, "-A", "reject", "-E", "UTF8", "--no-locale")
-    process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
+    server_process.run([PROGRAMS / "initdb", *initdb], place.account, inherit=[lock])
     single = ("--single", "-c", "exit_on_error=on", "-D", str(new), "postgres")
     statements = cluster.CREATE.read_text() + password.statement(secret)
-    process.run([PROGRAMS / "postgres", *single], place.account, text=statements, inherit=[lock])
+    server_process.run(
+        [PROGRAMS / "postgres", *single], place.account, text=statements, inherit=[lock]
+    )
 
 
-def accept_any_major(data_dir: Path, place: Place) -> None:
+def accept_any_major(data_dir: Path, place: ClusterLayout) -> None:
     return
 
 
-wheel.server_program = server_program
+binaries.server_program = server_program
 cluster._fill = fill
 cluster.refuse_other_major = accept_any_major
-config.SETTINGS = SETTINGS
+server_config.SETTINGS = SETTINGS

@@ -7,12 +7,12 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from draftsman.store import archives
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
 from tests.soak.calls.call import MIDDLE, NEWEST, OLDEST, Call
 from tests.soak.history import ARCHIVED, DAYS, WORKER
 
-HAND, LEADER = Term(), Term(WORKER, 1)
+HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 MONTH = (datetime.now(UTC) - timedelta(days=DAYS - 1)).date().replace(day=1)
 """The oldest one of which events are there."""
 AWAY, NEVER = ARCHIVED, date(2100, 1, 1)
@@ -33,11 +33,11 @@ async def _lines() -> AsyncIterator[bytes]:
         yield line.encode()
 
 
-async def _drop(conn: Connection, term: Term) -> object:
+async def _drop(conn: Connection, term: LeaderTerm) -> object:
     return await archives.drop(conn, term, MONTH, sha256="0", host="h", path="/p")
 
 
-def _prune_logs(months: int, term: Term = LEADER) -> Call:
+def _prune_logs(months: int, term: LeaderTerm = LEADER) -> Call:
     return Call(lambda conn: archives.prune_logs(conn, term, months, 200), SMALL)
 
 
@@ -45,17 +45,19 @@ CALLS: Final[dict[str, Call]] = {
     "archives.begin": Call(lambda conn: archives.begin(conn, lock="1s", statement="1h")),
     "archives.due: two months": Call(lambda conn: archives.due(conn, LEADER, 4)),
     "archives.due: by hand, none": Call(lambda conn: archives.due(conn, HAND, 12)),
-    "archives.strays": Call(lambda conn: archives.strays(conn, 12)),
+    "archives.default_partition_months": Call(
+        lambda conn: archives.default_partition_months(conn, 12)
+    ),
     "archives.count": Call(lambda conn: archives.count(conn, MONTH), why=WHOLE, everything=True),
     "archives.count: of none": Call(lambda conn: archives.count(conn, NEVER)),
     "archives.holders": Call(
         lambda conn: archives.holders(conn, MONTH, 12, 5), why=WHOLE, everything=True
     ),
-    "archives.hold": Call(lambda conn: archives.hold(conn, MONTH)),
-    "archives.hold: one that left": Call(lambda conn: archives.hold(conn, AWAY)),
+    "archives.lock_month": Call(lambda conn: archives.lock_month(conn, MONTH)),
+    "archives.hold: one that left": Call(lambda conn: archives.lock_month(conn, AWAY)),
     "archives.copy_out": Call(_copy_out, why=WHOLE, everything=True),
     "archives.drop": Call(lambda conn: _drop(conn, HAND), why=WHOLE, everything=True),
-    "archives.drop: not leading": Call(lambda conn: _drop(conn, Term(WORKER, 2))),
+    "archives.drop: not leading": Call(lambda conn: _drop(conn, LeaderTerm(WORKER, 2))),
     "archives.make_partition": Call(lambda conn: archives.make_partition(conn, NEVER)),
     "archives.make_partition: there": Call(lambda conn: archives.make_partition(conn, MONTH)),
     "archives.copy_in": Call(lambda conn: archives.copy_in(conn, _lines())),

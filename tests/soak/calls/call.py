@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from draftsman.domain.run import Lease
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.soak.history import ALL, FINISHED, groups
 
 FEW = 300

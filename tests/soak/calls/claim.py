@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, Final
 from uuid import UUID
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
-from draftsman.domain.limits import Limits
-from draftsman.services.intake import invocation, row
-from draftsman.store import claim, intake
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.retries.job_limits import JobLimits
+from draftsman.services.jobs.submissions import invocation, row
+from draftsman.store import claim, submissions
 from tests.soak.calls.call import CLAIMED, MIDDLE, MISSING, RUNNING, Call
 from tests.soak.history import WORKER, key
 
 ME: Final = Actor(Source.CLI, "soak", "soak")
-NO_LIMITS: Final = Limits({})
+NO_LIMITS: Final = JobLimits({})
 HANDS = "what is in workers' hands, of which there are 1,500"
 
 
@@ -42,14 +42,14 @@ def _submit(count: int, rows: int = 300, first: str = "", **fields: Any) -> Call
     wanted = [invocation(type="seed", key=f"new{n}", **fields) for n in range(count)]
     wanted[0] = invocation(type="seed", key=first or "new", **fields)
     return Call(
-        lambda conn: intake.submit(conn, [row(it, ME, NO_LIMITS) for it in wanted], "s"), rows
+        lambda conn: submissions.submit(conn, [row(it, ME, NO_LIMITS) for it in wanted], "s"), rows
     )
 
 
 def _known(**fields: Any) -> Call:
     """Look for the job of a request that is there."""
     rows = [row(invocation(type="seed", **fields), ME, NO_LIMITS)]
-    return Call(lambda conn: intake.known(conn, rows, [0]))
+    return Call(lambda conn: submissions.existing(conn, rows, [0]))
 
 
 CALLS: Final[dict[str, Call]] = {
@@ -59,14 +59,14 @@ CALLS: Final[dict[str, Call]] = {
     "claim.exchange: of two queues": exchange(10, 0, queues=("none", "default")),
     "claim.exchange: of an empty queue": exchange(10, 0, queues=("none",)),
     "claim.start": Call(lambda conn: claim.start(conn, CLAIMED), 800),
-    "claim.give_back": Call(lambda conn: claim.give_back(conn, CLAIMED, "{}"), 800),
+    "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
     "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
-    "claim.ran_before": Call(lambda conn: claim.ran_before(conn, RUNNING[0])),
+    "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
     "claim.return_unknown: nothing": Call(
-        lambda conn: claim.return_unknown(conn, UUID(int=1), []), 2000, HANDS
+        lambda conn: claim.release_lost_claims(conn, UUID(int=1), []), 2000, HANDS
     ),
     "claim.return_unknown: eight jobs": Call(
-        lambda conn: claim.return_unknown(conn, WORKER, []), 2000, HANDS
+        lambda conn: claim.release_lost_claims(conn, WORKER, []), 2000, HANDS
     ),
     "claim.open_runs: running": Call(
         lambda conn: claim.open_runs(conn, [one.job for one in RUNNING]), 2000, HANDS
@@ -80,7 +80,9 @@ CALLS: Final[dict[str, Call]] = {
     "intake.submit: a thousand": _submit(1000, rows=4000),
     "intake.submit: with a subject": _submit(10, subject_key="card99"),
     "intake.known: a twin of the past": _known(key=key(MIDDLE)),
-    "intake.alike": Call(lambda conn: intake.alike(conn, MIDDLE, "slack", "C1", 60.0)),
-    "intake.join": Call(lambda conn: intake.join(conn, [(MIDDLE, {"key": "new"})], "s")),
+    "submissions.recent_duplicate": Call(
+        lambda conn: submissions.recent_duplicate(conn, MIDDLE, "slack", "C1", 60.0)
+    ),
+    "submissions.join": Call(lambda conn: submissions.join(conn, [(MIDDLE, {"key": "new"})], "s")),
     "intake.known: with a subject": _known(key="new", subject_key="card99"),
 }

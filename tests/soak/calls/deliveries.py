@@ -5,40 +5,40 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.delivery import (
+from draftsman.domain.messages.delivery import (
     ChannelName,
-    Claimed,
+    ClaimedDelivery,
     DeliveryKind,
     DeliveryStatus,
-    End,
-    Limit,
+    DeliveryTransition,
+    RateLimit,
 )
-from draftsman.domain.target import parse
-from draftsman.store import deliveries, dispatch
-from draftsman.store.db import Connection
+from draftsman.domain.messages.target import parse
+from draftsman.store import deliveries, delivery_claims
+from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, NEWEST, RUNNING, Call, last_of
 
 WAITS = last_of("waiting_for_input", 5000) // 10 * 10
 """A job that waits and tells where it is."""
 TOLD = MIDDLE // 10 * 10
-LIMITS = [Limit("slack#post", 1.0, 5), Limit("slack:C1", 0.1)]
+LIMITS = [RateLimit("slack#post", 1.0, 5), RateLimit("slack:C1", 0.1)]
 FILE = {"text": "hello", "name": "hello.txt"}
 DEAD = [DeliveryStatus.DEAD]
 
 
 def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
     return Call(
-        lambda conn: dispatch.claim(
+        lambda conn: delivery_claims.claim(
             conn, ChannelName.SLACK, free=16, share=4, busy=busy, after=after, lease=60
         )
     )
 
 
-def _with(work: Callable[[Connection, Claimed], Awaitable[object]]) -> Call:
+def _with(work: Callable[[Connection, ClaimedDelivery], Awaitable[object]]) -> Call:
     """Call it with a delivery in its hands."""
 
     async def call(conn: Connection) -> object:
-        taken = await dispatch.claim(
+        taken = await delivery_claims.claim(
             conn, ChannelName.SLACK, free=1, share=1, busy=(), after="", lease=60
         )
         return await work(conn, taken[0])
@@ -46,7 +46,7 @@ def _with(work: Callable[[Connection, Claimed], Awaitable[object]]) -> Call:
     return Call(call)
 
 
-def _finish(end: End, fallback: str | None = None) -> Call:
+def _finish(end: DeliveryTransition, fallback: str | None = None) -> Call:
     target = parse(fallback) if fallback else None
     return _with(lambda conn, item: deliveries.finish(conn, item, end, target))
 
@@ -58,10 +58,10 @@ def _notify(*targets: str) -> Call:
 
 async def _reclaim(conn: Connection) -> None:
     """Reclaim what a process without a session lock has claimed."""
-    await dispatch.claim(
+    await delivery_claims.claim(
         conn, ChannelName.SLACK, free=16, share=4, busy=(), after="", lease=60, sender=2**31 - 1
     )
-    assert await dispatch.reclaim(conn, [ChannelName.SLACK]) == 16
+    assert await delivery_claims.reclaim(conn, [ChannelName.SLACK]) == 16
 
 
 async def _dead(conn: Connection) -> list[int]:
@@ -74,7 +74,7 @@ async def _revive(conn: Connection) -> object:
 
 async def _let_go(conn: Connection) -> None:
     await deliveries.pause(conn, "slack", 60.0, "token_revoked")
-    await deliveries.let_go(conn, ChannelName.SLACK)
+    await deliveries.resume(conn, ChannelName.SLACK)
 
 
 ADD = Call(lambda conn: deliveries.add_targets(conn, [(WAITS, [parse("log"), parse("slack:C1")])]))
@@ -85,18 +85,22 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: deliveries.inherit_targets(conn, TOLD, NEWEST - 1)
     ),
     "deliveries.targets": Call(lambda conn: deliveries.targets(conn, TOLD)),
-    "deliveries.say": Call(
-        lambda conn: deliveries.say(conn, WAITS, DeliveryKind.NOTICE, "n", {"text": "hello"})
+    "deliveries.enqueue": Call(
+        lambda conn: deliveries.enqueue(conn, WAITS, DeliveryKind.NOTICE, "n", {"text": "hello"})
     ),
     "deliveries.notify": _notify("webhook:ops", "slack:C1"),
     "deliveries.notify: the job's own": _notify(),
-    "deliveries.said": Call(lambda conn: deliveries.said(conn, TOLD, "result")),
-    "dispatch.claim": _claim(),
+    "deliveries.of_key": Call(lambda conn: deliveries.of_key(conn, TOLD, "result")),
+    "delivery_claims.claim": _claim(),
     "dispatch.claim: the rest": _claim("C3", ("C4", "C5")),
-    "dispatch.next_due": Call(lambda conn: dispatch.next_due(conn, ChannelName.SLACK)),
-    "dispatch.next_due: nothing": Call(lambda conn: dispatch.next_due(conn, ChannelName.LOG)),
+    "delivery_claims.next_due": Call(
+        lambda conn: delivery_claims.next_due(conn, ChannelName.SLACK)
+    ),
+    "dispatch.next_due: nothing": Call(
+        lambda conn: delivery_claims.next_due(conn, ChannelName.LOG)
+    ),
     "dispatch.claim: urgent ones alone": Call(
-        lambda conn: dispatch.claim(
+        lambda conn: delivery_claims.claim(
             conn,
             ChannelName.SLACK,
             free=16,
@@ -108,19 +112,23 @@ CALLS: Final[dict[str, Call]] = {
             sender=1,
         )
     ),
-    "dispatch.reclaim": Call(_reclaim),
-    "dispatch.begin_call": _with(lambda conn, item: dispatch.begin_call(conn, item, 10)),
-    "deliveries.facts": _with(lambda conn, item: deliveries.facts(conn, item.seq)),
+    "delivery_claims.reclaim": Call(_reclaim),
+    "delivery_claims.begin_call": _with(
+        lambda conn, item: delivery_claims.begin_call(conn, item, 10)
+    ),
+    "deliveries.message_facts": _with(lambda conn, item: deliveries.message_facts(conn, item.seq)),
     "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
-    "deliveries.finish: sent": _finish(End(DeliveryStatus.SENT, ref="ref")),
-    "deliveries.finish: again": _finish(End(DeliveryStatus.PENDING, 1.0, error="no")),
-    "deliveries.finish: dead": _finish(End(DeliveryStatus.DEAD, error="no"), "log"),
+    "deliveries.finish: sent": _finish(DeliveryTransition(DeliveryStatus.SENT, ref="ref")),
+    "deliveries.finish: again": _finish(
+        DeliveryTransition(DeliveryStatus.PENDING, 1.0, error="no")
+    ),
+    "deliveries.finish: dead": _finish(DeliveryTransition(DeliveryStatus.DEAD, error="no"), "log"),
     "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
     "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),
-    "deliveries.take": Call(lambda conn: deliveries.take(conn, LIMITS)),
+    "deliveries.consume_tokens": Call(lambda conn: deliveries.consume_tokens(conn, LIMITS)),
     "deliveries.pause": Call(lambda conn: deliveries.pause(conn, "slack:C1", 1.0, "429")),
-    "deliveries.let_go": Call(_let_go, 2500, "all that waits in the channel, once"),
+    "deliveries.resume": Call(_let_go, 2500, "all that waits in the channel, once"),
     "deliveries.page": Call(lambda conn: deliveries.page(conn, list(DeliveryStatus), 50)),
     "deliveries.page: dead": Call(lambda conn: deliveries.page(conn, DEAD, 50)),
     "deliveries.page: further on": Call(
@@ -135,7 +143,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.dead_of_job": Call(lambda conn: deliveries.dead_of_job(conn, TOLD, 100)),
     "deliveries.all_dead": Call(_dead),
     "deliveries.redeliver": Call(_revive, 600),
-    "deliveries.known": Call(lambda conn: deliveries.known(conn, [1, 2, 3])),
+    "deliveries.statuses_of": Call(lambda conn: deliveries.statuses_of(conn, [1, 2, 3])),
     "deliveries.unnotified": Call(
         lambda conn: deliveries.unnotified(conn, 100), 2000, "a page of each status, for doctor"
     ),

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from draftsman.domain.job import Status
-from draftsman.services.inspect import LOOK, Inspect
-from draftsman.store.db import Connection
+from draftsman.services.jobs.read_model import SCAN_LIMIT, ReadModel
+from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, Call
 
 LIVE = [Status.SCHEDULED, Status.QUEUED, Status.RUNNING, Status.RESUMED, Status.RETRYING]
@@ -19,7 +19,7 @@ HOUR = 13 * 300
 DEAD, DONE, FAILED = [Status.DEAD_LETTER], [Status.COMPLETED], [Status.FAILED]
 
 
-class One:
+class SingleConnection:
     """A pool of one session, which is watched."""
 
     def __init__(self, conn: Connection) -> None:
@@ -36,7 +36,7 @@ def _page(rows: int = 800, ago: timedelta | None = None, **filters: Any) -> Call
 
     async def work(conn: Connection) -> object:
         since = datetime.now(UTC) - ago if ago else None
-        return await Inspect(One(conn), 300).page(since=since, **filters)  # type: ignore[arg-type]
+        return await ReadModel(SingleConnection(conn), 300).page(since=since, **filters)  # type: ignore[arg-type]
 
     return Call(work, rows)
 
@@ -52,15 +52,15 @@ CALLS: Final[dict[str, Call]] = {
     "inspect.page: live": _page(statuses=LIVE),
     "inspect.page: waiting": _page(statuses=WAIT),
     "inspect.page: live, in the past": _page(statuses=LIVE, before=MIDDLE),
-    "inspect.page: an agent": _page(LOOK, agent="agent1"),
-    "inspect.page: no such agent": _page(LOOK + 1000, agent="none"),
-    "inspect.page: a repository": _page(LOOK + 1000, repo="acme/repo7"),
-    "inspect.page: no such repository": _page(LOOK + 1000, repo="none"),
-    "inspect.page: a tag": _page(LOOK, tag="tag3"),
-    "inspect.page: no such tag": _page(LOOK + 1000, tag="none"),
-    "inspect.page: no such tag, completed": _page(LOOK + 1000, tag="none", statuses=DONE),
-    "inspect.newest": _page(),
-    "inspect.first_since": _page(ago=timedelta(days=90)),
+    "inspect.page: an agent": _page(SCAN_LIMIT, agent="agent1"),
+    "inspect.page: no such agent": _page(SCAN_LIMIT + 1000, agent="none"),
+    "inspect.page: a repository": _page(SCAN_LIMIT + 1000, repo="acme/repo7"),
+    "inspect.page: no such repository": _page(SCAN_LIMIT + 1000, repo="none"),
+    "inspect.page: a tag": _page(SCAN_LIMIT, tag="tag3"),
+    "inspect.page: no such tag": _page(SCAN_LIMIT + 1000, tag="none"),
+    "inspect.page: no such tag, completed": _page(SCAN_LIMIT + 1000, tag="none", statuses=DONE),
+    "read_model.newest": _page(),
+    "read_model.first_since": _page(ago=timedelta(days=90)),
     "inspect.page: of the last day": _page(ago=timedelta(days=1)),
     "inspect.page: of the last second": _page(HOUR, ago=timedelta(seconds=0.1)),
     "inspect.page: failed of the last day": _page(statuses=FAILED, ago=timedelta(days=1)),

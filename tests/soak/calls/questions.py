@@ -6,11 +6,11 @@ import hashlib
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source, Status
-from draftsman.domain.question import Ask, Question, QuestionStatus, Resolution
-from draftsman.store import questions, tokens
-from draftsman.store.db import Connection
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import Question, QuestionSpec, QuestionStatus, Resolution
+from draftsman.store import approval_tokens, questions
+from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import MIDDLE, RUNNING, Call, last_of
 
 WAITS, GATE = last_of("waiting_for_input", 5000), last_of("waiting_for_approval", 5000)
@@ -44,15 +44,15 @@ def _record(refused: str | None) -> Work:
 
 
 def _ask(key: str) -> Call:
-    item = Ask(key=key, text="Which one?", freeform=True)
+    item = QuestionSpec(key=key, text="Which one?", freeform=True)
     return Call(
         lambda conn: questions.ask(conn, RUNNING[0], item, approvers=["carol"], expires_in=60)
     )
 
 
 async def _walked(conn: Connection) -> object:
-    first = (await questions.open_ones(conn, 200))[-1]
-    return await questions.open_ones(conn, 200, (first.expires_at, first.job, first.ordinal))
+    first = (await questions.open_questions(conn, 200))[-1]
+    return await questions.open_questions(conn, 200, (first.expires_at, first.job, first.ordinal))
 
 
 LOCK = Call(lambda conn: questions.lock(conn, WAITS, 1))
@@ -63,10 +63,10 @@ CALLS: Final[dict[str, Call]] = {
     "questions.get": Call(lambda conn: questions.get(conn, MIDDLE, 1)),
     "questions.of_job": Call(lambda conn: questions.of_job(conn, MIDDLE)),
     "questions.of_job: none": Call(lambda conn: questions.of_job(conn, MIDDLE + 1)),
-    "questions.open": Call(lambda conn: questions.open_ones(conn, 200), rows=401),
+    "questions.open": Call(lambda conn: questions.open_questions(conn, 200), rows=401),
     "questions.open: further on": Call(_walked, rows=801),
     "questions.open: that never expire": Call(
-        lambda conn: questions.open_ones(conn, 200, (None, WAITS // 2, 1)), rows=401
+        lambda conn: questions.open_questions(conn, 200, (None, WAITS // 2, 1)), rows=401
     ),
     "questions.open_of: a page": Call(
         lambda conn: questions.open_of(conn, range(WAITS, WAITS + 50))
@@ -76,21 +76,25 @@ CALLS: Final[dict[str, Call]] = {
     "questions.answers: of a question": Call(lambda conn: questions.answers(conn, MIDDLE, 1)),
     "questions.lock_job": LOCK,
     "questions.lock": LOCK,
-    "questions.earlier": Call(lambda conn: questions.earlier(conn, MIDDLE, 1, "seed2")),
-    "questions.earlier: none": Call(lambda conn: questions.earlier(conn, WAITS, 1, "none")),
+    "questions.previous_answer": Call(
+        lambda conn: questions.previous_answer(conn, MIDDLE, 1, "seed2")
+    ),
+    "questions.earlier: none": Call(lambda conn: questions.previous_answer(conn, WAITS, 1, "none")),
     "questions.record: accepted": _with(WAITS, _record(None)),
     "questions.record: refused": _with(MIDDLE, _record("too late")),
     "questions.votes": Call(lambda conn: questions.votes(conn, MIDDLE, 1)),
     "questions.resolve: answered": _with(WAITS, _resolve(QuestionStatus.ANSWERED, Status.RESUMED)),
     "questions.resolve: expired": _with(WAITS, _resolve(QuestionStatus.EXPIRED, Status.EXPIRED)),
-    "questions.note": Call(lambda conn: questions.note(conn, WAITS, "said", "soak", {})),
+    "questions.add_event": Call(lambda conn: questions.add_event(conn, WAITS, "said", "soak", {})),
     "questions.extend": Call(lambda conn: questions.extend(conn, WAITS, 1, 3600, "cli:soak")),
     "questions.refused": Call(lambda conn: questions.refused(conn, MIDDLE, 1, "anna")),
     "questions.count_refused": Call(
         lambda conn: questions.count_refused(conn, MIDDLE, 1, "anna", "too late")
     ),
-    "tokens.mint": Call(lambda conn: tokens.mint(conn, GATE, 1, "dave", "dave", "hash")),
-    "tokens.find": Call(lambda conn: tokens.find(conn, TOKEN)),
-    "tokens.find: none": Call(lambda conn: tokens.find(conn, "none")),
-    "tokens.use": Call(lambda conn: tokens.use(conn, TOKEN)),
+    "approval_tokens.mint": Call(
+        lambda conn: approval_tokens.mint(conn, GATE, 1, "dave", "dave", "hash")
+    ),
+    "approval_tokens.find": Call(lambda conn: approval_tokens.find(conn, TOKEN)),
+    "tokens.find: none": Call(lambda conn: approval_tokens.find(conn, "none")),
+    "approval_tokens.use": Call(lambda conn: approval_tokens.use(conn, TOKEN)),
 }

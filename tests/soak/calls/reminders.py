@@ -7,12 +7,12 @@ from typing import Final
 
 from draftsman.domain.question import QuestionKind
 from draftsman.store import reminders
-from draftsman.store.db import Connection
-from draftsman.store.sweeps import Term
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
 from tests.soak.calls.call import FEW, Call
 from tests.soak.history import WORKER
 
-HAND, LEADER = Term(), Term(WORKER, 1)
+HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 
 
 def _remind(later: timedelta | None) -> Call:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from draftsman.domain.address import parse
-from draftsman.domain.profile import RepoProfile
-from draftsman.domain.repo import Repo
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.store import repos
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from tests.soak.calls.call import RUNNING, Call
 
 PAY: Final = Repo.at(parse("https://github.com/acme/pay"))
@@ -18,12 +18,12 @@ SEEDED: Final = 1
 
 async def _known(conn: Connection) -> None:
     await repos.add(conn, PAY, "soak")
-    assert await repos.taken(conn, PAY) is not None
+    assert await repos.find_conflict(conn, PAY) is not None
 
 
 async def _profile(conn: Connection) -> None:
     await repos.save_profile(conn, SEEDED, RepoProfile(), None, [], "soak")
-    await repos.checked(conn, SEEDED, "", "commit", [])
+    await repos.save_check(conn, SEEDED, "", "commit", [])
     assert await repos.profiles(conn, SEEDED, "", 1)
 
 
@@ -45,11 +45,11 @@ async def _remove(conn: Connection) -> None:
 CALLS: Final[dict[str, Call]] = {
     "repos.all_repos": Call(lambda conn: repos.all_repos(conn, 5000)),
     "repos.mappings": Call(lambda conn: repos.mappings(conn, 5000)),
-    "repos.parts": Call(lambda conn: repos.parts(conn, 5000)),
+    "repos.profiled_folders": Call(lambda conn: repos.profiled_folders(conn, 5000)),
     "repos.add": Call(_known),
-    "repos.taken": Call(_known),
+    "repos.find_conflict": Call(_known),
     "repos.save_profile": Call(_profile),
-    "repos.checked": Call(_profile),
+    "repos.save_check": Call(_profile),
     "repos.profiles": Call(_profile),
     "repos.map_id": Call(_labels),
     "repos.map_name": Call(_labels),

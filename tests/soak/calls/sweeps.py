@@ -6,15 +6,16 @@ from collections.abc import Awaitable, Callable
 from typing import Final, LiteralString
 from uuid import UUID
 
-from draftsman.domain.target import parse
-from draftsman.store import schema, sweeps, workers
-from draftsman.store.db import Connection, rows
+from draftsman.domain.messages.target import parse
+from draftsman.store import sweeps, workers
+from draftsman.store.postgres import schema
+from draftsman.store.postgres.database import Connection, rows
 from draftsman.store.queries import load
-from draftsman.store.sweeps import Term
+from draftsman.store.sweeps import LeaderTerm
 from tests.soak.calls.call import MIDDLE, Call
 from tests.soak.history import WORKER, WORKERS
 
-HAND, LEADER = Term(), Term(WORKER, 1)
+HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 HANDS = "what is in workers' hands, of which there are 1,500"
 BY_HAND = "doctor --invariants checks every row; run by hand, bounded by the statement timeout"
 NEW = UUID(int=7)
@@ -49,7 +50,7 @@ def _invariant(query: LiteralString) -> Call:
     return Call(lambda conn: rows(conn, query), why=BY_HAND, everything=True)
 
 
-Sweep = Callable[[Connection, Term, int], Awaitable[int]]
+Sweep = Callable[[Connection, LeaderTerm, int], Awaitable[int]]
 
 
 def _both(name: str, work: Sweep, rows: int) -> dict[str, Call]:
@@ -88,7 +89,7 @@ CALLS: Final[dict[str, Call]] = {
     "schema.applied": Call(schema.applied),
     "schema.record": _schema("record", name="none", checksum="none"),
     "schema.lock_timeout": _schema("lock_timeout", timeout="2000ms"),
-    "schema.busy": Call(schema.busy),
+    "schema.lock_holders": Call(schema.lock_holders),
     "schema.pin_plans": _schema("pin_plans"),
     "schema.new_epoch": Call(schema.new_epoch),
     "schema.grant_roles": Call(schema.grant_roles),

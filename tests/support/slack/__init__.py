@@ -13,7 +13,7 @@ machine's, and `slack.later(seconds)` lets some pass.
 
 from __future__ import annotations
 
-from tests.support.slack.courier import Ack
+from tests.support.slack.event_delivery import Ack
 from tests.support.slack.faults import Fault, error
 from tests.support.slack.server import FakeSlack
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 from aiohttp import web
 
 from tests.support.slack import methods as _registers  # noqa: F401
-from tests.support.slack import responses
+from tests.support.slack import response_urls
+from tests.support.slack.api_errors import ApiError
 from tests.support.slack.faults import Fault, Faults
 from tests.support.slack.methods.files import receive
 from tests.support.slack.methods.registry import METHODS, Args, Method, need_scope
-from tests.support.slack.refused import Refused
 from tests.support.slack.world import Call, Json, World
 
 HTML: Final = "<html><body><h1>503 Service Unavailable</h1></body></html>"
@@ -44,7 +44,7 @@ class Api:
         name = request.match_info["method"]
         try:
             args = await _args(request)
-        except Refused as refused:
+        except ApiError as refused:
             return self._refusal(name, Args(), refused)
         header = request.headers.get("Authorization", "").removeprefix("Bearer ").strip()
         token = header or (args.pop("token", "") if name != "apps.connections.open" else "")
@@ -53,7 +53,7 @@ class Api:
         def done() -> web.Response:
             try:
                 found = self._allowed(name, str(token)).work(self._world, args)
-            except Refused as refused:
+            except ApiError as refused:
                 return self._refusal(name, args, refused)
             return self._record(name, args, "ok", self._json({"ok": True} | found, name))
 
@@ -66,7 +66,7 @@ class Api:
         said = Args(await _args(request))
 
         def done() -> web.Response:
-            status, body = responses.use(self._world, request.match_info["name"], said)
+            status, body = response_urls.use(self._world, request.match_info["name"], said)
             outcome = "ok" if status == 200 else str(body.get("error"))
             answer = (
                 web.json_response(body, status=status)
@@ -106,7 +106,7 @@ class Api:
 
     def _instead(self, name: str, args: Args, request: web.Request, fault: Fault) -> web.Response:
         if fault.name == "error":
-            refusal = self._refusal(name, args, Refused(fault.code))
+            refusal = self._refusal(name, args, ApiError(fault.code))
             refusal.set_status(fault.status)
             return refusal
         self._record(name, args, fault.name, web.Response())
@@ -119,16 +119,16 @@ class Api:
     def _allowed(self, name: str, token: str) -> Method:
         world, method = self._world, METHODS.get(name)
         if method is None:
-            raise Refused("unknown_method", req_method=name)
+            raise ApiError("unknown_method", req_method=name)
         if not token:
-            raise Refused("not_authed")
+            raise ApiError("not_authed")
         known = {world.bot_token: "bot", world.app_token: "app"}
         if token not in known:
-            raise Refused("invalid_auth")
+            raise ApiError("invalid_auth")
         if known[token] != method.token:
-            raise Refused("not_allowed_token_type")
+            raise ApiError("not_allowed_token_type")
         if world.account is not None and method.token == "bot":
-            raise Refused(world.account)
+            raise ApiError(world.account)
         need_scope(world, *method.scopes)
         return method
 
@@ -141,7 +141,7 @@ class Api:
         self._paced[channel] = now
         return None
 
-    def _refusal(self, name: str, args: Args, refused: Refused) -> web.Response:
+    def _refusal(self, name: str, args: Args, refused: ApiError) -> web.Response:
         return self._record(name, args, refused.error, self._json(refused.body(), name))
 
     def _json(self, body: Json, name: str) -> web.Response:
@@ -186,9 +186,9 @@ async def _args(request: web.Request) -> Args:
         try:
             said = json.loads(await request.text())
         except ValueError:
-            raise Refused("invalid_json") from None
+            raise ApiError("invalid_json") from None
         if not isinstance(said, dict):
-            raise Refused("json_not_object")
+            raise ApiError("json_not_object")
         found |= said
     else:
         found |= dict(await request.post())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from tests.support.slack.post import controls
+from tests.support.slack.message_store import controls
 from tests.support.slack.world import Channel, Hook, Json, View, World
 
 KINDS = {"channel": "channel", "group": "group", "im": "im", "mpim": "mpim"}

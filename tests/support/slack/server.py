@@ -11,17 +11,17 @@ from aiohttp import web
 
 from tests.support import waits
 from tests.support.slack.api import Api
-from tests.support.slack.courier import Courier
-from tests.support.slack.deeds import Deeds
+from tests.support.slack.event_delivery import EventDelivery
 from tests.support.slack.faults import Faults
-from tests.support.slack.post import in_channel, in_thread
+from tests.support.slack.interactions import Interactions
+from tests.support.slack.message_store import in_channel, in_thread
 from tests.support.slack.sockets import Sockets
 from tests.support.slack.world import Call, Json, World
 
 T = TypeVar("T")
 
 
-class FakeSlack(Deeds):
+class FakeSlack(Interactions):
     """One workspace with one app in it.
 
     The app's side is `api_url` and the tokens; people's side are the deeds; the rest is to look.
@@ -30,7 +30,7 @@ class FakeSlack(Deeds):
     def __init__(self) -> None:
         world = World()
         self.sockets = Sockets(world)
-        super().__init__(world, Courier(world, self.sockets))
+        super().__init__(world, EventDelivery(world, self.sockets))
         self.faults = Faults()
         self.api = Api(world, self.faults)
         self._runner: web.AppRunner | None = None
@@ -56,7 +56,7 @@ class FakeSlack(Deeds):
     ) -> None:
         """Stop listening and hang up."""
         self.sockets.drop()
-        await self.courier.close()
+        await self.event_delivery.close()
         if self._runner is not None:
             await self._runner.cleanup()
 
@@ -93,11 +93,11 @@ class FakeSlack(Deeds):
     @property
     def request_url(self) -> str | None:
         """Return where deliveries go in HTTP mode; None is Socket Mode."""
-        return self.courier.request_url
+        return self.event_delivery.request_url
 
     @request_url.setter
     def request_url(self, url: str | None) -> None:
-        self.courier.request_url = url
+        self.event_delivery.request_url = url
 
     @property
     def calls(self) -> list[Call]:

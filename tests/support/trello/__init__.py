@@ -16,16 +16,17 @@ not known of Trello is said where it is decided: "from memory" or "unknown".
 
 from __future__ import annotations
 
-from tests.support.trello.courier import Ack
+from tests.support.trello.api_errors import ApiError
+from tests.support.trello.entities import Attachment, Call, Comment
 from tests.support.trello.faults import ANY, Fault, error
 from tests.support.trello.limits import Limits
-from tests.support.trello.records import Attachment, Call, Comment
-from tests.support.trello.refused import Refused
 from tests.support.trello.server import FakeTrello
+from tests.support.trello.webhook_delivery import Ack
 
 __all__ = [
     "ANY",
     "Ack",
+    "ApiError",
     "Attachment",
     "Call",
     "Comment",

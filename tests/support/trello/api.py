@@ -11,12 +11,12 @@ from aiohttp import web
 from aiohttp.web_request import FileField
 
 from tests.support.trello import auth, methods
-from tests.support.trello.courier import Courier
+from tests.support.trello.api_errors import ApiError
+from tests.support.trello.entities import Call, Json
 from tests.support.trello.faults import Fault, Faults
 from tests.support.trello.limits import Meter
 from tests.support.trello.methods.registry import ROUTES, Ask, File, Route
-from tests.support.trello.records import Call, Json
-from tests.support.trello.refused import Refused
+from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World
 
 HTML: Final = "<!DOCTYPE html><html><body><h1>Trello is temporarily unavailable</h1></body></html>"
@@ -27,7 +27,9 @@ assert methods.__all__, "the routes register themselves"
 class Api:
     """Serves `/1/...`, as api.trello.com and trello.com both do."""
 
-    def __init__(self, world: World, courier: Courier, faults: Faults, meter: Meter) -> None:
+    def __init__(
+        self, world: World, courier: WebhookDelivery, faults: Faults, meter: Meter
+    ) -> None:
         self._world = world
         self._courier = courier
         self._faults = faults
@@ -50,7 +52,7 @@ class Api:
         query = dict(request.query)
         try:
             body, files = await _body(request)
-        except Refused as refused:
+        except ApiError as refused:
             return self._refuse(
                 Call(request.method, path, str(request.rel_url), {}, "", ""), refused
             )
@@ -60,12 +62,12 @@ class Api:
         call = Call(request.method, template, str(request.rel_url), query | body, by, "")
         if found is None:
             text = f"Cannot {request.method} /1{path}"
-            return self._refuse(call, Refused(404, text))
+            return self._refuse(call, ApiError(404, text))
         route, parts = found
         try:
             route.check(parts)
             auth.check(self._world, key, token or parts.get("token", ""))
-        except Refused as refused:
+        except ApiError as refused:
             return self._refuse(call, refused)
         if (code := self._meter.over(path, self._world.now())) is not None:
             return self._limited(call, code)
@@ -94,7 +96,7 @@ class Api:
         try:
             found = route.work(ask)
             said: Any = await found if inspect.isawaitable(found) else found
-        except Refused as refused:
+        except ApiError as refused:
             return self._refuse(call, refused)
         except Exception as error:
             self.broken.append(error)
@@ -104,7 +106,7 @@ class Api:
 
     def _instead(self, request: web.Request, call: Call, fault: Fault) -> web.Response:
         if fault.name == "error":
-            return self._refuse(call, Refused(fault.status, fault.text))
+            return self._refuse(call, ApiError(fault.status, fault.text))
         if fault == Fault.RATE_LIMIT:
             return self._limited(call, "API_TOKEN_LIMIT_EXCEEDED")
         self._record(call, fault.name)
@@ -113,7 +115,7 @@ class Api:
         status = 200 if fault == Fault.HTML_200 else 503
         return web.Response(text=HTML, status=status, content_type="text/html")
 
-    def _refuse(self, call: Call, refused: Refused) -> web.Response:
+    def _refuse(self, call: Call, refused: ApiError) -> web.Response:
         self._record(call, str(refused.status))
         return web.Response(text=refused.text, status=refused.status, headers=self._headers())
 
@@ -165,7 +167,7 @@ async def _body(request: web.Request) -> tuple[Json, dict[str, File]]:
         try:
             said = json.loads(text) if text else {}
         except ValueError:
-            raise Refused(400, "Error parsing body: invalid json") from None
+            raise ApiError(400, "Error parsing body: invalid json") from None
         return (said if isinstance(said, dict) else {}), {}
     fields: Json = {}
     files: dict[str, File] = {}

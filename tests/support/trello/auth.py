@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tests.support.trello.records import Json
-from tests.support.trello.refused import NO_PERMISSION, Refused
+from tests.support.trello.api_errors import NO_PERMISSION, ApiError
+from tests.support.trello.entities import Json
 from tests.support.trello.world import World
 
 PAIR: Final = re.compile(r'(oauth_consumer_key|oauth_token)="([^"]*)"')
@@ -33,8 +33,8 @@ def taken(header: str, query: Json, body: Json) -> tuple[str, str, str]:
 def check(world: World, key: str, token: str) -> None:
     """Refuse who is not known; `invalid key` comes first."""
     if key != world.key:
-        raise Refused(401, "invalid key")
+        raise ApiError(401, "invalid key")
     if not token:
-        raise Refused(401, NO_PERMISSION)
+        raise ApiError(401, NO_PERMISSION)
     if token != world.token or world.revoked:
-        raise Refused(401, "invalid token")
+        raise ApiError(401, "invalid token")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tests.support.trello.refused import wrong
+from tests.support.trello.api_errors import invalid_value
 from tests.support.trello.world import is_id, iso
 
 MOST: Final = 1000
@@ -23,7 +23,7 @@ def newest(
     """
     limit, page = number(args, "limit", default, MOST), number(args, "page", 0, MOST)
     if page and page * limit >= MOST:
-        raise wrong("page")
+        raise invalid_value("page")
     since, before = edge(args, "since"), edge(args, "before")
     window = [
         one
@@ -42,9 +42,9 @@ def number(args: Mapping[str, Any], name: str, default: int, most: int) -> int:
     try:
         value = int(str(said))
     except ValueError:
-        raise wrong(name) from None
+        raise invalid_value(name) from None
     if not 0 <= value <= most:
-        raise wrong(name)
+        raise invalid_value(name)
     return value
 
 
@@ -58,7 +58,7 @@ def edge(args: Mapping[str, Any], name: str) -> str | None:
     try:
         when = datetime.fromisoformat(said)
     except ValueError:
-        raise wrong(name) from None
+        raise invalid_value(name) from None
     return iso((when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp())
 
 

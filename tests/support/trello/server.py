@@ -8,18 +8,18 @@ from typing import Self
 
 from aiohttp import web
 
-from tests.support.trello import shapes
+from tests.support.trello import serializers
 from tests.support.trello.api import BODY_MOST, Api
-from tests.support.trello.courier import Ack, Courier
-from tests.support.trello.deeds import Deeds
+from tests.support.trello.entities import Call, Json
 from tests.support.trello.faults import Faults
+from tests.support.trello.interactions import Interactions
 from tests.support.trello.limits import Limits, Meter
 from tests.support.trello.methods.registry import ROUTES
-from tests.support.trello.records import Call, Json
+from tests.support.trello.webhook_delivery import Ack, WebhookDelivery
 from tests.support.trello.world import World
 
 
-class FakeTrello(Deeds):
+class FakeTrello(Interactions):
     """One Trello with one app that has one token, of a member of its own.
 
     The app's side is `api_url`, `key`, `token` and `secret`; people's side are the deeds; the rest
@@ -34,10 +34,10 @@ class FakeTrello(Deeds):
         labels_said: bool = False,
     ) -> None:
         super().__init__(World(labels_said=labels_said))
-        self.courier = Courier(self.world)
+        self.webhook_delivery = WebhookDelivery(self.world)
         self.faults = Faults(frozenset((route.method, route.path) for route in ROUTES))
         self.meter = Meter(limits)
-        self.api = Api(self.world, self.courier, self.faults, self.meter)
+        self.api = Api(self.world, self.webhook_delivery, self.faults, self.meter)
         self._runner: web.AppRunner | None = None
 
     async def __aenter__(self) -> Self:
@@ -58,7 +58,7 @@ class FakeTrello(Deeds):
         trace: TracebackType | None,
     ) -> None:
         """Stop listening and hang up."""
-        await self.courier.close()
+        await self.webhook_delivery.close()
         if self._runner is not None:
             await self._runner.cleanup()
         if self.api.broken:
@@ -97,10 +97,10 @@ class FakeTrello(Deeds):
     @property
     def webhooks(self) -> list[Json]:
         """Return the webhooks as Trello shows them."""
-        return [shapes.webhook(one) for one in self.world.webhooks.values()]
+        return [serializers.webhook(one) for one in self.world.webhooks.values()]
 
     @property
-    def happened(self) -> list[Json]:
+    def all_actions(self) -> list[Json]:
         """Return every action, oldest first; those of deleted things are gone."""
         return list(self.world.actions.values())
 
@@ -114,7 +114,7 @@ class FakeTrello(Deeds):
         together: bool = False,
     ) -> list[Ack]:
         """Bring what happened since to the webhooks; see `Courier.deliver`."""
-        return await self.courier.deliver(
+        return await self.webhook_delivery.deliver(
             copies=copies, shuffle=shuffle, drop=drop, replay=replay, together=together
         )
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final, TypeVar
 
-from tests.support.trello.records import (
+from tests.support.trello.api_errors import INVALID_ID, ApiError, not_found
+from tests.support.trello.entities import (
     Board,
     Call,
     Card,
@@ -23,7 +24,6 @@ from tests.support.trello.records import (
     Member,
     Webhook,
 )
-from tests.support.trello.refused import INVALID_ID, Refused, missing
 
 T = TypeVar("T")
 LETTERS: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -113,15 +113,15 @@ class World:
         for one in self.members.values():
             if wanted in (one.id, one.username):
                 return one
-        raise missing()
+        raise not_found()
 
 
 def known(place: Mapping[str, T], id: str) -> T:
     """Return what has this id."""
     if not is_id(id):
-        raise Refused(400, INVALID_ID)
+        raise ApiError(400, INVALID_ID)
     if id not in place:
-        raise missing()
+        raise not_found()
     return place[id]
 
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.actor import Actor
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from tests.bots.trello.ears import Ears, hearing
+from tests.bots.trello.webhook_receiver import WebhookReceiver, receive_webhooks
 from tests.support.people import GROUPS, PEOPLE
 from tests.support.trello import FakeTrello
-from tests.tui.cli.boards import Wall
-from tests.tui.cli.running import Cli, Terminal
-from tests.tui.cli.window import Window
+from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.terminal_screen import TerminalScreen
+from tests.tui.cli.trello_board import CliBoard
 
 EVERY_ROLE = ["invoker", "responder", "approver", "operator"]
 As = Callable[[str | None], Cli]
@@ -78,12 +78,12 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
 
 
 @pytest.fixture
-def window(cli: Cli) -> Iterator[Callable[..., Window]]:
+def window(cli: Cli) -> Iterator[Callable[..., TerminalScreen]]:
     """Give windows that draw what a command shows; none outlives the test."""
-    opened: list[Window] = []
+    opened: list[TerminalScreen] = []
 
-    def open_one(*args: object, **env: str) -> Window:
-        opened.append(Window("--config", cli.config, *args, **env))
+    def open_one(*args: object, **env: str) -> TerminalScreen:
+        opened.append(TerminalScreen("--config", cli.config, *args, **env))
         return opened[-1]
 
     yield open_one
@@ -99,13 +99,13 @@ async def trello() -> AsyncIterator[FakeTrello]:
 
 
 @pytest.fixture
-def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> Wall:
+def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBoard:
     """Give a board there, and the commands about it."""
-    return Wall(trello, cli, monkeypatch)
+    return CliBoard(trello, cli, monkeypatch)
 
 
 @pytest.fixture
-async def ears(trello: FakeTrello) -> AsyncIterator[Ears]:
+async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
-    async with hearing(trello) as one:
+    async with receive_webhooks(trello) as one:
         yield one

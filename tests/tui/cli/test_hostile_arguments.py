@@ -12,7 +12,7 @@ from draftsman.embedded import EmbeddedServer
 from draftsman.errors import ConfigError, EmbeddedServerError
 from draftsman.settings import load
 from tests.factories import Factory
-from tests.tui.cli.running import Cli, Terminal, process
+from tests.tui.cli.cli_runner import Cli, Terminal, process
 
 HUGE = "9" * 5000
 BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"

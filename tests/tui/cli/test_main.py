@@ -14,11 +14,11 @@ from pathlib import Path
 import click
 import pytest
 
-from draftsman.store.db import Connection
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.cli import main
 from tests.factories import Factory
 from tests.support.waits import until
-from tests.tui.cli.running import COMMAND, DEADLINE, Cli, Terminal, process
+from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:

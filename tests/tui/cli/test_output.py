@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from draftsman_tui.cli.output import Output, as_data, one_line, plain
+from draftsman_tui.common.output import CommandOutput, as_data, one_line, plain
 
 
 class Colour(StrEnum):
@@ -78,10 +78,10 @@ def test_json_is_valid_in_every_encoding(encoding: str, monkeypatch: pytest.Monk
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="backslashreplace")
     monkeypatch.setattr(sys, "stdout", stream)
-    Output(json=True).document({"text": "é 日本 \x1b"})
+    CommandOutput(json=True).document({"text": "é 日本 \x1b"})
     assert json.loads(raw.getvalue().decode(encoding)) == {"text": "é 日本 \x1b"}
 
 
 def test_markup_and_emoji_of_people_are_text(capsys: pytest.CaptureFixture[str]) -> None:
-    Output().print("[bold]x[/bold] :smile:", "[link=http://x]y[/link]")
+    CommandOutput().print("[bold]x[/bold] :smile:", "[link=http://x]y[/link]")
     assert capsys.readouterr().out == "[bold]x[/bold] :smile:\n[link=http://x]y[/link]\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from draftsman_tui.cli.readable import LONGEST, amounts, fields, total
+from draftsman_tui.common.value_format import MAX_VALUE_LENGTH, fields, sum_usage, usage_lines
 
 
 def test_a_value_of_any_shape_is_lines() -> None:
@@ -48,8 +48,8 @@ def test_a_value_of_any_shape_is_lines() -> None:
 
 
 def test_what_is_long_is_cut_and_says_so() -> None:
-    (line,) = fields({"x": "y" * (LONGEST + 7)}, "more")
-    assert line == f"x  {'y' * LONGEST}… 7 more characters"
+    (line,) = fields({"x": "y" * (MAX_VALUE_LENGTH + 7)}, "more")
+    assert line == f"x  {'y' * MAX_VALUE_LENGTH}… 7 more characters"
     assert fields({"x": ["y" * 60] * 90}, "draftsman show D-1 --json")[-2:] == [
         f"  - {'y' * 60}",
         "… 31 more lines: draftsman show D-1 --json",
@@ -59,6 +59,6 @@ def test_what_is_long_is_cut_and_says_so() -> None:
 def test_usage_is_added_up_and_put_in_words() -> None:
     first = {"cost_usd": 0.5, "input_tokens": 1000, "models": ["b"]}
     second = {"cost_usd": 1, "calls": 2, "models": ["a", "b"]}
-    assert amounts(first) == "input tokens 1,000 · cost $0.5000 · models b"
+    assert usage_lines(first) == "input tokens 1,000 · cost $0.5000 · models b"
     added = {"cost_usd": 1.5, "input_tokens": 1000, "models": ["a", "b"], "calls": 2}
-    assert total([first, None, second]) == added
+    assert sum_usage([first, None, second]) == added

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli import times
+from draftsman_tui.common import times
 
 NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
 
@@ -31,7 +31,7 @@ NOW = datetime(2030, 6, 1, 12, tzinfo=UTC)
     ],
 )
 def test_a_duration_is_read(text: str, seconds: float) -> None:
-    assert times.duration(text) == seconds
+    assert times.parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -39,27 +39,27 @@ def test_a_duration_is_read(text: str, seconds: float) -> None:
 )
 def test_what_is_no_duration_is_told_with_examples(text: str) -> None:
     with pytest.raises(UsageError, match=r"90s|1s to 366d"):
-        times.duration(text)
+        times.parse_duration(text)
 
 
 @given(st.text(max_size=20))
 def test_no_text_breaks_the_readers(text: str) -> None:
-    for read in (times.duration, times.instant):
+    for read in (times.parse_duration, times.parse_instant):
         with contextlib.suppress(UsageError):
             read(text)
 
 
 def test_a_time_without_an_offset_is_local() -> None:
-    assert times.instant("2030-12-31T18:00+02:00") == datetime(2030, 12, 31, 16, tzinfo=UTC)
-    assert times.instant("2030-12-31T18:00Z") == datetime(2030, 12, 31, 18, tzinfo=UTC)
+    assert times.parse_instant("2030-12-31T18:00+02:00") == datetime(2030, 12, 31, 16, tzinfo=UTC)
+    assert times.parse_instant("2030-12-31T18:00Z") == datetime(2030, 12, 31, 18, tzinfo=UTC)
     local = datetime(2030, 12, 31, 18).astimezone()
-    assert times.instant(" 2030-12-31T18:00 ") == local
+    assert times.parse_instant(" 2030-12-31T18:00 ") == local
 
 
 @pytest.mark.parametrize("text", ["soon", "0001-01-01", "9999-12-31T23:59-12:00", "2030-13-01"])
 def test_what_is_no_time_is_told(text: str) -> None:
     with pytest.raises(UsageError, match="2030-12-31T18:00"):
-        times.instant(text)
+        times.parse_instant(text)
 
 
 @pytest.mark.parametrize(

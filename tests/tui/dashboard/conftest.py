@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from draftsman_tui.cli import times
-from draftsman_tui.dashboard.live import Live
-from draftsman_tui.dashboard.messages import Counted
-from draftsman_tui.dashboard.screens import desk
-from tests.tui.dashboard.still import NOW, VITALS
+from draftsman_tui.common import times
+from draftsman_tui.dashboard.polling.messages import StatsUpdated
+from draftsman_tui.dashboard.polling.refresher import Refresher
+from draftsman_tui.dashboard.screens import base
+from tests.tui.dashboard.fixtures_data import NOW, VITALS
 
 
-class Still(datetime):
+class FrozenDatetime(datetime):
     """A clock that stands."""
 
     @classmethod
@@ -39,11 +39,11 @@ def _nothing_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 def stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nothing be looked at, and the clock stand."""
 
-    async def nothing(live: Live) -> None:
+    async def nothing(live: Refresher) -> None:
         """Never look."""
 
-    monkeypatch.setattr(Live, "run", nothing)
-    monkeypatch.setattr(Live, "now", NOW)
-    monkeypatch.setattr(Live, "counted", Counted(VITALS))
-    monkeypatch.setattr(desk, "STALE", math.inf)
-    monkeypatch.setattr(times, "datetime", Still)
+    monkeypatch.setattr(Refresher, "run", nothing)
+    monkeypatch.setattr(Refresher, "now", NOW)
+    monkeypatch.setattr(Refresher, "counted", StatsUpdated(VITALS))
+    monkeypatch.setattr(base, "STALE", math.inf)
+    monkeypatch.setattr(times, "datetime", FrozenDatetime)

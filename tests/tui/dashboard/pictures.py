@@ -14,18 +14,18 @@ from typing import Any, Final, cast
 
 from textual.widgets import Input, TextArea
 
-from draftsman.domain.policy import Policy
+from draftsman.domain.people.policy import Policy
 from draftsman.runtime import Runtime
 from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.messages import Counted, Found
+from draftsman_tui.dashboard.polling.messages import RowsLoaded, StatsUpdated
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
-from tests.support.drawing import drawn
-from tests.tui.dashboard.seeing import Seen, looking
-from tests.tui.dashboard.still import ANNA, NOW, ROWS, VITALS
+from tests.support.svg import render_svg
+from tests.tui.dashboard.fixtures_data import ANNA, NOW, ROWS, VITALS
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
-KEPT: Final = Path(__file__).parent / "pictures"
-TAKEN: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
+EXPECTED: Final = Path(__file__).parent / "pictures"
+ACTUAL: Final = Path(__file__).parents[3] / ".pytest_cache" / "pictures"
 """Where pictures go that are not as they were; to keep them is to copy them."""
 SIZES: Final = ((80, 24), (120, 30), (200, 50))
 THEMES: Final = ("dark", "light")
@@ -34,18 +34,18 @@ RUNTIME: Final = cast(Runtime, SimpleNamespace(policy=Policy(), embedded=True))
 
 
 @asynccontextmanager
-async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator[Seen]:
+async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator[DashboardPilot]:
     """Open a dashboard with a table of values that never change."""
     how: dict[str, Any] = {"view": view, "size": SIZES[0], "read_only": read_only}
-    async with looking(RUNTIME, ANNA, **how) as seen:
-        found = Found(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
+    async with open_dashboard(RUNTIME, ANNA, **how) as seen:
+        found = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
-        seen.app.main.post_message(Counted(VITALS))
+        seen.app.main.post_message(StatsUpdated(VITALS))
         await seen.see("this clock is +4 s off")
         yield seen
 
 
-async def is_as_pictured(name: str, seen: Seen) -> None:
+async def assert_matches_picture(name: str, seen: DashboardPilot) -> None:
     """Fail where a screen is not as its pictures, and leave new ones to be looked at."""
     for one in (*seen.app.screen.query(Input), *seen.app.screen.query(TextArea)):
         one.cursor_blink = False
@@ -60,16 +60,16 @@ async def is_as_pictured(name: str, seen: Seen) -> None:
                 wrong.append(f"{width}x{height} {theme}")
     if wrong:
         raise AssertionError(
-            f"{name} is not as pictured ({', '.join(wrong)}); look at {TAKEN}, and if it is as it"
-            f" should be: cp {TAKEN}/*.svg {KEPT}/"
+            f"{name} is not as pictured ({', '.join(wrong)}); look at {ACTUAL}, and if it is as it"
+            f" should be: cp {ACTUAL}/*.svg {EXPECTED}/"
         )
 
 
-def _is_kept(name: str, seen: Seen) -> bool:
-    svg, kept, taken = drawn(seen.app), KEPT / f"{name}.svg", TAKEN / f"{name}.svg"
+def _is_kept(name: str, seen: DashboardPilot) -> bool:
+    svg, kept, taken = render_svg(seen.app), EXPECTED / f"{name}.svg", ACTUAL / f"{name}.svg"
     if kept.exists() and kept.read_text("utf-8") == svg:
         taken.unlink(missing_ok=True)
         return True
-    TAKEN.mkdir(parents=True, exist_ok=True)
+    ACTUAL.mkdir(parents=True, exist_ok=True)
     taken.write_text(svg, "utf-8")
     return False

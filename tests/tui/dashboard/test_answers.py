@@ -6,19 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source, Status
-from draftsman.domain.question import Ask, Choice, OnExpire, QuestionKind
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import Choice, OnExpire, QuestionKind, QuestionSpec
 from draftsman.runtime import Runtime
-from draftsman.store.sweeps import Term
-from draftsman_tui.dashboard import watching
-from tests.core.loops.agents import gated
+from draftsman.store.sweeps import LeaderTerm
+from draftsman_tui.dashboard.actions import question_watch
+from tests.core.loops.agent_jobs import job_at_gate
 from tests.factories import GATE, Factory
 from tests.support.people import People
-from tests.tui.dashboard import still
-from tests.tui.dashboard.seeing import looking
+from tests.tui.dashboard import fixtures_data
+from tests.tui.dashboard.pilot import open_dashboard
 
-MANY = Ask(
+MANY = QuestionSpec(
     key="many",
     text="Which?",
     choices=tuple(f"v{n}" for n in range(1, 15)),
@@ -39,14 +39,14 @@ OLD, NEW = (
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at once whether somebody else was first."""
-    monkeypatch.setattr(watching, "EVERY", 0.05)
+    monkeypatch.setattr(question_watch, "EVERY", 0.05)
 
 
 async def test_a_choice_of_many_and_words_of_several_lines(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
-    async with looking(rt, owner, view="inbox", size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("Answer")
@@ -56,14 +56,14 @@ async def test_a_choice_of_many_and_words_of_several_lines(
         await seen.press("1", "3", "backspace", "2")
         await seen.see("12, enter: take it")
         await seen.press("enter")
-        assert "v12" in await seen.hear("answered")
+        assert "v12" in await seen.wait_for_toast("answered")
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("Answer")
         await seen.press("tab", "1", "ctrl+j", "2")
         await seen.paste("\n\tthree\n")
         await seen.press("enter")
-        await seen.hear("D-2/1 answered")
+        await seen.wait_for_toast("D-2/1 answered")
     _, (answer,) = await rt.questions.of_job(second)
     assert answer.payload["text"] == "1\n2\n\tthree"
 
@@ -73,9 +73,9 @@ async def test_what_choices_mean_stands_below_each_other(
 ) -> None:
     named = {"safe fixes": "2 findings", "all fixes": "3 findings"}
     choices = tuple(Choice(value=value, description=said) for value, said in named.items())
-    ask = Ask(key="fixes", text="Which?", choices=choices)
+    ask = QuestionSpec(key="fixes", text="Which?", choices=choices)
     await make.asked(ask)
-    async with looking(rt, owner, view="inbox", size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
         await seen.rows("D-1/1")
         await seen.press("a")
         await seen.see("1  safe fixes  2 findings", "2  all fixes   3 findings")
@@ -86,13 +86,13 @@ async def test_who_was_first_is_said_and_what_was_typed_stays(
 ) -> None:
     first, second = (await make.asked(MANY)).number, (await make.asked(MANY)).number
     ben = people.on(Source.SLACK, "ben")
-    async with looking(rt, owner, view="inbox") as seen:
+    async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("Answer")
         await make.answer(first, "v2", ben)
         await seen.dialog("MainScreen")  # nothing was typed, nothing is lost
-        await seen.hear("D-1/1 was answered by ben: v2 (in slack)")
+        await seen.wait_for_toast("D-1/1 was answered by ben: v2 (in slack)")
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
         await seen.dialog("Answer")
@@ -111,16 +111,18 @@ async def test_who_was_first_is_said_and_what_was_typed_stays(
 async def test_two_dashboards_answer_the_same_question(
     make: Factory, rt: Runtime, owner: Actor, people: People, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "EVERY", 60)  # neither learns of the other before it is too late
+    monkeypatch.setattr(
+        question_watch, "EVERY", 60
+    )  # neither learns of the other before it is too late
     job = (await make.asked()).number
     ben = people.on(Source.TUI, "ben")
-    async with looking(rt, owner) as one, looking(rt, ben) as other:
+    async with open_dashboard(rt, owner) as one, open_dashboard(rt, ben) as other:
         for seen in (one, other):
             await seen.rows(f"D-{job}")
             await seen.press("a")
             await seen.dialog("Answer")
         await other.press("1")
-        await other.hear("answered: red")
+        await other.wait_for_toast("answered: red")
         await one.press("2")
         await one.see("was answered by ben", "yours is kept, and changes nothing")
     questions, answers = await rt.questions.of_job(job)
@@ -129,37 +131,39 @@ async def test_two_dashboards_answer_the_same_question(
 
 
 async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owner: Actor) -> None:
-    brief = Ask(key="pick", text="Which?", freeform=True, choices=("red", "blue"), expires_in=1e-6)
+    brief = QuestionSpec(
+        key="pick", text="Which?", freeform=True, choices=("red", "blue"), expires_in=1e-6
+    )
     job = (await make.asked(brief)).number
-    async with looking(rt, owner) as seen:
+    async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{job}")
         await seen.press("a")
         await seen.dialog("Answer")
-        await rt.sweeps.expire(Term())
-        await seen.hear("D-1/1 expired")
+        await rt.sweeps.expire(LeaderTerm())
+        await seen.wait_for_toast("D-1/1 expired")
         await seen.dialog("MainScreen")
         await seen.press("a")
-        await seen.hear("D-1 has no open question")
+        await seen.wait_for_toast("D-1 has no open question")
     late = (await make.asked(brief)).number
-    async with looking(rt, owner) as seen:
+    async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{late}", f"D-{job}")
         await seen.press("a")
         await seen.dialog("Answer")
         await seen.press("tab", *"blue")
-        await rt.sweeps.expire(Term())
+        await rt.sweeps.expire(LeaderTerm())
         await seen.see("D-2/1 expired", "enter: hand it in late", "blue")
         await seen.press("enter")
         await seen.see("D-2/1 expired before. Run D-2 anew with your answer?")
         await seen.press("y")
-        await seen.hear("D-2 goes on as D-3, with your answer")
-    assert (await rt.inspect.job(3)).overrides["answers"] == {"pick": "blue"}
+        await seen.wait_for_toast("D-2 goes on as D-3, with your answer")
+    assert (await rt.read_model.job(3)).overrides["answers"] == {"pick": "blue"}
 
 
 async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    job, _ = await gated(rt, make, tmp_path, OLD, NEW, action=ACTION)
-    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+    job, _ = await job_at_gate(rt, make, tmp_path, OLD, NEW, action=ACTION)
+    async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("a")
         await seen.dialog("Decide")
@@ -171,13 +175,13 @@ async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
         await seen.press("shift+tab", "enter")
         await seen.see("old one 1")
         await seen.press("y")
-        await seen.hear("approved")
-    assert (await rt.inspect.job(job)).status is Status.RESUMED
+        await seen.wait_for_toast("approved")
+    assert (await rt.read_model.job(job)).status is Status.RESUMED
 
 
 async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: People) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
-    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+    async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
         await seen.press("a")
         await seen.dialog("Decide")
@@ -185,19 +189,19 @@ async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: Peo
         await make.decide(work.number, True, people.carol)
         await seen.see("1 of 2 approved so far: carol")
         await seen.press("y")
-        await seen.hear("approved")
-    assert (await rt.inspect.job(work.number)).status is Status.RESUMED
+        await seen.wait_for_toast("approved")
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
 
 
 async def test_a_gate_without_a_diff_says_so(
     make: Factory, rt: Runtime, people: People, tmp_path: Path
 ) -> None:
-    job, _ = await gated(rt, make, tmp_path, OLD, NEW)
+    job, _ = await job_at_gate(rt, make, tmp_path, OLD, NEW)
     await make.decide(job, True, people.carol)
     work = await make.running(job)  # of another program: the patch is that of the first gate
     await rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
-    empty, _ = await gated(rt, make, tmp_path / "two", OLD, {})
-    async with looking(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
+    empty, _ = await job_at_gate(rt, make, tmp_path / "two", OLD, {})
+    async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/2", f"D-{empty}/1")
         await seen.press("a")
         await seen.see("diff not available")
@@ -208,23 +212,23 @@ async def test_a_gate_without_a_diff_says_so(
 async def test_the_patch_of_the_pictures_is_one_that_an_agent_leaves(
     make: Factory, rt: Runtime, tmp_path: Path
 ) -> None:
-    _, patch = await gated(rt, make, tmp_path, still.BEFORE, still.AFTER)
-    assert patch.decode() == still.PATCH
+    _, patch = await job_at_gate(rt, make, tmp_path, fixtures_data.BEFORE, fixtures_data.AFTER)
+    assert patch.decode() == fixtures_data.PATCH
 
 
 async def test_a_question_is_extended_and_refused_beside_the_line(
     make: Factory, rt: Runtime, owner: Actor
 ) -> None:
     job = (await make.asked()).number
-    async with looking(rt, owner, view="inbox") as seen:
+    async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("e")
         await seen.dialog("Prompt")
         await seen.press(*"x", "enter")
         await seen.see("'x' is not a duration")
         await seen.press("ctrl+u", *"never", "enter")
-        await seen.hear("never expires")
+        await seen.wait_for_toast("never expires")
         await seen.command("approve")
-        await seen.hear("is a question, not a gate")
+        await seen.wait_for_toast("is a question, not a gate")
     assert (await rt.questions.get(job, 1)).kind is QuestionKind.INPUT
     assert (await rt.questions.get(job, 1)).expires_at is None

@@ -7,15 +7,16 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.address import parse
 from draftsman.domain.job import Status
-from draftsman.domain.repo import Catalog, Repo
+from draftsman.domain.repos.repo_catalog import Catalog, Repo
+from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import UsageError
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard import form, retrying
-from draftsman_tui.dashboard.asking import checked
+from draftsman_tui.dashboard import job_form
+from draftsman_tui.dashboard.actions import retry_actions
+from draftsman_tui.dashboard.actions.submit_actions import validate_request
 from draftsman_tui.dashboard.filter import parse as filtered
-from draftsman_tui.dashboard.form import Errors, of_job, of_line, read
+from draftsman_tui.dashboard.job_form import Errors, of_job, of_line, read
 from tests.factories import Factory
 
 PAY = Repo.at(parse("https://git.example/acme/pay"))
@@ -109,9 +110,9 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
         "payload": {"rows": [1]},
         "max_retries": 2,
     }
-    first = await rt.inspect.job(await make.queued(**fields))
+    first = await rt.read_model.job(await make.queued(**fields))
     typed = of_job(first)
-    again = await checked(typed, rt)
+    again = await validate_request(typed, rt)
     assert "answers" not in again.overrides
     assert again.overrides == {"timeout": 600.0, "n": [1]}
     same = ("type", "agent", "repo", "ref", "mode", "title", "text", "tags", "skills", "priority")
@@ -122,32 +123,34 @@ async def test_a_copy_asks_for_the_same(make: Factory, rt: Runtime) -> None:
 
 async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> None:
     with pytest.raises(Errors) as refused:
-        await checked({"repo": PAY.remote_url}, rt)
+        await validate_request({"repo": PAY.remote_url}, rt)
     assert refused.value.beside == {"text": "say what is to be done"}
     with pytest.raises(Errors) as refused:
-        await checked({"text": "Tidy", "repo": "nowhere"}, rt)
+        await validate_request({"text": "Tidy", "repo": "nowhere"}, rt)
     assert "nor a repository of that name" in refused.value.beside["repo"]
     with pytest.raises(Errors) as refused:
-        await checked({"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt)
+        await validate_request(
+            {"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt
+        )
     assert "there is no webhook 'ops'" in refused.value.beside["notify"]
     with pytest.raises(Errors) as refused:
-        await checked({"type": "http_request", "payload": "{}"}, rt)
+        await validate_request({"type": "http_request", "payload": "{}"}, rt)
     assert "url" in refused.value.beside[""]
 
 
 async def test_all_fields_are_refused_at_once(rt: Runtime) -> None:
     typed = {"repo": "nowhere", "max_retries": "101", "notify": "webhook:ops", "queue": "a b"}
     with pytest.raises(Errors) as refused:
-        await checked(typed, rt)
+        await validate_request(typed, rt)
     assert refused.value.beside.keys() == {"text", *typed}
     assert "nor a repository of that name" in refused.value.beside["repo"]
     with pytest.raises(Errors) as refused:
-        await checked({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
+        await validate_request({"type": "http_request", "payload": "[1]", "priority": "x"}, rt)
     assert refused.value.beside.keys() == {"payload", "priority"}
 
 
 def test_completion_offers_only_what_is_a_field() -> None:
-    assert {one.name for one in form.FIELDS if one.more is False} == {
+    assert {one.name for one in job_form.FIELDS if one.more is False} == {
         "text",
         "repo",
         "agent",
@@ -156,17 +159,17 @@ def test_completion_offers_only_what_is_a_field() -> None:
 
 
 def test_what_is_retried_is_read_from_the_line_or_the_filter() -> None:
-    wanted = retrying.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
+    wanted = retry_actions.parse("status:failed,dead-letter type:noop repo:pay since:2h fresh")
     assert wanted.statuses == (Status.FAILED, Status.DEAD_LETTER)
     assert (wanted.type, wanted.repo, wanted.since, wanted.fresh) == ("noop", "pay", 7200.0, True)
-    of_filter = retrying.of_filter
+    of_filter = retry_actions.of_filter
     assert of_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
     assert of_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
     for wrong, said in (("", "of which status"), ("status:running", "has not ended")):
         with pytest.raises(UsageError, match=said):
-            retrying.parse(wrong)
+            retry_actions.parse(wrong)
     with pytest.raises(UsageError, match="give status:"):
-        retrying.parse("failed")
+        retry_actions.parse("failed")
     for more in ("status:failed words", "status:failed age<2h", "status:failed by:anna"):
         with pytest.raises(UsageError, match="mark the rows"):
             of_filter(filtered(more), "jobs")

@@ -8,27 +8,27 @@ from dataclasses import replace
 import pytest
 from textual.message import Message
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman.store.db import Connection
-from draftsman_tui.dashboard import live as module
+from draftsman.store.postgres.database import Connection
 from draftsman_tui.dashboard.filter import NOTHING
-from draftsman_tui.dashboard.live import Live, Page
-from draftsman_tui.dashboard.messages import Found
+from draftsman_tui.dashboard.polling import refresher as module
+from draftsman_tui.dashboard.polling.messages import RowsLoaded
+from draftsman_tui.dashboard.polling.refresher import Refresher, TableLoader
 from draftsman_tui.dashboard.resource import Query, Rows
 from draftsman_tui.dashboard.views import VIEWS
 from tests.factories import Factory
 from tests.support.server import Server
 from tests.support.waits import until
-from tests.tui.dashboard.seeing import looking
+from tests.tui.dashboard.pilot import open_dashboard
 
 
-def _live(rt: Runtime) -> tuple[Live, list[Message]]:
+def _live(rt: Runtime) -> tuple[Refresher, list[Message]]:
     posted: list[Message] = []
-    live = Live(rt, posted.append)
-    live.show(Page(VIEWS["jobs"], Query(NOTHING, live.now)))
+    live = Refresher(rt, posted.append)
+    live.show(TableLoader(VIEWS["jobs"], Query(NOTHING, live.now)))
     return live, posted
 
 
@@ -37,15 +37,15 @@ async def test_a_page_is_read_when_somebody_asks_or_something_happened(
 ) -> None:
     live, posted = _live(rt)
     assert not await live.look()
-    assert [type(one) for one in posted] == [Found]
+    assert [type(one) for one in posted] == [RowsLoaded]
     assert not await live.look()
     assert len(posted) == 1
     live.ask()
     assert not await live.look()
-    assert [type(one) for one in posted[1:]] == [Found]
+    assert [type(one) for one in posted[1:]] == [RowsLoaded]
     await make.queued()
     await until(live.look, "the event")
-    assert [type(one) for one in posted[2:]] == [Found]
+    assert [type(one) for one in posted[2:]] == [RowsLoaded]
     assert not await live.look()
 
 
@@ -55,7 +55,7 @@ async def test_who_is_far_behind_goes_on_from_the_present(make: Factory, rt: Run
     for _ in range(70):
         await make.running()
     await until(live.look, "the events")
-    assert isinstance(found := posted[-1], Found)
+    assert isinstance(found := posted[-1], RowsLoaded)
     assert len(found.rows.items) == 70
     assert not await live.look()
 
@@ -65,30 +65,30 @@ async def test_a_look_is_spared_what_does_not_concern_it(
 ) -> None:
     live, posted = _live(rt)
     await live.look()
-    monkeypatch.setattr(Page, "concerns", lambda look, events: events[0].job == 2)
+    monkeypatch.setattr(TableLoader, "is_affected_by", lambda look, events: events[0].job == 2)
     await make.queued()
     await until(live.look, "the event")
-    assert [type(one) for one in posted] == [Found]
+    assert [type(one) for one in posted] == [RowsLoaded]
     await make.queued()
     await until(live.look, "the event")
-    assert [type(one) for one in posted[1:]] == [Found]
+    assert [type(one) for one in posted[1:]] == [RowsLoaded]
 
 
 async def test_a_lost_database_is_said_and_comes_back(
     make: Factory, settings: Settings, owner: Actor, server: Server, database: str
 ) -> None:
     await make.queued()
-    async with open_runtime(settings) as rt, looking(rt, owner) as seen:
+    async with open_runtime(settings) as rt, open_dashboard(rt, owner) as seen:
         await seen.rows("D-1")
-        admin = await rt.db.dedicated(server.url("postgres"))
+        admin = await rt.db.dedicated_connection(server.url("postgres"))
         await cut(admin, database)
         await seen.see("Database unreachable. Showing data from", "Retrying", "D-1")
         assert "db start" not in seen.text
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
-        await seen.hear("Reconnected")
+        await seen.wait_for_toast("Reconnected")
         assert "unreachable" not in seen.text
-    assert (await make.rt.inspect.job(1)).status is Status.QUEUED
+    assert (await make.rt.read_model.job(1)).status is Status.QUEUED
 
 
 async def test_a_stopped_embedded_database_is_said_before_the_pool_gives_up_with_the_command(
@@ -97,15 +97,18 @@ async def test_a_stopped_embedded_database_is_said_before_the_pool_gives_up_with
     await make.queued()
     patient = settings.database.model_copy(update={"connect_timeout": 300.0})
     slow = settings.model_copy(update={"database": patient})
-    async with open_runtime(slow) as opened, looking(replace(opened, embedded=True), owner) as seen:
+    async with (
+        open_runtime(slow) as opened,
+        open_dashboard(replace(opened, embedded=True), owner) as seen,
+    ):
         await seen.rows("D-1")
-        admin = await opened.db.dedicated(server.url("postgres"))
+        admin = await opened.db.dedicated_connection(server.url("postgres"))
         await cut(admin, database)
         await seen.see("Database unreachable. Showing data from", "draftsman db start", "D-1")
         await seen.see("Retrying in")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
-        await seen.hear("Reconnected")
+        await seen.wait_for_toast("Reconnected")
 
 
 async def test_a_slow_database_is_not_called_unreachable(
@@ -120,15 +123,15 @@ async def test_a_slow_database_is_not_called_unreachable(
         await probe()
         probed.set()
 
-    async def slow(page: Page, rt: Runtime, now: object) -> Found:
+    async def slow(page: TableLoader, rt: Runtime, now: object) -> RowsLoaded:
         await probed.wait()
-        return Found(page.resource, page.query, Rows([]))
+        return RowsLoaded(page.resource, page.query, Rows([]))
 
     monkeypatch.setattr(live, "_probe", noted)
-    monkeypatch.setattr(Page, "read", slow)
+    monkeypatch.setattr(TableLoader, "read", slow)
     monkeypatch.setattr(module, "PATIENCE", 0.01)
     await live._look_in_time()
-    assert [type(one) for one in posted] == [Found]
+    assert [type(one) for one in posted] == [RowsLoaded]
 
 
 async def cut(admin: Connection, database: str) -> None:
@@ -147,11 +150,11 @@ async def test_read_only_is_held_by_the_database_session(
     job = await make.queued()
     async with open_runtime(settings, read_only=True) as rt:
         with pytest.raises(Refused, match="read-only"):
-            await rt.operate.cancel(job, owner)
-        async with looking(rt, owner, read_only=True) as seen:
+            await rt.job_control.cancel(job, owner)
+        async with open_dashboard(rt, owner, read_only=True) as seen:
             await seen.see("read-only", f"D-{job}")
             await seen.press("c")
-            await seen.hear("cancel: this dashboard is read-only")
+            await seen.wait_for_toast("cancel: this dashboard is read-only")
             for key, name in {
                 "r": "retry",
                 "n": "new",
@@ -159,9 +162,9 @@ async def test_read_only_is_held_by_the_database_session(
                 "ctrl+k": "cancel-force",
             }.items():
                 await seen.press(key)
-                await seen.hear(f"{name}: this dashboard is read-only")
+                await seen.wait_for_toast(f"{name}: this dashboard is read-only")
             await seen.command("sweep expire")
-            await seen.hear("sweep: this dashboard is read-only")
+            await seen.wait_for_toast("sweep: this dashboard is read-only")
             await seen.press("w")
             await seen.see(f"D-{job} queued")
-    assert (await make.rt.inspect.job(job)).status is Status.QUEUED
+    assert (await make.rt.read_model.job(job)).status is Status.QUEUED

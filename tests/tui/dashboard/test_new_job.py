@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.address import parse
 from draftsman.domain.job import Mode, Status
-from draftsman.domain.profile import RepoProfile
-from draftsman.domain.repo import Repo
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.runtime import Runtime, open_runtime
 from draftsman.settings import Settings
-from draftsman_tui.dashboard.asking import checked
-from draftsman_tui.dashboard.form import FIELDS, Errors
-from draftsman_tui.dashboard.screens.new_job import NewJob
+from draftsman_tui.dashboard.actions.submit_actions import validate_request
+from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
+from draftsman_tui.dashboard.job_form import FIELDS, Errors
 from draftsman_tui.dashboard.widgets.field import FieldRow
 from tests.factories import Factory
 from tests.support.server import Server
-from tests.tui.dashboard.seeing import looking
+from tests.tui.dashboard.pilot import open_dashboard
 from tests.tui.dashboard.test_live import cut
 
 PAY = "https://git.example/acme/pay"
@@ -28,7 +28,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
 ) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     old = [await make.queued() for _ in range(2)]
-    async with looking(rt, owner, size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.rows(f"D-{old[1]}", f"D-{old[0]}")
         await seen.press("S", "n")
         await seen.dialog("NewJob")
@@ -37,14 +37,14 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
         await seen.press("down", "tab", "tab", "right")
         await seen.see("● investigate")
         form = seen.app.screen
-        assert isinstance(form, NewJob)
+        assert isinstance(form, NewJobDialog)
         form.action_submit()
         form.action_submit()
-        await seen.hear("created")
+        await seen.wait_for_toast("created")
         await seen.dialog("MainScreen")
         await seen.rows(f"D-{old[0]}", f"D-{old[1]}", "D-3")
         assert seen.here == "D-3"
-    job = await rt.inspect.job(3)
+    job = await rt.read_model.job(3)
     assert (job.ticket_text, job.ticket_title, job.mode) == ("Tidy\nit", "Tidy", Mode.INVESTIGATE)
     assert job.payload["repo"]["source"] == PAY
     assert (job.agent, job.source, job.idempotency_key[:4]) == ("tidy", "cli", "tui:")
@@ -54,7 +54,7 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
     rt: Runtime, owner: Actor
 ) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
-    async with looking(rt, owner, size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.command("new fix 'Tidy the stock'")
         await seen.dialog("NewJob")
         await seen.see("Tidy the stock", "● fix")
@@ -70,14 +70,14 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
         await seen.see("Not before")
         await seen.press(*["tab"] * 5, *"x7", "enter")
         await seen.see("▲ 'x7' is not a whole number")
-        assert (await rt.inspect.jobs()) == []
+        assert (await rt.read_model.jobs()) == []
         await seen.press("escape")
         await seen.dialog("Confirm")
         await seen.press("enter")
         await seen.dialog("NewJob")
         await seen.press("home", "delete", "ctrl+s")
-        await seen.hear("D-1 created")
-    job = await rt.inspect.job(1)
+        await seen.wait_for_toast("D-1 created")
+    job = await rt.read_model.job(1)
     assert (job.ticket_text, job.priority) == ("Tidy the stock", 7)
 
 
@@ -87,11 +87,11 @@ async def test_a_lost_database_keeps_the_form(
     quick = settings.database.model_copy(update={"connect_timeout": 2})
     settings = settings.model_copy(update={"database": quick})
     await make.rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
-    async with open_runtime(settings) as rt, looking(rt, owner) as seen:
+    async with open_runtime(settings) as rt, open_dashboard(rt, owner) as seen:
         await seen.press("n")
         await seen.dialog("NewJob")
         await seen.press(*"Tidy")
-        admin = await rt.db.dedicated(server.url("postgres"))
+        admin = await rt.db.dedicated_connection(server.url("postgres"))
         await cut(admin, database)
         await seen.press("enter")
         await seen.see("Tidy", "couldn't get a connection")
@@ -99,18 +99,18 @@ async def test_a_lost_database_keeps_the_form(
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
         await seen.press("enter")
-        await seen.hear("D-1 created")
-    assert [job.ticket_title for job in await make.rt.inspect.jobs()] == ["Tidy"]
+        await seen.wait_for_toast("D-1 created")
+    assert [job.ticket_title for job in await make.rt.read_model.jobs()] == ["Tidy"]
 
 
 async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
     rt: Runtime, owner: Actor
 ) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
-    from draftsman_tui.dashboard.asking import Asked
+    from draftsman_tui.dashboard.actions.submit_actions import JobSubmission
 
-    async with looking(rt, owner) as seen:
-        submit = Asked(seen.app.main)
+    async with open_dashboard(rt, owner) as seen:
+        submit = JobSubmission(seen.app.main)
         made = [await submit({"text": "Tidy"}) for _ in range(2)]
         assert [one.how for one in made] == ["created", "deduplicated"]
         await seen.press("n")
@@ -119,7 +119,7 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
         await seen.press(*"Paint", "enter")
         await seen.see("what you sent before is D-1 already; enter makes another job")
         await seen.press("enter")
-        await seen.hear("D-2 created")
+        await seen.wait_for_toast("D-2 created")
 
 
 async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -> None:
@@ -131,43 +131,43 @@ async def test_what_nothing_here_can_do_is_wrong_beside_its_field(rt: Runtime) -
         ({"type": "llm_generate", "payload": '{"prompt": "a"}'}, "type", "has no [llm.NAME]"),
     ):
         with pytest.raises(Errors) as caught:
-            await checked(typed, rt)
+            await validate_request(typed, rt)
         assert caught.value.beside.keys() == {field}
         assert says in caught.value.beside[field]
 
 
 async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) -> None:
     old = await make.queued(title="Tidy", tags=("a",), payload={"n": 1})
-    async with looking(rt, owner) as seen:
+    async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{old}")
         await seen.press("N")
         await seen.see(f"New job like D-{old}", "noop", '{"n": 1}')
         await seen.press("ctrl+s")
-        await seen.hear("D-2 created")
+        await seen.wait_for_toast("D-2 created")
         await seen.rows("D-2", f"D-{old}")
-    new = await rt.inspect.job(2)
+    new = await rt.read_model.job(2)
     assert (new.type, new.tags, new.payload, new.retry_of) == ("noop", ["a"], {"n": 1}, None)
     assert new.status is Status.QUEUED
 
 
 async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owner: Actor) -> None:
-    async with looking(rt, owner, size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.press("n")
         await seen.dialog("NewJob")
         await seen.see("path or URL of a git repository")
         assert "the job asks" not in seen.text
         await seen.press(*"Tidy", "enter")
         await seen.see("▲ no repository is known; give a path or URL", "draftsman repos add")
-        assert (await rt.inspect.jobs()) == []
+        assert (await rt.read_model.jobs()) == []
         await seen.paste(PAY)
         await seen.press("enter")
-        await seen.hear("D-1 created")
+        await seen.wait_for_toast("D-1 created")
 
 
 async def test_tab_goes_from_field_to_field_and_back(rt: Runtime, owner: Actor) -> None:
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
 
-    async with looking(rt, owner, size=(80, 24)) as seen:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
 
         def here() -> str:
             rows = [one for one in seen.app.screen.query(FieldRow) if one.has_focus_within]
@@ -190,5 +190,5 @@ async def test_tab_goes_from_field_to_field_and_back(rt: Runtime, owner: Actor) 
             await seen.press("tab")
         assert here() == "text"
         form = seen.app.screen
-        assert isinstance(form, NewJob)
+        assert isinstance(form, NewJobDialog)
         assert form.typed["text"] == "one\ntwo"

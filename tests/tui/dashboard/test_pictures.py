@@ -8,20 +8,20 @@ from typing import Final
 import pytest
 from rich.color import Color
 
+from draftsman_tui.dashboard.dialogs.answer_dialog import AnswerDialog
+from draftsman_tui.dashboard.dialogs.approval_dialog import ApprovalDialog
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 from draftsman_tui.dashboard.filter import parse
-from draftsman_tui.dashboard.form import Errors
-from draftsman_tui.dashboard.job.seen import JobFound
-from draftsman_tui.dashboard.messages import Found, Lost
+from draftsman_tui.dashboard.job.snapshot import JobLoaded
+from draftsman_tui.dashboard.job_form import Errors
+from draftsman_tui.dashboard.polling.messages import ConnectionLost, RowsLoaded
 from draftsman_tui.dashboard.resource import Rows
-from draftsman_tui.dashboard.screens.answer import Answer
-from draftsman_tui.dashboard.screens.confirm import Confirm
-from draftsman_tui.dashboard.screens.decide import Decide
-from draftsman_tui.dashboard.screens.new_job import NewJob
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
-from tests.support.drawing import lines_of
-from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
-from tests.tui.dashboard.still import GATE, NOW, PATCH, question, seen_job
+from tests.support.svg import lines_of
+from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, question
+from tests.tui.dashboard.pictures import EXPECTED, SIZES, THEMES, assert_matches_picture, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
 """Those of the screen of a job that look different from each other."""
@@ -40,35 +40,35 @@ pytestmark = pytest.mark.usefixtures("stands")
 @pytest.mark.parametrize("view", VIEWS)
 async def test_a_table(view: str) -> None:
     async with shown(view) as seen:
-        await is_as_pictured(view, seen)
+        await assert_matches_picture(view, seen)
 
 
 async def test_an_answer() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(Answer(question(), "anna, ben", clock=lambda: NOW))
+        await seen.app.push_screen(AnswerDialog(question(), "anna, ben", clock=lambda: NOW))
         await seen.see("2  safe fixes", "own words")
-        await is_as_pictured("answer", seen)
+        await assert_matches_picture("answer", seen)
 
 
 async def test_a_decision() -> None:
     async with shown("inbox") as seen:
-        await seen.app.push_screen(Decide(GATE, "anna", clock=lambda: NOW, diff=PATCH))
+        await seen.app.push_screen(ApprovalDialog(GATE, "anna", clock=lambda: NOW, diff=PATCH))
         await seen.see("-import os")
-        await is_as_pictured("decide", seen)
+        await assert_matches_picture("decide", seen)
 
 
 async def test_a_confirmation() -> None:
     async with shown() as seen:
-        await seen.app.push_screen(Confirm("Cancel D-143?", "What they did is kept."))
+        await seen.app.push_screen(ConfirmDialog("Cancel D-143?", "What they did is kept."))
         await seen.see("y: yes")
-        await is_as_pictured("confirm", seen)
+        await assert_matches_picture("confirm", seen)
 
 
 async def test_help() -> None:
     async with shown() as seen:
         await seen.press("question_mark")
         await seen.see("What can be done here")
-        await is_as_pictured("help", seen)
+        await assert_matches_picture("help", seen)
 
 
 async def test_the_palette() -> None:
@@ -77,11 +77,11 @@ async def test_the_palette() -> None:
         await seen.dialog("CommandPalette")
         await seen.type("inbox")
         await seen.see("Open questions")
-        await is_as_pictured("palette", seen)
+        await assert_matches_picture("palette", seen)
 
 
 def test_a_picture_fetches_nothing() -> None:
-    for path in KEPT.glob("*.svg"):
+    for path in EXPECTED.glob("*.svg"):
         text = path.read_text("utf-8").replace("http://www.w3.org/2000/svg", "")
         assert "@font-face" not in text, path
         assert "cdnjs" not in text, path
@@ -93,19 +93,19 @@ async def test_a_job(part: str) -> None:
     async with shown() as seen:
         seen.app.main.open_job(142, part)
         await seen.dialog("JobScreen")
-        seen.app.screen.post_message(JobFound(seen_job()))
+        seen.app.screen.post_message(JobLoaded(job_snapshot()))
         await seen.see("by Anna")
-        await is_as_pictured(f"job-{part}", seen)
+        await assert_matches_picture(f"job-{part}", seen)
 
 
 async def test_the_form_of_a_new_job() -> None:
     async with shown() as seen:
-        form = NewJob("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
+        form = NewJobDialog("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
         await seen.app.push_screen(form)
         await seen.see("Tidy the stock")
         form.failed(Errors({"repo": "no repository of that name"}))
         await seen.see("no repository of that name")
-        await is_as_pictured("new-job", seen)
+        await assert_matches_picture("new-job", seen)
 
 
 async def test_a_line_with_an_error() -> None:
@@ -114,7 +114,7 @@ async def test_a_line_with_an_error() -> None:
         await seen.type("age>soon")
         await seen.press("enter")
         await seen.see("is not a duration")
-        await is_as_pictured("filter-error", seen)
+        await assert_matches_picture("filter-error", seen)
 
 
 async def test_a_line_that_is_completed() -> None:
@@ -122,43 +122,43 @@ async def test_a_line_that_is_completed() -> None:
         await seen.press("colon")
         await seen.type("jobs status:w")
         await seen.see("status:waiting_for_input")
-        await is_as_pictured("completion", seen)
+        await assert_matches_picture("completion", seen)
 
 
 async def test_a_filter_that_wants_nothing() -> None:
     async with shown() as seen:
         seen.app.main.narrow(parse("by:me age<1h"))
-        seen.app.main.post_message(Found(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
+        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
         await seen.see("esc takes it off")
-        await is_as_pictured("filter-empty", seen)
+        await assert_matches_picture("filter-empty", seen)
 
 
 async def test_saved_views() -> None:
     async with shown() as seen:
         await seen.press("v")
         await seen.dialog("Choose")
-        await is_as_pictured("views", seen)
+        await assert_matches_picture("views", seen)
 
 
 async def test_columns() -> None:
     async with shown() as seen:
         await seen.press("C")
         await seen.dialog("Columns")
-        await is_as_pictured("columns", seen)
+        await assert_matches_picture("columns", seen)
 
 
 async def test_a_lost_database(monkeypatch: pytest.MonkeyPatch) -> None:
     async with shown() as seen:
         monkeypatch.setattr(banner, "time", SimpleNamespace(monotonic=lambda: 100.0))
-        seen.app.main.post_message(Lost("db.internal:5432 cannot be reached", 104.0))
+        seen.app.main.post_message(ConnectionLost("db.internal:5432 cannot be reached", 104.0))
         await seen.see("Retrying in 4 s")
-        await is_as_pictured("lost", seen)
+        await assert_matches_picture("lost", seen)
 
 
 async def test_read_only() -> None:
     async with shown("inbox", read_only=True) as seen:
         await seen.see("read-only")
-        await is_as_pictured("read-only", seen)
+        await assert_matches_picture("read-only", seen)
 
 
 async def test_without_colours_nothing_is_lost() -> None:
@@ -173,7 +173,7 @@ async def test_without_colours_nothing_is_lost() -> None:
 
 
 def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
-    assert {path.name for path in KEPT.iterdir()} == {
+    assert {path.name for path in EXPECTED.iterdir()} == {
         f"{name}-{width}x{height}-{theme}.svg"
         for name in NAMES
         for width, height in SIZES

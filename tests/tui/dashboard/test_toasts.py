@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from textual.widgets._toast import Toast
 
-from draftsman.domain.actor import Actor
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
-from draftsman_tui.dashboard.screens.desk import Desk
+from draftsman_tui.dashboard.screens.base import BaseScreen
 from tests.factories import Factory
-from tests.tui.dashboard.seeing import Seen, looking
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
 
 
-def _covered(seen: Seen) -> list[range]:
+def _covered(seen: DashboardPilot) -> list[range]:
     regions = [toast.region for toast in seen.app.screen.query(Toast)]
     return [range(region.y, region.bottom) for region in regions if region.height]
 
@@ -23,12 +23,12 @@ async def test_toasts_are_in_the_other_half_of_the_screen(
 ) -> None:
     for _ in range(size[1]):
         await make.failed()
-    async with looking(rt, owner, size=size, toasts=True) as seen:
+    async with open_dashboard(rt, owner, size=size, toasts=True) as seen:
         await seen.until(lambda: len(seen.keys) == size[1])
         desk = seen.app.screen
-        assert isinstance(desk, Desk)
+        assert isinstance(desk, BaseScreen)
         for nth in range(3):
-            desk.refuse(f"{nth}: {'a long reason ' * 8}")
+            desk.show_error(f"{nth}: {'a long reason ' * 8}")
         await seen.until(lambda: len(_covered(seen)) == 3)
         for key in ("home", "end", "home"):
             await seen.press(key)
@@ -38,8 +38,8 @@ async def test_toasts_are_in_the_other_half_of_the_screen(
             assert not any(desk.cursor_line in lines for lines in _covered(seen)), key
         await seen.job("D-1")
         job = seen.app.screen
-        assert isinstance(job, Desk)
-        job.say("told in the job")
+        assert isinstance(job, BaseScreen)
+        job.show_message("told in the job")
         await seen.see("told in the job")
         assert job.cursor_line is not None
         assert "▸" in seen.lines[job.cursor_line]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.ids import worker_name
+from draftsman.domain.people.actor import Actor
 from draftsman.runtime import Runtime
 from tests.factories import Factory
-from tests.tui.dashboard.seeing import looking
+from tests.tui.dashboard.pilot import open_dashboard
 
 
 async def test_every_table_and_dialog_calls_a_worker_the_same(
@@ -15,7 +15,7 @@ async def test_every_table_and_dialog_calls_a_worker_the_same(
     worker = await make.worker_row(id=make.worker, host="far", pid=4711)
     name = worker_name(worker)
     work = await make.running()
-    async with looking(rt, owner, view="workers", size=(140, 30)) as seen:
+    async with open_dashboard(rt, owner, view="workers", size=(140, 30)) as seen:
         for view in ("workers", "runs", "events"):
             await seen.command(view)
             await seen.see(view, name)

@@ -8,46 +8,49 @@ from collections import Counter
 import click
 import pytest
 
-from draftsman_tui.cli.output import Output
-from draftsman_tui.cli.soak import conclude
-from draftsman_tui.soak.figures import Figures
-from draftsman_tui.soak.ledger import Fault, Given, Ledger
-from draftsman_tui.soak.outside import Effects, Request
-from draftsman_tui.soak.verdict import Verdict
-from draftsman_tui.soak.world import Found, Moment, World
+from draftsman_soak.external_effects import EffectRequest, Effects
+from draftsman_soak.figures import Figures
+from draftsman_soak.final_state import FinalState, JobRecord, RecordedEvent
+from draftsman_soak.ledger import Fault, Ledger, SubmittedAnswer
+from draftsman_soak.violations import Violations
+from draftsman_tui.cli.process.soak import print_figures
+from draftsman_tui.common.output import CommandOutput
 
-RAN = Found(
+RAN = JobRecord(
     1,
     "soak:steps",
     "completed",
-    trail=(
-        Moment("job_started", 1, "worker:a", to="running"),
-        Moment("job_started", 4, "worker:b", to="running"),
-        Moment("job_completed", 5, "worker:b", to="completed"),
+    job_events=(
+        RecordedEvent("job_started", 1, "worker:a", to="running"),
+        RecordedEvent("job_started", 4, "worker:b", to="running"),
+        RecordedEvent("job_completed", 5, "worker:b", to="completed"),
     ),
     effects=Effects(
         {"i1": ("step-0", "v")},
-        (Request(1, "step-0", recorded=False), Request(2, "step-0", recorded=False)),
+        (EffectRequest(1, "step-0", recorded=False), EffectRequest(2, "step-0", recorded=False)),
     ),
 )
 
 
 def _ledger() -> Ledger:
-    given = Given(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
+    given = SubmittedAnswer(1, 1, "e", "ben", "yes", accepted=True, resolved=True)
     return Ledger(
         jobs={1: "soak:steps", 2: "soak:ask"},
-        given=[given, Given(1, 1, "f", "cleo", "no", accepted=False, resolved=True)],
+        submitted_answers=[
+            given,
+            SubmittedAnswer(1, 1, "f", "cleo", "no", accepted=False, resolved=True),
+        ],
         faults=[Fault("worker killed", 2, worker="a"), Fault("connections cut", 9)],
         restarts=1,
         exits=Counter({6: 1}),
-        lacks={"time namespace: Operation not permitted"},
+        unsupported={"time namespace: Operation not permitted"},
     )
 
 
 def test_seeds_add_up() -> None:
     figures = Figures()
     for seed in (1, 2):
-        figures.add(seed, World({1: RAN}), _ledger(), Verdict(stuck=("D-2 is queued",)))
+        figures.add(seed, FinalState({1: RAN}), _ledger(), Violations(stuck=("D-2 is queued",)))
     assert (figures.jobs, figures.runs, figures.ended) == (4, 4, Counter(completed=2))
     assert (figures.answers_given, figures.answers_accepted) == (4, 2)
     assert (figures.kills, figures.restarts) == (2, 2)
@@ -62,8 +65,8 @@ def test_seeds_add_up() -> None:
 
 def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
-    figures.add(1, World({1: RAN}), _ledger(), Verdict())
-    conclude(Output(), figures)
+    figures.add(1, FinalState({1: RAN}), _ledger(), Violations())
+    print_figures(CommandOutput(), figures)
     said = capsys.readouterr().out
     for words in (
         "jobs                               2  completed 1",
@@ -80,19 +83,19 @@ def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_a_soak_that_hit_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures()
-    figures.add(1, World(), Ledger(), Verdict())
-    conclude(Output(), figures)
+    figures.add(1, FinalState(), Ledger(), Violations())
+    print_figures(CommandOutput(), figures)
     assert "no fault hit a running job, so this says little" in capsys.readouterr().err
-    figures.add(2, World({1: RAN}), _ledger(), Verdict())
-    conclude(Output(), figures)
+    figures.add(2, FinalState({1: RAN}), _ledger(), Violations())
+    print_figures(CommandOutput(), figures)
     assert capsys.readouterr().err == ""
 
 
 def test_programs_read_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     figures = Figures(failed={1: "/tmp/soak/seed-1"})
-    figures.add(1, World({1: RAN}), _ledger(), Verdict(doubled=("D-1: twice",)))
+    figures.add(1, FinalState({1: RAN}), _ledger(), Violations(doubled=("D-1: twice",)))
     with pytest.raises(click.exceptions.Exit) as end:
-        conclude(Output(json=True), figures)
+        print_figures(CommandOutput(json=True), figures)
     assert end.value.exit_code == 1
     said = capsys.readouterr()
     found = json.loads(said.out)

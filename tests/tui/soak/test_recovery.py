@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman_tui.soak.ledger import Fault
-from draftsman_tui.soak.recovery import percentile, recoveries
-from draftsman_tui.soak.world import Found, Moment
+from draftsman_soak.final_state import JobRecord, RecordedEvent
+from draftsman_soak.ledger import Fault
+from draftsman_soak.recovery import percentile, recoveries
 
-KILLED = Found(
+KILLED = JobRecord(
     1,
     "soak:steps",
     "completed",
-    trail=(
-        Moment("job_created", 0, to="queued"),
-        Moment("job_started", 10, "worker:a", run=1, to="running"),
-        Moment("soak_mark", 12, "worker:a", run=1),
-        Moment("job_handed_back", 21, to="resumed"),
-        Moment("job_claimed", 22, "worker:b", to="claimed"),
-        Moment("job_started", 23, "worker:b", run=2, to="running"),
-        Moment("soak_mark", 25, "worker:b", run=2),
-        Moment("job_completed", 30, "worker:b", to="completed"),
+    job_events=(
+        RecordedEvent("job_created", 0, to="queued"),
+        RecordedEvent("job_started", 10, "worker:a", run=1, to="running"),
+        RecordedEvent("soak_mark", 12, "worker:a", run=1),
+        RecordedEvent("job_handed_back", 21, to="resumed"),
+        RecordedEvent("job_claimed", 22, "worker:b", to="claimed"),
+        RecordedEvent("job_started", 23, "worker:b", run=2, to="running"),
+        RecordedEvent("soak_mark", 25, "worker:b", run=2),
+        RecordedEvent("job_completed", 30, "worker:b", to="completed"),
     ),
 )
 

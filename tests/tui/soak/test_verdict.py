@@ -9,64 +9,74 @@ import click
 import pytest
 
 from draftsman.domain import answer
-from draftsman_tui.cli.output import Output
-from draftsman_tui.cli.soak import conclude
-from draftsman_tui.soak.crowd import decided
-from draftsman_tui.soak.figures import Figures
-from draftsman_tui.soak.handlers import MARK
-from draftsman_tui.soak.ledger import Given, Ledger
-from draftsman_tui.soak.outside import Effects, Request
-from draftsman_tui.soak.verdict import Verdict, judge
-from draftsman_tui.soak.world import Answer, Found, Moment, Question, Recorded, World
+from draftsman_soak.external_effects import EffectRequest, Effects
+from draftsman_soak.figures import Figures
+from draftsman_soak.final_state import (
+    FinalState,
+    JobRecord,
+    RecordedAnswer,
+    RecordedEvent,
+    RecordedQuestion,
+    RecordedStep,
+)
+from draftsman_soak.handlers import MARK
+from draftsman_soak.ledger import Ledger, SubmittedAnswer
+from draftsman_soak.simulated_users import is_decided
+from draftsman_soak.violations import Violations, find_violations
+from draftsman_tui.cli.process.soak import print_figures
+from draftsman_tui.common.output import CommandOutput
 
 SEED = 7
 TRAIL = (
-    Moment("job_created", 1, to="queued"),
-    Moment("job_claimed", 2, "worker:a", to="claimed"),
-    Moment("job_started", 2, "worker:a", to="running"),
-    Moment(MARK, 3, "worker:a", run=1),
-    Moment("needs_input", 4, "worker:a", to="waiting_for_input"),
-    Moment("job_resumed", 5, "cli:ben", to="resumed"),
-    Moment("job_claimed", 6, "worker:b", to="claimed"),
-    Moment("job_started", 6, "worker:b", to="running"),
-    Moment(MARK, 7, "worker:b", run=2),
-    Moment("job_completed", 8, "worker:b", to="completed"),
+    RecordedEvent("job_created", 1, to="queued"),
+    RecordedEvent("job_claimed", 2, "worker:a", to="claimed"),
+    RecordedEvent("job_started", 2, "worker:a", to="running"),
+    RecordedEvent(MARK, 3, "worker:a", run=1),
+    RecordedEvent("needs_input", 4, "worker:a", to="waiting_for_input"),
+    RecordedEvent("job_resumed", 5, "cli:ben", to="resumed"),
+    RecordedEvent("job_claimed", 6, "worker:b", to="claimed"),
+    RecordedEvent("job_started", 6, "worker:b", to="running"),
+    RecordedEvent(MARK, 7, "worker:b", run=2),
+    RecordedEvent("job_completed", 8, "worker:b", to="completed"),
 )
-ASKED = Found(
+ASKED = JobRecord(
     1,
     "soak:ask",
     "completed",
     {"effects": {"before": "v1", "after-0": "v2"}, "answers": {"go-0": "yes"}},
-    steps=(Recorded("before", "done", "i1", "v1"), Recorded("after-0", "done", "i2", "v2")),
-    questions=(Question(1, "go-0", "answered", "answered", "yes", ("ben",)),),
-    answers=(Answer(1, "ben:D-1/1:yes", "yes", True), Answer(1, "cleo:D-1/1:no", "no", False)),
-    trail=TRAIL,
+    steps=(RecordedStep("before", "done", "i1", "v1"), RecordedStep("after-0", "done", "i2", "v2")),
+    questions=(RecordedQuestion(1, "go-0", "answered", "answered", "yes", ("ben",)),),
+    answers=(
+        RecordedAnswer(1, "ben:D-1/1:yes", "yes", True),
+        RecordedAnswer(1, "cleo:D-1/1:no", "no", False),
+    ),
+    job_events=TRAIL,
     effects=Effects(
         {"i1": ("before", "v1"), "i2": ("after-0", "v2")},
         (
-            Request(1, "before", recorded=False),
-            Request(1, "before", recorded=True),
-            Request(2, "before", recorded=True),
-            Request(2, "after-0", recorded=False),
-            Request(1, "after-0", recorded=False),  # a run that was suspended, and wakes
-            Request(2, "after-0", recorded=True),
+            EffectRequest(1, "before", recorded=False),
+            EffectRequest(1, "before", recorded=True),
+            EffectRequest(2, "before", recorded=True),
+            EffectRequest(2, "after-0", recorded=False),
+            EffectRequest(1, "after-0", recorded=False),  # a run that was suspended, and wakes
+            EffectRequest(2, "after-0", recorded=True),
         ),
     ),
 )
-GATED = Found(
+GATED = JobRecord(
     2,
     "soak:gate",
     "completed",
     {"answers": {"gate": "approved"}},
-    questions=(Question(1, "gate", "answered", "approved", by=("ben", "cleo")),),
-    answers=(Answer(1, "ben:D-2/1:True", "approve", True),),
+    questions=(RecordedQuestion(1, "gate", "answered", "approved", by=("ben", "cleo")),),
+    answers=(RecordedAnswer(1, "ben:D-2/1:True", "approve", True),),
 )
-DOOMED = Found(3, "soak:doomed", "dead_letter", error="the other side is down")
-CANCELED = Found(4, "soak:steps", "canceled")
-SLEPT = Found(
-    5, "soak:rest", "completed", steps=(Recorded("sleep:nap", "done", "i5", "2026-01-01"),)
+DOOMED = JobRecord(3, "soak:doomed", "dead_letter", error="the other side is down")
+CANCELED = JobRecord(4, "soak:steps", "canceled")
+SLEPT = JobRecord(
+    5, "soak:rest", "completed", steps=(RecordedStep("sleep:nap", "done", "i5", "2026-01-01"),)
 )
-AGENT = Found(6, "run_agent", "completed", {"summary": "tidy"})
+AGENT = JobRecord(6, "run_agent", "completed", {"summary": "tidy"})
 
 
 @pytest.fixture
@@ -78,15 +88,15 @@ def ledger() -> Ledger:
         cancels={4},
         cancel_tries={4, 5},
     )
-    made.given = [
-        Given(1, 1, "ben:D-1/1:yes", "ben", "yes", accepted=True, resolved=True),
-        Given(1, 1, "cleo:D-1/1:no", "cleo", "no", accepted=False, resolved=True),
-        Given(2, 1, "ben:D-2/1:True", "ben", "approve", accepted=True, resolved=False),
+    made.submitted_answers = [
+        SubmittedAnswer(1, 1, "ben:D-1/1:yes", "ben", "yes", accepted=True, resolved=True),
+        SubmittedAnswer(1, 1, "cleo:D-1/1:no", "cleo", "no", accepted=False, resolved=True),
+        SubmittedAnswer(2, 1, "ben:D-2/1:True", "ben", "approve", accepted=True, resolved=False),
     ]
     return made
 
 
-def world(**changes: Found | None) -> World:
+def world(**changes: JobRecord | None) -> FinalState:
     """Return the sound world, with jobs replaced or taken away: `D1=…`."""
     jobs = {job.number: job for job in (ASKED, GATED, DOOMED, CANCELED, SLEPT, AGENT)}
     for name, job in changes.items():
@@ -94,15 +104,15 @@ def world(**changes: Found | None) -> World:
         jobs.pop(number)
         if job is not None:
             jobs[number] = job
-    return World(jobs)
+    return FinalState(jobs)
 
 
-def finish(verdict: Verdict, ledger: Ledger, seen: World) -> int:
+def finish(verdict: Violations, ledger: Ledger, seen: FinalState) -> int:
     """Conclude as the command does; return its exit code."""
     figures = Figures()
     figures.add(SEED, seen, ledger, verdict)
     try:
-        conclude(Output(), figures)
+        print_figures(CommandOutput(), figures)
     except click.exceptions.Exit as end:
         return end.exit_code
     return 0
@@ -110,13 +120,13 @@ def finish(verdict: Verdict, ledger: Ledger, seen: World) -> int:
 
 def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]) -> None:
     seen = world()
-    verdict = judge(seen, ledger)
+    verdict = find_violations(seen, ledger)
     assert verdict.findings == ()
     assert finish(verdict, ledger, seen) == 0
     assert "effects doubled                    0" in capsys.readouterr().out
 
 
-def asked(**changes: object) -> World:
+def asked(**changes: object) -> FinalState:
     """Return the world with something else about D-1."""
     return world(D1=replace(ASKED, **changes))  # type: ignore[arg-type]
 
@@ -126,17 +136,17 @@ def made(**also: tuple[str, str]) -> Effects:
     return replace(ASKED.effects, made={**ASKED.effects.made, **also})
 
 
-def requests(*also: Request) -> Effects:
+def requests(*also: EffectRequest) -> Effects:
     """Return the effects of D-1 with more requests after all."""
     return replace(ASKED.effects, requests=(*ASKED.effects.requests, *also))
 
 
-def said(**result: dict[str, str]) -> World:
+def said(**result: dict[str, str]) -> FinalState:
     """Return the world in which the handler of D-1 tells another result."""
     return asked(result={**ASKED.result, **result})
 
 
-def trail(*order: int) -> World:
+def trail(*order: int) -> FinalState:
     """Return the world with the trail of D-1 in another order."""
     return asked(trail=tuple(TRAIL[place] for place in order))
 
@@ -163,13 +173,13 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
         ),
         (
             "doubled",
-            asked(effects=requests(Request(3, "before", recorded=False))),
+            asked(effects=requests(EffectRequest(3, "before", recorded=False))),
             "run 3 asked for effect before, which run 1 had recorded",
         ),
         ("answers_lost", asked(answers=ASKED.answers[1:]), "the answer 'yes' of ben is missing"),
         (
             "answers_lost",
-            asked(answers=(replace(ASKED.answers[0], said="no"),)),
+            asked(answers=(replace(ASKED.answers[0], value="no"),)),
             "the answer 'yes' of ben is missing",
         ),
         (
@@ -207,13 +217,13 @@ OPEN = replace(GATED.questions[0], status="open", outcome=None, by=())
             "D-6 (run_agent) is failed, not completed: no such agent",
         ),
         ("misled", world(D3=replace(DOOMED, status="completed")), "is completed, not dead_letter"),
-        ("broken", World(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
+        ("broken", FinalState(world().jobs, ("budgets_hold: D-1: attempts 4/3",)), "attempts 4/3"),
     ],
 )
 def test_a_broken_promise_is_found_and_fails(
-    field: str, seen: World, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
+    field: str, seen: FinalState, says: str, ledger: Ledger, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    verdict = judge(seen, ledger)
+    verdict = find_violations(seen, ledger)
     assert says in "\n".join(getattr(verdict, field)), verdict
     assert set(verdict.findings) == set(getattr(verdict, field)), "one cause, one promise"
     assert finish(verdict, ledger, seen) == 1
@@ -233,21 +243,21 @@ def test_one_request_that_made_two_jobs_is_found(
     break_it: Callable[[Ledger], object], says: str, ledger: Ledger
 ) -> None:
     break_it(ledger)
-    assert says in judge(world(), ledger).jobs_lost
+    assert says in find_violations(world(), ledger).jobs_lost
 
 
 def test_an_undecided_gate_keeps_its_votes(ledger: Ledger) -> None:
     seen = world(D2=replace(GATED, status="canceled", questions=(OPEN,), result={}))
     ledger.cancel_tries.add(2)
-    assert judge(seen, ledger).findings == ()
-    decided = replace(ledger.given[2], resolved=True)
-    ledger.given[2] = decided
-    assert "did not decide it: open" in judge(seen, ledger).answers_lost[0]
+    assert find_violations(seen, ledger).findings == ()
+    decided = replace(ledger.submitted_answers[2], resolved=True)
+    ledger.submitted_answers[2] = decided
+    assert "did not decide it: open" in find_violations(seen, ledger).answers_lost[0]
 
 
 def test_a_surprise_fails(ledger: Ledger) -> None:
-    ledger.surprises.append("unexpected Refused: no")
-    assert judge(world(), ledger).findings == ("unexpected Refused: no",)
+    ledger.unexpected_errors.append("unexpected Refused: no")
+    assert find_violations(world(), ledger).findings == ("unexpected Refused: no",)
 
 
 @pytest.mark.parametrize(
@@ -261,4 +271,4 @@ def test_a_vote_that_is_handed_in_again_after_a_cancel_decided_nothing(
     verdict = answer.Verdict(
         1, 1, accepted=True, resolved=resolved, duplicate=True, resolution=resolution
     )
-    assert decided(verdict) is counts
+    assert is_decided(verdict) is counts

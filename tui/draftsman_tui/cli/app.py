@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from draftsman import early_signals
-from draftsman_tui.cli.output import Output
+from draftsman_tui.common.output import CommandOutput
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
@@ -35,9 +35,9 @@ class App:
     _settings: Settings | None = field(default=None, init=False)
 
     @property
-    def out(self) -> Output:
+    def out(self) -> CommandOutput:
         """Where the command prints."""
-        return Output(json=self.json, colour=self.colour)
+        return CommandOutput(json=self.json, colour=self.colour)
 
     @property
     def settings(self) -> Settings:
@@ -60,7 +60,7 @@ class App:
 
 async def number_of(rt: Runtime, ref: JobRef) -> int:
     """Return the number of the job that was named; raises NotFound, UsageError (ambiguous)."""
-    return await rt.inspect.resolve(ref)
+    return await rt.read_model.resolve(ref)
 
 
 class Group(click.Group):
@@ -69,7 +69,7 @@ class Group(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take no argument at all as a wish for help."""
         if not args and not ctx.resilient_parsing:
-            Output().write(ctx.get_help() + "\n")
+            CommandOutput().write(ctx.get_help() + "\n")
             ctx.exit()
         return super().parse_args(ctx, args)
 

@@ -22,56 +22,62 @@ import click
 
 from draftsman import early_signals
 from draftsman.hardening import deny_inspection
-from draftsman_tui.cli import streams
 from draftsman_tui.cli.app import App, Group, example_lines, shared_options
-from draftsman_tui.cli.output import Output, one_line
+from draftsman_tui.common import stdio
+from draftsman_tui.common.output import CommandOutput, one_line
 
 INTERRUPTED: Final = 130
 READER_GONE: Final = 141
 SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
     "Jobs": {
-        "dashboard": ("dashboard", "Look at everything live, and do it from there."),
-        "submit": ("submit", "Make a job of a request."),
-        "jobs": ("jobs", "List jobs, newest first."),
-        "show": ("show", "Show everything about a job."),
-        "events": ("trail", "Show the trail of a job, or of all."),
-        "logs": ("trail", "Print what the runs of a job logged."),
-        "diff": ("artifacts", "Print the changes of a job, or of a gate."),
-        "artifacts": ("artifacts", "List or get the files that a job left."),
-        "wait": ("waiting", "Wait until a job ends."),
-        "why": ("jobs", "Say what a job waits for."),
-        "cancel": ("operate", "End a job."),
-        "retry": ("retry", "Run finished jobs anew."),
-        "deliveries": ("deliveries", "List what people were told."),
-        "redeliver": ("deliveries", "Send dead deliveries again."),
+        "dashboard": ("process.dashboard", "Look at everything live, and do it from there."),
+        "submit": ("job.submit", "Make a job of a request."),
+        "jobs": ("job.jobs", "List jobs, newest first."),
+        "show": ("job.show", "Show everything about a job."),
+        "events": ("job.events", "Show the trail of a job, or of all."),
+        "logs": ("job.events", "Print what the runs of a job logged."),
+        "diff": ("job.artifacts", "Print the changes of a job, or of a gate."),
+        "artifacts": ("job.artifacts", "List or get the files that a job left."),
+        "wait": ("job.job_wait", "Wait until a job ends."),
+        "why": ("job.jobs", "Say what a job waits for."),
+        "cancel": ("job.cancel", "End a job."),
+        "retry": ("job.retry", "Run finished jobs anew."),
+        "deliveries": ("job.deliveries", "List what people were told."),
+        "redeliver": ("job.deliveries", "Send dead deliveries again."),
     },
     "Questions": {
-        "questions": ("questions", "List what waits for a person."),
-        "answer": ("answers", "Answer a question."),
-        "approve": ("answers", "Approve what a job wants to do."),
-        "deny": ("answers", "Deny what a job wants to do."),
-        "extend": ("questions", "Give a question more time."),
+        "questions": ("question.questions", "List what waits for a person."),
+        "answer": ("question.answers", "Answer a question."),
+        "approve": ("question.answers", "Approve what a job wants to do."),
+        "deny": ("question.answers", "Deny what a job wants to do."),
+        "extend": ("question.questions", "Give a question more time."),
     },
     "Processes": {
-        "demo": ("demo", "Run one real job on a real repository, with no credentials."),
-        "up": ("serve", "Start all that is needed, and keep it running."),
-        "worker": ("serve", "Run jobs, and lead where nobody does."),
-        "bots": ("serve", "Listen and speak in chat: Slack and Trello."),
-        "workers": ("operators", "List the workers and how they are."),
-        "sweep": ("operators", "Run one sweep of the leader now."),
-        "stats": ("operators", "Count everything."),
-        "soak": ("soak", "Load draftsman, break everything around it, and count what it lost."),
+        "demo": ("process.demo", "Run one real job on a real repository, with no credentials."),
+        "up": ("process.serve", "Start all that is needed, and keep it running."),
+        "worker": ("process.serve", "Run jobs, and lead where nobody does."),
+        "bots": ("process.serve", "Listen and speak in chat: Slack and Trello."),
+        "workers": ("process.workers", "List the workers and how they are."),
+        "sweep": ("process.workers", "Run one sweep of the leader now."),
+        "stats": ("process.workers", "Count everything."),
+        "soak": (
+            "process.soak",
+            "Load draftsman, break everything around it, and count what it lost.",
+        ),
     },
     "Setup": {
-        "doctor": ("doctor", "Check everything, and say what to do."),
-        "people": ("people", "Show and change people, their roles and identities."),
-        "boards": ("boards", "Watch Trello boards, and see what their labels do."),
-        "repos": ("repos", "Make repositories known, and say how they are validated."),
-        "config": ("configuration", "Print the configuration in effect, without secrets."),
-        "migrate": ("database", "Bring the database to this version."),
-        "db": ("database", "Control the embedded PostgreSQL."),
-        "archives": ("archives", "List, check or restore months of the trail that were pruned."),
-        "completion": ("configuration", "Print a completion script for your shell."),
+        "doctor": ("setup.doctor", "Check everything, and say what to do."),
+        "people": ("setup.people", "Show and change people, their roles and identities."),
+        "boards": ("board.boards", "Watch Trello boards, and see what their labels do."),
+        "repos": ("repo.repos", "Make repositories known, and say how they are validated."),
+        "config": ("setup.configuration", "Print the configuration in effect, without secrets."),
+        "migrate": ("setup.database", "Bring the database to this version."),
+        "db": ("setup.database", "Control the embedded PostgreSQL."),
+        "archives": (
+            "setup.archives",
+            "List, check or restore months of the trail that were pruned.",
+        ),
+        "completion": ("setup.configuration", "Print a completion script for your shell."),
     },
 }
 """Every command: the module that has it, and what the list of commands says of it."""
@@ -108,7 +114,7 @@ def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted and not ctx.resilient_parsing:
         from draftsman import __version__
 
-        Output().print(f"draftsman {__version__}")
+        CommandOutput().print(f"draftsman {__version__}")
         ctx.exit()
 
 
@@ -142,30 +148,30 @@ def cli(ctx: click.Context) -> None:
     """Durable jobs that stop to ask people, and carry on when anyone answers."""
     if ctx.invoked_subcommand is not None:
         return
-    from draftsman_tui.cli.dashboard import can_be_shown, dashboard
+    from draftsman_tui.cli.process.dashboard import dashboard, is_available
 
-    if can_be_shown():
+    if is_available():
         with dashboard.make_context("dashboard", [], parent=ctx) as shown:
             dashboard.invoke(shown)
     else:
-        Output().write(ctx.get_help() + "\n")
+        CommandOutput().write(ctx.get_help() + "\n")
         from draftsman_tui.cli import extras
 
-        if streams.is_screen() and extras.missing("tui"):
-            Output().say(f"draftsman: {extras.advice('tui')}")
+        if stdio.is_screen() and extras.missing("tui"):
+            CommandOutput().info(f"draftsman: {extras.advice('tui')}")
 
 
 def main() -> None:
     """Run the command line of this process, and exit."""
     early_signals.hold()
     deny_inspection()
-    streams.prepare()
+    stdio.prepare()
     code = run(sys.argv[1:])
     early_signals.hold()  # what ends by itself is not interrupted on its last lines
     try:
         sys.stdout.flush()
     except OSError:
-        streams.abandon_stdout()
+        stdio.abandon_stdout()
     sys.exit(code)
 
 
@@ -174,10 +180,10 @@ def run(args: Sequence[str]) -> int:
     app = App()
     try:
         return _invoke(args, app)
-    except (streams.ReaderGone, BrokenPipeError):
+    except (stdio.BrokenStdout, BrokenPipeError):
         return READER_GONE
     except (KeyboardInterrupt, click.Abort, EOFError):
-        Output().say("" if streams.is_terminal(sys.stderr) else "draftsman: interrupted")
+        CommandOutput().info("" if stdio.is_terminal(sys.stderr) else "draftsman: interrupted")
         return INTERRUPTED
     except BaseException as error:
         return _explain(error, app)
@@ -225,12 +231,12 @@ def _explain(error: BaseException, app: App) -> int:
     elif isinstance(error, click.ClickException):
         message, code = _usage(error), error.exit_code
     elif app.verbose:
-        Output().say(redact("".join(traceback.format_exception(error)).rstrip()))
+        CommandOutput().info(redact("".join(traceback.format_exception(error)).rstrip()))
         message = "this is an unexpected error"  # which the traceback ends with
     else:
         text = f"{type(error).__name__}: {_text(error)}".rstrip(": ")
         message = f"unexpected {text}; run with -v for the details"
-    Output().say(f"draftsman: {redact(one_line(message))}")
+    CommandOutput().info(f"draftsman: {redact(one_line(message))}")
     return code
 
 
@@ -241,7 +247,7 @@ def _text(error: BaseException) -> str:
         from draftsman import field_errors
 
         if isinstance(error, ValidationError):
-            return field_errors.line(error)
+            return field_errors.error_line(error)
     return str(error)
 
 

@@ -14,19 +14,19 @@ from textual.notifications import Notify
 from textual.screen import Screen
 from textual.theme import Theme
 
-from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard.commands import BY_NAME, COMMANDS
-from draftsman_tui.dashboard.live import Live
-from draftsman_tui.dashboard.screens.desk import Desk, Session
-from draftsman_tui.dashboard.screens.leave import Leave
+from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS
+from draftsman_tui.dashboard.dialogs.quit_dialog import QuitDialog
+from draftsman_tui.dashboard.launch_options import LaunchOptions
+from draftsman_tui.dashboard.polling.refresher import Refresher
+from draftsman_tui.dashboard.screens.base import BaseScreen, Session
 from draftsman_tui.dashboard.screens.main import MainScreen
-from draftsman_tui.dashboard.start import Start
 from draftsman_tui.dashboard.themes import THEMES
 
 if TYPE_CHECKING:
-    from draftsman.domain.actor import Actor
+    from draftsman.domain.people.actor import Actor
     from draftsman.runtime import Runtime
-    from draftsman_tui.dashboard.started import Started
+    from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
 
 class Dashboard(App[str]):
@@ -44,18 +44,18 @@ class Dashboard(App[str]):
         self,
         rt: Runtime,
         actor: Actor,
-        start: Start | None = None,
+        start: LaunchOptions | None = None,
         *,
         read_only: bool = False,
-        started: Started | None = None,
+        started: SupervisedProcesses | None = None,
     ) -> None:
         super().__init__()
-        start = start or Start()
+        start = start or LaunchOptions()
         for one in THEMES:
             self.register_theme(Theme(**one))
         self.theme = start.theme
         self.set_keymap({name: keys for name, keys in start.keys.items() if name not in BY_NAME})
-        self.live = Live(rt, self._tell)
+        self.live = Refresher(rt, self._tell)
         self.session = Session(rt, actor, self.live, read_only, started, start.keys)
         self.main = MainScreen(self.session, start.view)
 
@@ -77,21 +77,21 @@ class Dashboard(App[str]):
         for one in list(self._notifications):
             if (one.message, one.severity) == (new.message, new.severity):
                 self._unnotify(one, refresh=False)
-        if isinstance(self.screen, Desk):
-            self.screen.keep_toasts_clear()
+        if isinstance(self.screen, BaseScreen):
+            self.screen.position_toasts()
 
     async def on_event(self, event: events.Event) -> None:
         """Open a line before the next key is dealt out: a slow network brings several at once."""
         if isinstance(event, events.Key) and not event.is_forwarded:
             desk = self.screen
-            if isinstance(desk, Desk) and (command := desk.opener(event.key)):
+            if isinstance(desk, BaseScreen) and (command := desk.opener(event.key)):
                 await desk.do_now(command)
                 return
         await super().on_event(event)
 
     def leave(self) -> None:
         """Leave, as the command does: what was started may have to be asked about."""
-        if not isinstance(self.screen, Leave):
+        if not isinstance(self.screen, QuitDialog):
             self.main.do(BY_NAME["quit"])
 
     async def action_quit(self) -> None:
@@ -104,13 +104,15 @@ class Dashboard(App[str]):
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         """Offer in the palette every command of the desk in view."""
-        if isinstance(screen, Desk):
+        if isinstance(screen, BaseScreen):
             for command in COMMANDS:
                 if screen.is_here(command):
                     yield SystemCommand(command.name, command.help, partial(screen.do, command))
 
     def _tell(self, message: Message) -> None:
         """Hand a message of the live source to the desk in view, behind whatever dialog."""
-        desk = next((one for one in reversed(self.screen_stack) if isinstance(one, Desk)), None)
+        desk = next(
+            (one for one in reversed(self.screen_stack) if isinstance(one, BaseScreen)), None
+        )
         if desk is not None:
             desk.post_message(message)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Final
 
-from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import Status
-from draftsman_tui.cli import times
-from draftsman_tui.cli.output import one_line
+from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman_tui.common import times
+from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.resource import Cell
 
 ROLES: Final = {

@@ -21,7 +21,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli import times
+from draftsman_tui.common import times
 
 FIELDS: Final = ("status", "repo", "by", "agent", "tag", "source", "for")
 """`channel:` is `source:`; `by:me` and `for:me` are whoever looks."""
@@ -42,7 +42,7 @@ _SPACE: Final = " \t\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class FilterFields:
     """What a filter looks at of one row."""
 
     text: str
@@ -92,7 +92,7 @@ class Filter:
                 parts.append(shlex.quote(f"{name}:{value}"))
         for sign, age in ((">", self.older), ("<", self.newer)):
             if age is not None:
-                parts.append(f"age{sign}{times.written(age)}")
+                parts.append(f"age{sign}{times.format_duration(age)}")
         if self.regex is not None:
             parts.append(f"/{self.regex}/")
         return " ".join(parts)
@@ -110,7 +110,7 @@ class Filter:
         """Whether it looks for text."""
         return bool(self.words or self.without or self.regex)
 
-    def matches(self, row: Facts, now: datetime) -> bool:
+    def matches(self, row: FilterFields, now: datetime) -> bool:
         """Return whether a row is wanted."""
         text = f"{row.text}\n{row.shown}".casefold()
         return (
@@ -138,7 +138,7 @@ class Filter:
         others = tuple(one for one in self.asked if one != "me")
         return replace(found, asked=() if asked is None else (*others, *asked))
 
-    def _has_regex(self, row: Facts) -> bool:
+    def _has_regex(self, row: FilterFields) -> bool:
         if self.regex is None or _is_found(self.regex, row.text):
             return True
         return bool(row.shown) and _is_found(self.regex, row.shown)
@@ -189,7 +189,7 @@ def _tokens(text: str) -> Iterator[tuple[str, bool]]:
 
 def _with(found: Filter, token: str, *, is_quoted: bool) -> Filter:
     if age := _AGE.fullmatch(token):
-        seconds = times.duration(age[2])
+        seconds = times.parse_duration(age[2])
         return replace(found, older=seconds) if age[1] == ">" else replace(found, newer=seconds)
     name, colon, value = token.partition(":")
     name = _OTHER_NAMES.get(name.casefold(), name.casefold())

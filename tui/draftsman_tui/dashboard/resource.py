@@ -13,8 +13,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar
 
 from draftsman.errors import UsageError
-from draftsman_tui.dashboard import status_names
-from draftsman_tui.dashboard.filter import Facts, Filter
+from draftsman_tui.dashboard import status_aliases
+from draftsman_tui.dashboard.filter import Filter, FilterFields
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -87,7 +87,7 @@ class Resource(ABC, Generic[T]):
     fields: ClassVar[Sequence[str]] = ()
     """Fields of a filter that its rows have: those that `facts` fills, and `age` for `at`."""
     columns: tuple[Column[T], ...]
-    beat: ClassVar[float] = 10.0
+    poll_interval: ClassVar[float] = 10.0
     """Seconds after which it is read again though no event told of a change."""
     follows: ClassVar[bool] = False
     """Whether a cursor on the first row stays there when new rows come, instead of on its row."""
@@ -105,7 +105,7 @@ class Resource(ABC, Generic[T]):
         """Return one cell a column."""
 
     @abstractmethod
-    def facts(self, row: T) -> Facts:
+    def filter_fields(self, row: T) -> FilterFields:
         """Return what a filter looks at."""
 
     def job(self, row: T) -> int | None:
@@ -139,7 +139,7 @@ class Resource(ABC, Generic[T]):
             )
         found: list[str] = []
         for name in wanted.statuses:
-            if not (meant := status_names.matching(name, self.statuses)):
+            if not (meant := status_aliases.matching(name, self.statuses)):
                 known = ", ".join(self.status_words)
                 raise UsageError(f"unknown status {name!r}; one of: {known}")
             found += meant
@@ -154,7 +154,7 @@ class Resource(ABC, Generic[T]):
     @property
     def status_words(self) -> Sequence[str]:
         """Return what completes `status:`."""
-        waiting = len(status_names.matching("waiting", self.statuses)) > 1
+        waiting = len(status_aliases.matching("waiting", self.statuses)) > 1
         return ("waiting", *self.statuses) if waiting else self.statuses
 
     async def fetch(self, rt: Runtime, query: Query) -> Rows[T]:
@@ -174,7 +174,7 @@ class Resource(ABC, Generic[T]):
     def _is_wanted(self, row: T, query: Query) -> bool:
         if not query.filter:
             return True
-        facts = self.facts(row)
+        facts = self.filter_fields(row)
         if query.filter.searches:
             facts = replace(facts, shown=self._shown(row, facts.status, query.now))
         return query.filter.matches(facts, query.now)
@@ -182,7 +182,7 @@ class Resource(ABC, Generic[T]):
     def _shown(self, row: T, status: str, now: datetime) -> str:
         """Return what the columns of a row show, in view or not, and the names of its status."""
         texts = (cell.text for cell in self.cells(row, now))
-        return " ".join(filter(None, (*texts, status_names.words(status))))
+        return " ".join(filter(None, (*texts, status_aliases.words(status))))
 
 
 def page(items: Sequence[T], limit: int, cursor: Callable[[T], Any]) -> Rows[T]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman_bots.slack.listeners.desk import Desk
+    from draftsman_bots.slack.context import BotContext
 
 
-def register(app: AsyncApp, desk: Desk) -> None:
+def register(app: AsyncApp, desk: BotContext) -> None:
     """Put every listener on the app."""
     from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
 

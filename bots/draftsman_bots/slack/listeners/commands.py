@@ -7,30 +7,36 @@ from typing import TYPE_CHECKING, Any, Final
 from slack_sdk.errors import SlackApiError
 
 from draftsman.errors import DraftsmanError
-from draftsman_bots.slack import grammar, inbound
-from draftsman_bots.slack.grammar import Request
 from draftsman_bots.slack.identity import NETWORK, error_code
-from draftsman_bots.slack.listeners.requests import Asked, place
-from draftsman_bots.slack.listeners.take import take
-from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
+from draftsman_bots.slack.parsers import command_parser, payloads
+from draftsman_bots.slack.parsers.command_parser import JobRequest
+from draftsman_bots.slack.usecases.ephemeral import (
+    Reply,
+    ReplyTarget,
+    error_reply,
+    is_retryable,
+    send_ephemeral,
+)
+from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
+from draftsman_bots.slack.usecases.text_dispatch import dispatch_text
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman_bots.slack.listeners.desk import Desk
+    from draftsman_bots.slack.context import BotContext
 
 
-AWAY: Final = Said(
+NOT_IN_CHANNEL: Final = Reply(
     "I am not in this channel, so the job tells how it goes to you alone. To have it told here the"
     " next time, type: `/invite @draftsman`"
 )
 
 
-def register(app: AsyncApp, desk: Desk) -> None:
+def register(app: AsyncApp, desk: BotContext) -> None:
     """Put the command on the app."""
 
     async def command(ack: Any, body: dict[str, Any]) -> None:
-        said = await answer(desk, body)
+        said = await on_command(desk, body)
         if said is None:
             await ack()
         else:
@@ -39,25 +45,25 @@ def register(app: AsyncApp, desk: Desk) -> None:
     app.command(desk.settings.command)(command)
 
 
-async def answer(desk: Desk, body: dict[str, Any]) -> Said | None:
+async def on_command(desk: BotContext, body: dict[str, Any]) -> Reply | None:
     """Do what a command says; raises what lets Slack, or the person, repeat it."""
-    found = inbound.command(body)
+    found = payloads.parse_slash_command(body)
     if found is None:
         return None
-    asked = Asked(found.key, place(found.channel, "", found.who.id))
-    words = inbound.readable(found.text)
+    asked = RequestOrigin(found.key, job_target(found.channel, "", found.who.id))
+    words = payloads.readable_text(found.text)
     try:
-        said = await take(desk, found.who, found.channel, asked, words)
-        if said is not None and isinstance(grammar.parse(words), Request):
-            desk.aside.begin(_invite(desk, found))
+        said = await dispatch_text(desk, found.who, found.channel, asked, words)
+        if said is not None and isinstance(command_parser.parse(words), JobRequest):
+            desk.background.spawn(_invite(desk, found))
         return said
     except DraftsmanError as error:
-        if comes_again(error):
+        if is_retryable(error):
             raise
-        return refusal(error, found.who.id)
+        return error_reply(error, found.who.id)
 
 
-async def _invite(desk: Desk, command: inbound.Command) -> None:
+async def _invite(desk: BotContext, command: payloads.SlashCommand) -> None:
     """Say where a job was asked for that the bot cannot speak there."""
     if command.channel.startswith("D"):
         return
@@ -68,5 +74,9 @@ async def _invite(desk: Desk, command: inbound.Command) -> None:
         away = error_code(error) == "channel_not_found"  # a private one
     except NETWORK:
         return
-    if away and desk.aside.first(("away", command.channel, command.who.id, command.key)):
-        whisper(desk, Place(command.who.id, command.channel, respond=command.respond), AWAY)
+    if away and desk.background.first(("away", command.channel, command.who.id, command.key)):
+        send_ephemeral(
+            desk,
+            ReplyTarget(command.who.id, command.channel, response_url=command.response_url),
+            NOT_IN_CHANNEL,
+        )

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from draftsman.domain.policy import Verb
+from draftsman.domain.people.policy import Verb
 from draftsman.errors import NotPermitted
-from draftsman_bots.slack import forms, inbound
-from draftsman_bots.slack.forms import Mine
-from draftsman_bots.slack.listeners.people import admit_known, may_answer
+from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.outbound.modal_views import OwnJobs
+from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.usecases.access import authorize_person, may_answer
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman.domain.actor import Actor
+    from draftsman.domain.people.actor import Actor
     from draftsman.domain.question import Question
-    from draftsman_bots.slack.inbound import Who
-    from draftsman_bots.slack.listeners.desk import Desk
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.payloads import SlackUser
 
-LOOKED_AT: Final = 200
+MAX_SCANNED: Final = 200
 """Open questions, of everybody, among which one's own are found; those that expire first."""
 
 
-def register(app: AsyncApp, desk: Desk) -> None:
+def register(app: AsyncApp, desk: BotContext) -> None:
     """Put the event on the app."""
 
     async def opened(ack: Any, body: dict[str, Any]) -> None:
-        who = inbound.opener(body)
+        who = payloads.parse_home_opened(body)
         if who is not None:
             publish(desk, who)
         await ack()
@@ -34,35 +35,35 @@ def register(app: AsyncApp, desk: Desk) -> None:
     app.event("app_home_opened")(opened)
 
 
-def publish(desk: Desk, who: Who) -> None:
+def publish(desk: BotContext, who: SlackUser) -> None:
     """Draw somebody's App Home, beside."""
-    desk.aside.begin(_publish(desk, who))
+    desk.background.spawn(_publish(desk, who))
 
 
-async def _publish(desk: Desk, who: Who) -> None:
+async def _publish(desk: BotContext, who: SlackUser) -> None:
     try:
-        actor = await admit_known(desk, who)
+        actor = await authorize_person(desk, who)
         found = await _asked(desk, actor), await _jobs(desk, actor)
-        view = forms.home(*found, desk.settings.command)
+        view = modal_views.home(*found, desk.settings.command)
     except NotPermitted as error:
-        view = forms.home_of_nobody(str(error))
+        view = modal_views.home_denied(str(error))
     await desk.client.views_publish(user_id=who.id, view=view)
 
 
-async def _asked(desk: Desk, actor: Actor) -> list[Question]:
+async def _asked(desk: BotContext, actor: Actor) -> list[Question]:
     """Return the open questions that this person may answer."""
-    found = await desk.rt.questions.open(limit=LOOKED_AT)
+    found = await desk.rt.questions.open(limit=MAX_SCANNED)
     return [question for question in found if await may_answer(desk, actor, question)]
 
 
-async def _jobs(desk: Desk, actor: Actor) -> Mine:
+async def _jobs(desk: BotContext, actor: Actor) -> OwnJobs:
     """Return the newest jobs that this person asked for, wherever, and what they may do to them."""
-    page = await desk.rt.inspect.page(invoker=actor.voter, limit=forms.HOME_JOBS + 1)
+    page = await desk.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
     allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _may(desk, actor, verb)]
-    return Mine(page.jobs, frozenset(allowed), page.looked_to is not None)
+    return OwnJobs(page.jobs, frozenset(allowed), page.scanned_to is not None)
 
 
-def _may(desk: Desk, actor: Actor, verb: Verb) -> bool:
+def _may(desk: BotContext, actor: Actor, verb: Verb) -> bool:
     """Return whether this person may do that to what they asked for."""
     try:
         desk.rt.policy.check(actor, verb, invoker=actor.voter)

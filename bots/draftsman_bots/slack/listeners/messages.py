@@ -9,137 +9,155 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import DraftsmanError
-from draftsman_bots.slack import grammar, inbound
-from draftsman_bots.slack.blocks import section
-from draftsman_bots.slack.grammar import Request, Unclear, Wish
-from draftsman_bots.slack.inbound import Change, Message
-from draftsman_bots.slack.listeners import replies, requests
-from draftsman_bots.slack.listeners.requests import Asked, place
-from draftsman_bots.slack.listeners.take import take
-from draftsman_bots.slack.listeners.whisper import Place, Said, comes_again, refusal, whisper
-from draftsman_bots.slack.text import escaped
+from draftsman_bots.slack.mrkdwn import escape_truncated
+from draftsman_bots.slack.outbound.blocks import section
+from draftsman_bots.slack.parsers import command_parser, payloads
+from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
+from draftsman_bots.slack.parsers.payloads import MessageChange, MessageEvent
+from draftsman_bots.slack.usecases import job_requests, thread_replies
+from draftsman_bots.slack.usecases.ephemeral import (
+    Reply,
+    ReplyTarget,
+    error_reply,
+    is_retryable,
+    send_ephemeral,
+)
+from draftsman_bots.slack.usecases.job_requests import RequestOrigin, job_target
+from draftsman_bots.slack.usecases.text_dispatch import dispatch_text
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman_bots.slack.listeners.desk import Desk
+    from draftsman_bots.slack.context import BotContext
 
 _log = logging.getLogger(__name__)
 
 
-def register(app: AsyncApp, desk: Desk) -> None:
+def register(app: AsyncApp, desk: BotContext) -> None:
     """Put both events on the app."""
 
     async def message(ack: Any, body: dict[str, Any], context: Any) -> None:
-        await hear(desk, body, context.bot_user_id or "")
+        await on_message(desk, body, context.bot_user_id or "")
         await ack()
 
     app.event("message")(message)
     app.event("app_mention")(message)
 
 
-async def hear(desk: Desk, body: dict[str, Any], bot: str) -> None:
+async def on_message(desk: BotContext, body: dict[str, Any], bot: str) -> None:
     """Do what a message asks for; raises what lets Slack send it again."""
-    found = inbound.message(body, bot)
+    found = payloads.parse_message(body, bot)
     if found is None:
         _log.debug("a message that no person wrote was ignored")
         return
     try:
         said = await _route(desk, found)
     except DraftsmanError as error:
-        if comes_again(error):
+        if is_retryable(error):
             raise
-        said = refusal(error, found.who.id)
+        said = error_reply(error, found.who.id)
     _tell(desk, found, said)
 
 
-async def missed(desk: Desk, body: dict[str, Any], bot: str, *, tells: bool) -> None:
+async def on_missed_reply(desk: BotContext, body: dict[str, Any], bot: str, *, tells: bool) -> None:
     """Take a reply that no event brought as an answer; a command is not done so late.
 
     `tells`: its writer is told why it does not count. Raises what may fare better later.
     """
-    found = inbound.message(body, bot)
+    found = payloads.parse_message(body, bot)
     if found is None or not found.thread:
         return
-    read = grammar.parse(found.text)
+    read = command_parser.parse(found.text)
     try:
-        if _is_command(found, read) and not await replies.questions_for(desk, found, read):
+        if _is_command(found, read) and not await thread_replies.questions_for(desk, found, read):
             return
-        said = await replies.reply(desk, found)
+        said = await thread_replies.handle_reply(desk, found)
     except DraftsmanError as error:
-        if comes_again(error):
+        if is_retryable(error):
             raise
-        said = refusal(error, found.who.id)
-    if tells and said is not replies.NOT_ABOUT_US:
+        said = error_reply(error, found.who.id)
+    if tells and said is not thread_replies.NOT_AN_ANSWER:
         _tell(desk, found, said)
 
 
-def _tell(desk: Desk, message: Message, said: Said | None) -> None:
-    if said is not None and desk.aside.first((message.key, message.text)):
-        whisper(desk, Place(message.who.id, message.channel, message.thread), said)
+def _tell(desk: BotContext, message: MessageEvent, said: Reply | None) -> None:
+    if said is not None and desk.background.first((message.key, message.text)):
+        send_ephemeral(desk, ReplyTarget(message.who.id, message.channel, message.thread), said)
 
 
-async def _route(desk: Desk, message: Message) -> Said | None:
+async def _route(desk: BotContext, message: MessageEvent) -> Reply | None:
     """Return what is to be said to whoever wrote it, if anything."""
-    if message.change is not Change.POSTED and await replies.touched(desk, message):
+    if message.change is not MessageChange.POSTED and await thread_replies.record_edit(
+        desk, message
+    ):
         return None
-    if message.change is Change.DELETED:
+    if message.change is MessageChange.DELETED:
         return None
     addressed = message.mentioned or message.private
-    read = grammar.parse(message.text)
-    made = message.change is Change.EDITED and addressed and await requests.made_of(desk, message)
+    read = command_parser.parse(message.text)
+    made = (
+        message.change is MessageChange.EDITED
+        and addressed
+        and await job_requests.find_job(desk, message)
+    )
     if made:
-        return await requests.edited(desk, message, read, made)
+        return await job_requests.edit_notice(desk, message, read, made)
     if message.thread:
         said = await _in_thread(desk, message, read)
-        if said is not replies.NOT_ABOUT_US:
+        if said is not thread_replies.NOT_AN_ANSWER:
             return said
     if not addressed:
-        return await replies.hint(desk, message)
-    beside = message.private and isinstance(read, Unclear)
-    if beside and (said := await replies.hint(desk, message)) is not None:
+        return await thread_replies.thread_hint(desk, message)
+    beside = message.private and isinstance(read, InvalidText)
+    if beside and (said := await thread_replies.thread_hint(desk, message)) is not None:
         return said
-    if message.change is Change.EDITED and not isinstance(read, Request):
+    if message.change is MessageChange.EDITED and not isinstance(read, JobRequest):
         return None
-    asked = Asked(message.key, place(message.channel, message.thread or message.ts, message.who.id))
-    said = await take(desk, message.who, message.channel, asked, message.text)
+    asked = RequestOrigin(
+        message.key, job_target(message.channel, message.thread or message.ts, message.who.id)
+    )
+    said = await dispatch_text(desk, message.who, message.channel, asked, message.text)
     # A job says itself, in the thread, that it is there.
     return said if said is None or said.news else None
 
 
-async def _in_thread(desk: Desk, message: Message, read: Request | Wish | Unclear) -> Said | None:
+async def _in_thread(
+    desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText
+) -> Reply | None:
     """Take a message in a thread as an answer; return NOT_ABOUT_US where it is none."""
     if not _is_command(message, read):
-        return await replies.reply(desk, message)
-    if names := await replies.questions_for(desk, message, read):
-        return _with_command(desk, message, await replies.reply(desk, message), names)
-    waiting = await replies.waiting(desk, message) if isinstance(read, Request) else []
+        return await thread_replies.handle_reply(desk, message)
+    if names := await thread_replies.questions_for(desk, message, read):
+        return _with_command(desk, message, await thread_replies.handle_reply(desk, message), names)
+    waiting = await thread_replies.waiting(desk, message) if isinstance(read, JobRequest) else []
     if not waiting:
-        return replies.NOT_ABOUT_US
-    return Said(
+        return thread_replies.NOT_AN_ANSWER
+    return Reply(
         f"A job waits in this thread for an answer to {', '.join(waiting)}: give it with the"
         " buttons. For a new job, write outside this thread."
     )
 
 
-def _with_command(desk: Desk, message: Message, said: Said | None, names: list[str]) -> Said:
+def _with_command(
+    desk: BotContext, message: MessageEvent, said: Reply | None, names: list[str]
+) -> Reply:
     """Return the reply to words that were an answer: how to give the same command instead."""
-    typed = escaped(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
+    typed = escape_truncated(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
         f"In this thread, what you write to me answers {' or '.join(names)}. For the command, type"
         f" `{typed}` outside of threads."
     )
     if said is None:
-        return Said(note)
+        return Reply(note)
     blocks = [*said.blocks, section(note)] if said.blocks else None
-    return Said(f"{said.text}\n{note}", blocks)
+    return Reply(f"{said.text}\n{note}", blocks)
 
 
-def _is_command(message: Message, read: Request | Wish | Unclear) -> bool:
+def _is_command(message: MessageEvent, read: JobRequest | TextCommand | InvalidText) -> bool:
     """Return whether a message in a thread reads as a command: a mention, and then a verb.
 
     `approve` and `deny` that name no question are about the thread's.
     """
-    if not message.mentioned or isinstance(read, Unclear):
+    if not message.mentioned or isinstance(read, InvalidText):
         return False
-    return not (isinstance(read, Wish) and read.verb in ("approve", "deny") and not read.ref)
+    return not (isinstance(read, TextCommand) and read.verb in ("approve", "deny") and not read.ref)

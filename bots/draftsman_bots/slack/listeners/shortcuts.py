@@ -6,39 +6,41 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from draftsman.errors import NotPermitted
-from draftsman_bots.slack import forms, ids, inbound
-from draftsman_bots.slack.listeners.people import check_opening
-from draftsman_bots.slack.listeners.requests import place
-from draftsman_bots.slack.listeners.whisper import Place, refusal, whisper
-from draftsman_bots.slack.listeners.windows import show
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.parsers import payloads
+from draftsman_bots.slack.usecases.access import check_modal_access
+from draftsman_bots.slack.usecases.ephemeral import ReplyTarget, error_reply, send_ephemeral
+from draftsman_bots.slack.usecases.job_requests import job_target
+from draftsman_bots.slack.usecases.modals import open_modal
 
 if TYPE_CHECKING:
     from slack_bolt.async_app import AsyncApp
 
-    from draftsman_bots.slack.listeners.desk import Desk
+    from draftsman_bots.slack.context import BotContext
 
 
-def register(app: AsyncApp, desk: Desk) -> None:
+def register(app: AsyncApp, desk: BotContext) -> None:
     """Put both shortcuts on the app."""
 
     async def shortcut(ack: Any, body: dict[str, Any]) -> None:
-        run(desk, body)
+        on_shortcut(desk, body)
         await ack()
 
     app.shortcut(re.compile(""))(shortcut)
 
 
-def run(desk: Desk, body: dict[str, Any]) -> None:
+def on_shortcut(desk: BotContext, body: dict[str, Any]) -> None:
     """Open the window, with the text of the message if there is one."""
-    found = inbound.shortcut(body)
+    found = payloads.parse_shortcut(body)
     if found is None or found.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return
-    where = Place(found.who.id, found.channel, found.thread, found.respond)
+    where = ReplyTarget(found.who.id, found.channel, found.thread, found.response_url)
     try:
-        check_opening(desk, found.who)
+        check_modal_access(desk, found.who)
     except NotPermitted as error:
-        whisper(desk, where, refusal(error, found.who.id))
+        send_ephemeral(desk, where, error_reply(error, found.who.id))
         return
-    target = place(found.channel, found.thread or found.ts, found.who.id)
-    view = forms.new_job(desk.rt.settings.agent_names, target, found.text)
-    show(desk, where, found.trigger, view)
+    target = job_target(found.channel, found.thread or found.ts, found.who.id)
+    view = modal_views.new_job(desk.rt.settings.agent_names, target, found.text)
+    open_modal(desk, where, found.trigger_id, view)

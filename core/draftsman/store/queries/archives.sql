@@ -20,7 +20,7 @@ SELECT m.month FROM draftsman.event_months m
  ORDER BY m.month
 
 -- Such months of which the default partition has events: they have no partition to drop.
--- name: strays
+-- name: default_partition_months
 SELECT date_trunc('month', created_at AT TIME ZONE 'UTC')::date AS month, count(*) AS events
   FROM draftsman.job_events_default
  WHERE created_at < date_trunc('month', (draftsman.now() - make_interval(months => %(months)s))
@@ -42,7 +42,7 @@ SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS
  ORDER BY e.job
  LIMIT %(limit)s
 
--- name: hold
+-- name: lock_month
 SELECT draftsman.hold_event_month(%(month)s)
  WHERE NOT EXISTS (SELECT FROM draftsman.event_archives WHERE month = %(month)s)
 

@@ -114,7 +114,7 @@ SELECT number, lease_token AS token, run_count AS run, status::text, type, queue
   FROM taken
 
 -- Claimed, never started: back to where they came from, spending nothing.
--- name: give_back
+-- name: release_claims
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', %(detail)s, true)
 ), mine AS MATERIALIZED (
@@ -145,7 +145,7 @@ SELECT count(DISTINCT w.id) FILTER (WHERE %(type)s = ANY (w.types)) AS able,
 
 -- Seconds that a job ran before this run. A lost run, which has an error, ran until its last
 -- heartbeat: nobody ran it while nobody was there to notice.
--- name: ran_before
+-- name: previous_runtime
 SELECT coalesce(sum(extract(epoch FROM
            CASE WHEN status = 'interrupted' AND error IS NOT NULL
                 THEN least(finished_at, heartbeat_at) ELSE finished_at END - started_at)), 0)::float8
@@ -160,7 +160,7 @@ SELECT j.number, j.id, r.ordinal
 
 -- What this worker holds in the database and does not know of, because a reply was lost on its way:
 -- nothing of it ever ran here, so it goes back and spends nothing.
--- name: return_unknown
+-- name: release_lost_claims
 WITH context AS MATERIALIZED (
     SELECT set_config('draftsman.detail', '{"reason": "the claim was not heard of"}', true)
 ), mine AS MATERIALIZED (

@@ -37,7 +37,7 @@ SELECT job, ordinal, channel, target, thread, kinds::text[], outcomes::text[], c
  ORDER BY ordinal
 
 -- What services say to a job whose lock they hold, to the targets that want the kind, or to one.
--- name: say
+-- name: enqueue
 INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, payload,
        dedupe_key)
 SELECT t.job, t.channel, t.target, t.thread, t.thread_key, %(kind)s, %(payload)s, %(key)s
@@ -77,11 +77,11 @@ WITH mine AS MATERIALIZED (
 )
 SELECT number FROM mine
 
--- name: said
+-- name: of_key
 SELECT seq FROM draftsman.deliveries WHERE job = %(job)s AND dedupe_key = %(key)s ORDER BY seq
 
 -- What a message says is looked up when it is sent.
--- name: facts
+-- name: message_facts
 SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, j.repo_owner,
        j.repo_name, j.ticket_title, j.ticket_url, j.invoker_id, j.invoker_display_name,
        j.next_retry_at, j.last_error, j.error_class::text, j.cancel_requested_by, j.cancel_reason,
@@ -220,7 +220,7 @@ INSERT INTO draftsman.channel_limits (bucket)
 SELECT bucket FROM unnest(%(buckets)s::text[]) AS b (bucket) ORDER BY bucket
     ON CONFLICT DO NOTHING
 
--- name: take
+-- name: consume_tokens
 WITH held AS MATERIALIZED (
     SELECT l.bucket, a.every, greatest(l.paused_until,
                l.free_at - make_interval(secs => a.every * (a.burst - 1))) AS open_at
@@ -249,7 +249,7 @@ VALUES (%(bucket)s, draftsman.now() + make_interval(secs => %(seconds)s), %(reas
            reason = excluded.reason
 
 -- What was tried while the channel was paused waits for as long; what another has in its hands is its.
--- name: let_go
+-- name: resume
 WITH opened AS (
     UPDATE draftsman.channel_limits SET paused_until = draftsman.now()
      WHERE bucket = %(bucket)s AND paused_until > draftsman.now()
@@ -318,7 +318,7 @@ WITH revived AS (
 )
 SELECT seq FROM revived ORDER BY seq
 
--- name: known
+-- name: statuses_of
 SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[])
 
 -- name: dead_count

@@ -1,7 +1,7 @@
 -- Who somebody in a channel is, joined by a code.
 
 -- A new code takes the place of the one before; who is linked stays so until it is used.
--- name: offer
+-- name: create_link_code
 SELECT draftsman.offer_link(%(channel)s::draftsman.channel, %(id)s::text, %(name)s::text,
                             %(hash)s::text, %(seconds)s::float8)
 

@@ -137,7 +137,7 @@ SELECT q.*, q.expires_at <= draftsman.now()
   FROM held h
   JOIN draftsman.asked_questions q ON q.job = h.job AND q.ordinal = h.ordinal
 
--- name: earlier
+-- name: previous_answer
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
        responder_display_name, voter, payload, accepted, reason, created_at
   FROM draftsman.job_answers
@@ -161,7 +161,7 @@ SELECT moved, told FROM draftsman.resolve_question(
     %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
     %(detail)s::text, %(kind)s::text, %(error)s::text)
 
--- name: note
+-- name: add_event
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 VALUES (%(job)s, %(kind)s, %(actor)s, %(payload)s)
 

@@ -14,7 +14,7 @@ SELECT id, trello_label_id, trello_label_name, repo, path, added_by, created_at
  LIMIT %(limit)s
 
 -- Folders that have a profile of their own.
--- name: parts
+-- name: profiled_folders
 SELECT repo, path FROM draftsman.repo_profiles ORDER BY repo, path LIMIT %(limit)s
 
 -- name: add
@@ -24,7 +24,7 @@ VALUES (%(host)s, %(owner)s, %(name)s, %(remote_url)s, %(default_branch)s, %(act
 RETURNING id
 
 -- The one that keeps another from being added.
--- name: taken
+-- name: find_conflict
 SELECT id, host, owner, name, remote_url, default_branch, is_default, added_by,
        created_at, updated_at
   FROM draftsman.repos
@@ -107,7 +107,7 @@ SELECT p.path, p.profile_type, p.setup_commands, p.validation_commands, p.fix_co
  ORDER BY p.path
  LIMIT %(limit)s
 
--- name: checked
+-- name: save_check
 UPDATE draftsman.repo_profiles
    SET checked_at = draftsman.now(), checked_commit = %(commit)s, checks = %(checks)s
  WHERE repo = %(repo)s AND path = %(path)s

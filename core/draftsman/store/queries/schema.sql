@@ -12,7 +12,7 @@ UPDATE draftsman.schema_migrations SET checksum = %(checksum)s WHERE name = %(na
 -- name: lock_timeout
 SELECT set_config('lock_timeout', %(timeout)s, true)
 
--- name: busy
+-- name: lock_holders
 SELECT 'pid ' || a.pid || ' (' || coalesce(nullif(a.application_name, ''), a.usename, 'unknown')
        || ', ' || coalesce(a.state, 'unknown') || ') since ' || date_trunc('second', a.xact_start)
   FROM pg_stat_activity a

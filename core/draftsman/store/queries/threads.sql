@@ -18,7 +18,7 @@ SELECT job, max(question) AS question
 -- Whether a message that a thread may hang under is on its way to one of these conversations: it was
 -- posted, perhaps, and nobody has written down where. What belongs under a card begins no thread.
 -- Clocks may differ by five minutes.
--- name: on_its_way
+-- name: has_pending_message
 SELECT EXISTS (
        SELECT FROM draftsman.deliveries d
         WHERE d.channel = 'slack' AND d.target = ANY (%(targets)s::text[])
@@ -43,12 +43,12 @@ SELECT t.job, d.question, d.external_ref AS ref
    AND (d.external_ref IS NOT NULL OR d.in_doubt OR d.status = 'sending')
  ORDER BY t.job DESC, d.question DESC
 
--- name: trello_own
+-- name: is_own_comment
 SELECT EXISTS (SELECT FROM draftsman.deliveries
                 WHERE channel = 'trello' AND external_ref = %(ref)s)
 
 -- Questions of the newest jobs that wait, asked in a channel less than so many seconds ago.
--- name: asked_in
+-- name: open_questions_in
 SELECT q.job, q.ordinal
   FROM (SELECT job, ordinal, asked_at
           FROM draftsman.job_questions
@@ -64,7 +64,7 @@ SELECT q.job, q.ordinal
 
 -- Messages of open questions of the newest waiting jobs. The thread of such a message is the one of
 -- its target, or the one below the status message of the job there.
--- name: waiting
+-- name: question_messages
 SELECT q.job, d.question, d.external_ref AS ref, d.thread,
        (SELECT r.external_ref FROM draftsman.deliveries r
          WHERE r.job = q.job AND r.thread_key = d.thread_key
@@ -86,7 +86,7 @@ SELECT q.job, d.question, d.external_ref AS ref, d.thread,
  ORDER BY q.job DESC, d.seq
 
 -- The job's lock is held. Once for what the channel calls it.
--- name: remark
+-- name: record_answer_change
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
 SELECT a.job, %(kind)s, %(actor)s,
        jsonb_build_object('question', a.question, 'answer', a.id, 'event', %(event)s::text)

@@ -10,21 +10,21 @@ from typing import Any
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
-from draftsman.domain.question import Ask, Question, QuestionStatus
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import Question, QuestionSpec, QuestionStatus
 from draftsman.runtime import Runtime
 from draftsman.settings import Settings, SlackSettings
-from draftsman_bots.slack import asking
-from draftsman_bots.slack.bot import Bot, build
-from draftsman_bots.slack.health import Health
+from draftsman_bots.slack.context import BotContext
+from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
 from draftsman_bots.slack.listeners import register
-from draftsman_bots.slack.listeners.desk import Desk
-from draftsman_bots.slack.listeners.whisper import tell
+from draftsman_bots.slack.outbound import question_blocks
+from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
+from draftsman_bots.slack.usecases.ephemeral import notify_actor
 from tests.factories import QUESTION, Factory
 from tests.support.slack import Ack, FakeSlack
-from tests.support.slack.courier import Courier, Delivery
+from tests.support.slack.event_delivery import Delivery, EventDelivery
 
 ANNA, BEN, CAROL, DAVE, OLGA, MALLORY = (
     "UANNA", "UBEN", "UCAROL", "UDAVE", "UOLGA", "UMALLORY",
@@ -34,10 +34,10 @@ MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "
 """The events of the minimal manifest."""
 
 
-class InProcess(Courier):
+class InProcessDelivery(EventDelivery):
     """Hands payloads to the bot as its sockets would, without the sockets."""
 
-    bot: Bot
+    bot: SlackDispatcher
 
     async def _by_socket(self, delivery: Delivery) -> Ack:
         reply = await self.bot.answer(delivery.payload, retry=delivery.attempt)
@@ -45,12 +45,12 @@ class InProcess(Courier):
 
 
 @dataclass
-class Bench:
+class SlackBotHarness:
     """A workspace in which draftsman listens, and what tests ask it."""
 
     slack: FakeSlack
     rt: Runtime
-    desk: Desk
+    desk: BotContext
     make: Factory
     general: str
 
@@ -76,26 +76,26 @@ class Bench:
 
     async def jobs(self) -> list[str]:
         """Return what every job was asked, the first one first."""
-        found = await self.rt.inspect.jobs()
-        full = [await self.rt.inspect.job(one.number) for one in reversed(found)]
+        found = await self.rt.read_model.jobs()
+        full = [await self.rt.read_model.job(one.number) for one in reversed(found)]
         return [job.ticket_text or "" for job in full]
 
     async def whispered(self, user: str, channel: str | None = None) -> list[str]:
         """Return what only this person was told in a channel, once all is said."""
-        await self.desk.aside.idle()
+        await self.desk.background.idle()
         return [one["text"] for one in self.slack.ephemerals(channel or self.general, user)]
 
-    async def asked(self, ask: Ask = QUESTION, **fields: Any) -> tuple[Question, str]:
+    async def asked(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
         """Let a job of a thread ask there; return the question, and the ts of the thread."""
         root = fields.pop("root", None) or (await self.post("a request"))["ts"]
         target = f"slack:{self.general}/{root}"
         work = await self.make.asked(ask, **{"notify": (target,)} | fields)
         return await self.rt.questions.get(work.number, 1), root
 
-    async def shown(self, ask: Ask = QUESTION, **fields: Any) -> tuple[Question, str, str]:
+    async def shown(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str, str]:
         """Let a job ask, and show the question; return it, its thread, and its message's ts."""
         question, root = await self.asked(ask, **fields)
-        blocks = list(asking.controls(question))
+        blocks = list(question_blocks.controls(question))
         said = await self.post(question.text, thread_ts=root, blocks=blocks)
         return question, root, said["ts"]
 
@@ -117,9 +117,11 @@ class Bench:
         ended = (await self.question(question)).resolution or {}
         return ended.get("value") or ended.get("text") or ended["outcome"], tuple(ended["by"])
 
-    async def trail(self, question: Question, kind: str) -> list[dict[str, Any]]:
+    async def job_events(self, question: Question, kind: str) -> list[dict[str, Any]]:
         """Return what the trail of its job says of one kind."""
-        return [e.payload for e in await self.rt.inspect.trail(question.job) if e.kind == kind]
+        return [
+            e.payload for e in await self.rt.read_model.job_events(question.job) if e.kind == kind
+        ]
 
 
 @pytest.fixture
@@ -133,11 +135,11 @@ def settings(settings: Settings) -> Settings:
 
 
 @pytest.fixture
-async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
+async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
     """Give the bot in its workspace, with people who are known and one who is not."""
     async with FakeSlack() as slack:
-        courier = InProcess(slack.world, slack.sockets)
-        slack.courier = courier
+        courier = InProcessDelivery(slack.world, slack.sockets)
+        slack.event_delivery = courier
         everybody = [ANNA, BEN, CAROL, DAVE, OLGA, MALLORY]
         for id in everybody:
             slack.user(id.removeprefix("U").lower(), id=id)
@@ -145,12 +147,14 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[Bench]:
         given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
         settings = SlackSettings.model_validate(given)
         identity = Identity()
-        desk = Desk(rt, settings, client, identity)
+        desk = BotContext(rt, settings, client, identity)
         found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
-        identity.learn(found)
-        courier.bot = Bot(build(client, identity, partial(register, desk=desk)), Health())
-        courier.bot.tell = partial(tell, desk)
-        yield Bench(slack, rt, desk, make, slack.channel("general", everybody))
-        await desk.aside.idle()
+        identity.update(found)
+        courier.bot = SlackDispatcher(
+            build(client, identity, partial(register, desk=desk)), BotHealth()
+        )
+        courier.bot.tell = partial(notify_actor, desk)
+        yield SlackBotHarness(slack, rt, desk, make, slack.channel("general", everybody))
+        await desk.background.idle()
         await courier.bot.close()
         assert slack.complaints == []

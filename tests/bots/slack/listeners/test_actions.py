@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.answer import Response
 from draftsman.domain.job import Source
-from draftsman.domain.question import Ask
-from draftsman_bots.slack import forms, ids
-from draftsman_bots.slack.blocks import actions, button
-from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, Bench
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionSpec
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.slack.outbound.blocks import actions, button
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MALLORY, SlackBotHarness
 from tests.factories import GATE, Factory
 from tests.support.people import People
 from tests.support.slack import Fault, error
 
-MANY = Ask(key="many", text="Which?", choices=tuple(f"choice {n}" for n in range(1, 251)))
-LONG = Ask.model_validate({
+MANY = QuestionSpec(key="many", text="Which?", choices=tuple(f"choice {n}" for n in range(1, 251)))
+LONG = QuestionSpec.model_validate({
     "key": "long",
     "text": "Which?",
     "choices": [
@@ -25,7 +26,7 @@ LONG = Ask.model_validate({
 })  # fmt: skip
 
 
-async def test_a_button_answers(bench: Bench) -> None:
+async def test_a_button_answers(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown()
     await bench.slack.press(BEN, bench.general, ts, "blue")
     assert await bench.answer(question) == ("blue", ("ben",))
@@ -35,14 +36,14 @@ async def test_a_button_answers(bench: Bench) -> None:
     assert await bench.whispered(BEN) == []
 
 
-async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: Bench) -> None:
-    crossed = Ask.model_validate({"key": "k", "text": "?", "choices": ["2", "1"]})
+async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackBotHarness) -> None:
+    crossed = QuestionSpec.model_validate({"key": "k", "text": "?", "choices": ["2", "1"]})
     question, _, ts = await bench.shown(crossed)
     await bench.slack.press(BEN, bench.general, ts, ids.answer_action(1))
     assert await bench.answer(question) == ("2", ("ben",))
 
 
-async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: Bench) -> None:
+async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     assert await bench.whispered(CAROL) == [f"{question.name}: your approval counts, 1 of 2."]
@@ -54,7 +55,7 @@ async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: Bench) 
     assert await bench.answer(question) == ("approved", ("carol", "dave"))
 
 
-async def test_case_36_two_people_press_in_the_same_second(bench: Bench) -> None:
+async def test_case_36_two_people_press_in_the_same_second(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     await asyncio.gather(
         bench.slack.press(CAROL, bench.general, ts, ids.APPROVE),
@@ -66,17 +67,17 @@ async def test_case_36_two_people_press_in_the_same_second(bench: Bench) -> None
     assert said == f"That did not count: {question.name} was approved by {winner} before"
 
 
-async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: Bench) -> None:
-    _, _, ts = await bench.shown(Ask(key="w", text="Why?", freeform=True))
+async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: SlackBotHarness) -> None:
+    _, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
     _, _, its = await bench.shown(GATE)
-    holder = await bench.rt.db.dedicated()
+    holder = await bench.rt.db.dedicated_connection()
     try:
         await holder.execute("BEGIN")
         tables = "draftsman.jobs, draftsman.job_questions"
         await holder.execute(f"LOCK TABLE {tables} IN ACCESS EXCLUSIVE MODE")
         for user, place, action in ((BEN, ts, ids.FREE), (CAROL, its, ids.DENY)):
             assert (await bench.slack.press(user, bench.general, place, action)).acked
-            await bench.desk.aside.idle()
+            await bench.desk.background.idle()
             assert len(bench.slack.views(user)) == 1
     finally:
         await holder.execute("ROLLBACK")
@@ -84,7 +85,7 @@ async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: Bench) 
 
 
 async def test_case_37_a_press_and_a_word_elsewhere_at_once(
-    bench: Bench, make: Factory, people: People
+    bench: SlackBotHarness, make: Factory, people: People
 ) -> None:
     question, _, ts = await bench.shown()
     elsewhere = Response(source_event_id="1", text="red")
@@ -98,7 +99,7 @@ async def test_case_37_a_press_and_a_word_elsewhere_at_once(
     assert len(await bench.whispered(BEN)) == int(verdict.accepted)
 
 
-async def test_case_38_a_double_click_is_one_answer(bench: Bench) -> None:
+async def test_case_38_a_double_click_is_one_answer(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown()
     ack = await bench.slack.press(BEN, bench.general, ts, "blue", copies=3)
     assert [one.acked for one in ack.copies] == [True] * 3
@@ -110,12 +111,14 @@ async def test_case_38_a_double_click_is_one_answer(bench: Bench) -> None:
     assert await bench.whispered(BEN) == [already]
 
 
-async def test_a_second_click_after_a_decision_says_what_is_recorded(bench: Bench) -> None:
+async def test_a_second_click_after_a_decision_says_what_is_recorded(
+    bench: SlackBotHarness,
+) -> None:
     gate, _, ts = await bench.shown(GATE)
     again = await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
-    await bench.desk.aside.idle()
+    await bench.desk.background.idle()
     (view,) = bench.slack.views(CAROL)
     await bench.slack.submit(CAROL, view["id"])
     already = f"{gate.name}: your approval is already recorded."
@@ -128,21 +131,23 @@ async def test_a_second_click_after_a_decision_says_what_is_recorded(bench: Benc
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 
-async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: Bench) -> None:
+async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: SlackBotHarness) -> None:
     question, _, _ = await bench.shown()
     old = ids.answer_value(999, 1, 1)
     for value in (old, "answer=blue", "q:1:1; drop table"):
         made = [actions([button("blue", ids.answer_action(1), value)])]
         said = await bench.post("an old message", blocks=made)
         assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
-        await bench.desk.aside.idle()
+        await bench.desk.background.idle()
         (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
         assert shown.get("blocks", []) == []
     assert await bench.whispered(BEN) == ["That is no longer active."] * 3
     assert await bench.is_open(question)
 
 
-async def test_an_unknown_choice_leaves_an_open_question_its_buttons(bench: Bench) -> None:
+async def test_an_unknown_choice_leaves_an_open_question_its_buttons(
+    bench: SlackBotHarness,
+) -> None:
     question, _, ts = await bench.shown()
     tampered = actions(
         [button("blue", ids.answer_action(1), ids.answer_value(question.job, 1, 99))]
@@ -157,7 +162,7 @@ async def test_an_unknown_choice_leaves_an_open_question_its_buttons(bench: Benc
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
+async def test_case_40_a_press_of_somebody_who_may_not(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE)
     eve = bench.stranger("UEVE")
     for user in (MALLORY, ANNA, eve):
@@ -170,7 +175,7 @@ async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
     assert [(one.responder_id, one.accepted) for one in kept] == [
         (MALLORY, False), (ANNA, False), ("UEVE@T0ELSEWHERE", False),
     ]  # fmt: skip
-    noted = await bench.trail(question, "answer_refused")
+    noted = await bench.job_events(question, "answer_refused")
     assert [one["voter"] for one in noted] == [
         f"slack:{MALLORY}", "anna", "slack:UEVE@T0ELSEWHERE",
     ]  # fmt: skip
@@ -179,15 +184,17 @@ async def test_case_40_a_press_of_somebody_who_may_not(bench: Bench) -> None:
     assert await bench.answer(question) == ("approved", ("carol",))
 
 
-async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(bench: Bench) -> None:
+async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(
+    bench: SlackBotHarness,
+) -> None:
     question, _, ts = await bench.shown()
     gate, _, its = await bench.shown(GATE)
     eve = bench.stranger("UEVE")
     await bench.slack.press(eve, bench.general, ts, "blue")
     await bench.slack.press(eve, bench.general, its, ids.DENY)
-    await bench.desk.aside.idle()
+    await bench.desk.background.idle()
     (view,) = bench.slack.views(eve)
-    await bench.slack.submit(eve, view["id"], {forms.REASON: "mine"})
+    await bench.slack.submit(eve, view["id"], {modal_views.REASON: "mine"})
     for one, payload in (
         (question, {"text": "blue"}),
         (gate, {"decision": False, "reason": "mine"}),
@@ -197,7 +204,9 @@ async def test_case_40_a_choice_and_a_window_of_a_stranger_are_noted_too(bench: 
         assert await bench.is_open(one)
 
 
-async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(bench: Bench) -> None:
+async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(
+    bench: SlackBotHarness,
+) -> None:
     question, _, _ = await bench.shown()
     value = ids.job_value(question.job)
     made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
@@ -206,7 +215,9 @@ async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(bench: 
     for user in (BEN, MALLORY, eve):
         await bench.slack.press(user, bench.general, ts, ids.CANCEL, copies=2)
     await bench.slack.press(BEN, bench.general, ts, ids.RETRY)
-    noted = [e for e in await bench.rt.inspect.trail(question.job) if e.kind == "action_refused"]
+    noted = [
+        e for e in await bench.rt.read_model.job_events(question.job) if e.kind == "action_refused"
+    ]
     assert [(one.actor, one.payload["action"]) for one in noted] == [
         (f"slack:{BEN}", "cancel"),
         (f"slack:{MALLORY}", "cancel"),
@@ -218,7 +229,7 @@ async def test_case_40_a_job_that_somebody_may_not_cancel_says_who_tried(bench: 
     assert await bench.is_open(question)
 
 
-async def test_case_41_over_a_hundred_choices_are_searched(bench: Bench) -> None:
+async def test_case_41_over_a_hundred_choices_are_searched(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(MANY)
     options = await bench.slack.suggest(BEN, bench.general, ts, ids.CHOOSE, "")
     assert len(options) == 100
@@ -228,14 +239,14 @@ async def test_case_41_over_a_hundred_choices_are_searched(bench: Bench) -> None
     assert await bench.answer(question) == ("choice 249", ("ben",))
 
 
-async def test_case_41_long_values_are_numbers_on_the_wire(bench: Bench) -> None:
+async def test_case_41_long_values_are_numbers_on_the_wire(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(LONG)
     await bench.slack.choose(BEN, bench.general, ts, ids.CHOOSE, ids.answer_value(1, 1, 7))
     assert await bench.answer(question) == ("7" * 150, ("ben",))
 
 
-async def test_case_42_a_window_that_opens_too_late(bench: Bench) -> None:
-    question, _, ts = await bench.shown(Ask(key="w", text="Why?", freeform=True))
+async def test_case_42_a_window_that_opens_too_late(bench: SlackBotHarness) -> None:
+    question, _, ts = await bench.shown(QuestionSpec(key="w", text="Why?", freeform=True))
     for code in ("expired_trigger_id", "exchanged_trigger_id"):
         bench.slack.faults.next("views.open", error(code))
         await bench.slack.press(BEN, bench.general, ts, ids.FREE)
@@ -243,12 +254,14 @@ async def test_case_42_a_window_that_opens_too_late(bench: Bench) -> None:
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 3
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
-    await bench.desk.aside.idle()
+    await bench.desk.background.idle()
     assert len(bench.slack.views(BEN)) == 1
     assert await bench.is_open(question)
 
 
-async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(bench: Bench) -> None:
+async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
+    bench: SlackBotHarness,
+) -> None:
     number = await bench.make.queued()
     value = ids.job_value(number)
     made = [actions([button("Cancel", ids.CANCEL, value), button("Retry", ids.RETRY, value)])]
@@ -265,7 +278,7 @@ async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(bench: B
     assert told == [f"D-{mine} is canceled.", f"D-{mine + 1} tries D-{mine} again."]
 
 
-async def test_something_else_that_can_be_pressed_is_acknowledged(bench: Bench) -> None:
+async def test_something_else_that_can_be_pressed_is_acknowledged(bench: SlackBotHarness) -> None:
     made = [actions([{**button("Docs", "docs", "x"), "url": "https://example.org"}])]
     said = await bench.post("docs", blocks=made)
     assert (await bench.slack.press(BEN, bench.general, said["ts"], "docs")).acked

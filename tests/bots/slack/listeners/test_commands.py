@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from draftsman.domain.actor import Actor
-from draftsman.domain.address import parse
 from draftsman.domain.job import Source
 from draftsman.domain.outcome import Done
-from draftsman.domain.profile import profile
-from draftsman.domain.repo import Repo
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
 from draftsman.errors import NotFound
-from draftsman_bots.slack.grammar import OPTIONS
-from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, Bench
+from draftsman_bots.slack.parsers.command_parser import OPTIONS
+from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, OLGA, SlackBotHarness
 from tests.factories import GATE
 
 
-async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(bench: Bench) -> None:
+async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(
+    bench: SlackBotHarness,
+) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix --ref=main the *parser* &amp; co")
-    (job,) = [await bench.rt.inspect.job(one.number) for one in await bench.rt.inspect.jobs()]
+    (job,) = [await bench.rt.read_model.job(one.number) for one in await bench.rt.read_model.jobs()]
     assert (job.ticket_text, job.mode, job.source, job.invoker_id, job.agent) == (
         "the *parser* & co", "fix", "slack", "anna", "tidy",
     )  # fmt: skip
@@ -29,7 +31,7 @@ async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(bench: Be
     assert job.idempotency_key == f"slack:trg:{ack.sent['trigger_id']}"
 
 
-async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) -> None:
+async def test_the_same_command_is_one_job_however_often_it_comes(bench: SlackBotHarness) -> None:
     await bench.slack.command(ANNA, bench.general, "fix it", copies=5)
     assert await bench.jobs() == ["fix it".removeprefix("fix ")]
     await bench.slack.command(ANNA, bench.general, "fix it")
@@ -37,7 +39,7 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: Bench) 
 
 
 @pytest.mark.parametrize("text", ["", "   ", "help", "HELP me"])
-async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) -> None:
+async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
     assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
@@ -55,28 +57,36 @@ async def test_case_8_an_empty_command_explains_itself(bench: Bench, text: str) 
         ("a NUL \x00 and a half \ud800 sign", "a NUL \ufffd and a half ? sign"),
     ],
 )
-async def test_case_9_strange_text_is_kept_whole(bench: Bench, text: str, kept: str | None) -> None:
+async def test_case_9_strange_text_is_kept_whole(
+    bench: SlackBotHarness, text: str, kept: str | None
+) -> None:
     await bench.slack.command(ANNA, bench.general, f"fix {text}")
     assert await bench.jobs() == [kept or text]
 
 
-async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(bench: Bench) -> None:
+async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
+    bench: SlackBotHarness,
+) -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
     await bench.slack.command(ANNA, bench.general, f"fix {family * 60}")
-    (job,) = await bench.rt.inspect.jobs()
+    (job,) = await bench.rt.read_model.jobs()
     assert job.ticket_title is not None
     assert job.ticket_title.endswith(f"{family}…")
     assert job.ticket_title.removesuffix("…").replace(family, "") == ""
     assert await bench.jobs() == [family * 60]
 
 
-async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(bench: Bench) -> None:
+async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(
+    bench: SlackBotHarness,
+) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix " + "x" * 200_001)
     assert "200000" in ack.body["text"]
     assert await bench.jobs() == []
 
 
-async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(bench: Bench) -> None:
+async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(
+    bench: SlackBotHarness,
+) -> None:
     hostile = "&lt;!everyone&gt; <https://evil.example|click>"
     await bench.slack.command(ANNA, bench.general, f"fix {hostile}")
     assert await bench.jobs() == ["<!everyone> click (https://evil.example)"]
@@ -84,7 +94,7 @@ async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(bench:
     assert "&lt;!everyone&gt; click" in ack.body["text"]
 
 
-async def test_somebody_unknown_is_refused_and_told_who_may(bench: Bench) -> None:
+async def test_somebody_unknown_is_refused_and_told_who_may(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(MALLORY, bench.general, "fix it")
     assert "who may: anna, ben, carol" in ack.body["text"]
     assert "/draftsman link" in ack.body["text"]
@@ -92,13 +102,15 @@ async def test_somebody_unknown_is_refused_and_told_who_may(bench: Bench) -> Non
     assert await bench.jobs() == []
 
 
-async def test_somebody_without_the_role_is_refused_and_told_who_may(bench: Bench) -> None:
+async def test_somebody_without_the_role_is_refused_and_told_who_may(
+    bench: SlackBotHarness,
+) -> None:
     ack = await bench.slack.command(BEN, bench.general, "fix it")
     assert "ben may not submit (needs the role invoker); who may: anna, erin" in ack.body["text"]
 
 
 async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named(
-    bench: Bench,
+    bench: SlackBotHarness,
 ) -> None:
     bench.limit(channels=("C0OTHER",))
     ack = await bench.slack.command(ANNA, bench.general, "fix it")
@@ -107,7 +119,7 @@ async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named
     assert await bench.jobs() == ["this one"]
 
 
-async def test_a_job_is_shown_canceled_and_retried_by_command(bench: Bench) -> None:
+async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHarness) -> None:
     said = []
     await bench.slack.command(ANNA, bench.general, "investigate the heap")
     for text in ("status", "status D-1", "show 1", "cancel D-1 no time", "cancel 1", "retry D-1"):
@@ -119,12 +131,12 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: Bench) -> N
     assert said[3] == "D-1 is canceled."
     assert "canceled already" in said[4]
     assert said[5] == "D-2 tries D-1 again."
-    assert (await bench.rt.inspect.job(1)).cancel_reason == "no time"
+    assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
 @pytest.mark.parametrize("option", ["--again", "\u2014again"])
 async def test_what_completed_is_run_once_more_as_the_refusal_says(
-    bench: Bench, option: str
+    bench: SlackBotHarness, option: str
 ) -> None:
     mine = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=mine))
@@ -138,7 +150,9 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     assert "retry D-142 [--again]" in said[2]
 
 
-async def test_a_question_is_answered_by_command_only_when_it_is_named(bench: Bench) -> None:
+async def test_a_question_is_answered_by_command_only_when_it_is_named(
+    bench: SlackBotHarness,
+) -> None:
     question, _ = await bench.asked()
     ack = await bench.slack.command(BEN, bench.general, f"answer D-{question.job} blue")
     assert f"name the question: answer {question.name}" in ack.body["text"]
@@ -148,7 +162,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(bench: Be
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_a_gate_is_decided_by_command_by_those_who_may(bench: Bench) -> None:
+async def test_a_gate_is_decided_by_command_by_those_who_may(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked(GATE)
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
     assert "who may: carol, dave" in ack.body["text"]
@@ -157,7 +171,7 @@ async def test_a_gate_is_decided_by_command_by_those_who_may(bench: Bench) -> No
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"
 
 
-async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) -> None:
+async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(OLGA, bench.general, "link")
     code = ack.body["text"].split("people link ")[1].split("`")[0]
     olga = Actor(Source.CLI, "olga", "Olga")
@@ -170,7 +184,7 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: Bench) 
         await bench.rt.people.link(code, olga)
 
 
-async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: Bench) -> None:
+async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: SlackBotHarness) -> None:
     for text in ("show D-99", "answer D-99/1 red", "status D-99"):
         ack = await bench.slack.command(ANNA, bench.general, text)
         assert "see: list" in ack.body["text"]
@@ -185,7 +199,7 @@ async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: Bench) -> N
 
 @pytest.mark.parametrize("private", [False, True])
 async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
-    bench: Bench, private: bool
+    bench: SlackBotHarness, private: bool
 ) -> None:
     room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
     await bench.slack.command(ANNA, room, "fix it")
@@ -194,13 +208,13 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
     assert "/invite" not in "".join(await bench.whispered(ANNA))
 
 
-async def test_who_is_known_already_needs_no_code(bench: Bench) -> None:
+async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
     assert ack.body["text"] == "the configuration says who you are already: anna"
 
 
 async def test_a_repository_that_is_known_is_named(
-    bench: Bench, monkeypatch: pytest.MonkeyPatch
+    bench: SlackBotHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By name or address, with its own agent; a folder of ours and other names are refused."""
     agents = bench.rt.settings.agents
@@ -211,7 +225,7 @@ async def test_a_repository_that_is_known_is_named(
     for repo in ("pay", "acme/pay", pay.remote_url, "acme/pay//api"):
         ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it with {repo}")
         assert "is queued" in ack.body["text"], ack.body
-    jobs = [await bench.rt.inspect.job(number) for number in range(1, 5)]
+    jobs = [await bench.rt.read_model.job(number) for number in range(1, 5)]
     asked = [job.payload["repo"] for job in jobs]
     assert [one["source"] for one in asked] == [pay.remote_url] * 4
     assert [one.get("path", "") for one in asked] == ["", "", "", "api"]
@@ -226,4 +240,4 @@ async def test_a_repository_that_is_known_is_named(
     assert len(await bench.jobs()) == 4
     object.__setattr__(bench.rt.settings, "default_agent", "careful")
     await bench.slack.command(ANNA, bench.general, "fix --repo=https://x.org/other it")
-    assert (await bench.rt.inspect.job(5)).agent == "careful"
+    assert (await bench.rt.read_model.job(5)).agent == "careful"

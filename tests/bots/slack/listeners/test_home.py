@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
-from draftsman_bots.slack import forms, ids
-from tests.bots.slack.desk import Json, pressable, shown, texts
-from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, Bench
+from draftsman.domain.people.actor import Actor
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.outbound import modal_views
+from tests.bots.slack.channel_fixtures import Json, actionable, shown, texts
+from tests.bots.slack.listeners.conftest import ANNA, BEN, MALLORY, SlackBotHarness
 from tests.factories import GATE
 
 ME = Actor(Source.SLACK, ANNA, "anna")
 
 
-async def _home(bench: Bench, user: str) -> Json:
+async def _home(bench: SlackBotHarness, user: str) -> Json:
     await bench.slack.open_home(user)
     return await _drawn(bench, user)
 
 
-async def _drawn(bench: Bench, user: str) -> Json:
-    await bench.desk.aside.idle()
+async def _drawn(bench: SlackBotHarness, user: str) -> Json:
+    await bench.desk.background.idle()
     found = bench.slack.home(user)
     assert found is not None
     return found
@@ -29,7 +30,7 @@ def _buttons(home: Json) -> dict[str, str]:
     return {one["value"]: one["text"]["text"] for one in found}
 
 
-async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench) -> None:
+async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked()
     gate, _ = await bench.asked(GATE)
     home = await _home(bench, BEN)
@@ -40,21 +41,21 @@ async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Bench
     assert "Nothing waits for you." in shown(await _drawn(bench, BEN))
 
 
-async def test_the_home_of_somebody_unknown_says_what_to_do(bench: Bench) -> None:
+async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarness) -> None:
     home = await _home(bench, MALLORY)
     assert "/draftsman link" in shown(home)
     assert "Your jobs" not in shown(home)
-    assert pressable(home) == [ids.REFRESH]
+    assert actionable(home) == [ids.REFRESH]
 
 
-async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: Bench) -> None:
+async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: SlackBotHarness) -> None:
     await bench.make.queued()
     said = shown(await _home(bench, ANNA))
     assert "Nothing waits for you." in said
     assert "None yet; ask for one: `/draftsman fix TEXT`" in said
 
 
-async def test_ones_own_jobs_are_canceled_and_retried_there(bench: Bench) -> None:
+async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarness) -> None:
     await bench.make.completed(actor=ME, title="a <b> done")
     failed = await bench.make.failed(actor=ME)
     await bench.make.queued(title="somebody else's")
@@ -77,8 +78,8 @@ async def test_ones_own_jobs_are_canceled_and_retried_there(bench: Bench) -> Non
     ]  # fmt: skip
 
 
-async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: Bench) -> None:
-    for _ in range(forms.HOME_JOBS):
+async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: SlackBotHarness) -> None:
+    for _ in range(modal_views.HOME_JOBS):
         await bench.make.queued(actor=ME)
     assert "there are more" not in shown(await _home(bench, ANNA))
     await bench.make.queued(actor=ME)

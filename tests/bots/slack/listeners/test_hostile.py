@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.bots.slack.listeners.conftest import BEN, Bench
+from tests.bots.slack.listeners.conftest import BEN, SlackBotHarness
 from tests.bots.slack.test_inbound import CHANGED, COMMAND, GOOD, MESSAGE, PRESS, SUBMISSION
-from tests.support.slack.courier import Delivery
+from tests.support.slack.event_delivery import Delivery
 
 NOT_READ: list[dict[str, Any]] = [
     MESSAGE | {"event": None},
@@ -27,23 +27,23 @@ NOT_READ: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("body", NOT_READ)
 async def test_case_14_a_payload_that_lacks_what_it_needs(
-    bench: Bench, body: dict[str, Any]
+    bench: SlackBotHarness, body: dict[str, Any]
 ) -> None:
-    ack = await bench.slack.courier.once(Delivery("events_api", copy.deepcopy(body), "e"))
+    ack = await bench.slack.event_delivery.once(Delivery("events_api", copy.deepcopy(body), "e"))
     assert ack.status == 200
     assert await bench.jobs() == []
 
 
 @pytest.mark.parametrize("body", GOOD)
-async def test_every_field_may_be_null(bench: Bench, body: dict[str, Any]) -> None:
+async def test_every_field_may_be_null(bench: SlackBotHarness, body: dict[str, Any]) -> None:
     """One after the other, in the payload and in what it holds."""
     question, _ = await bench.asked()
     for name in body:
-        await bench.slack.courier.once(Delivery("events_api", body | {name: None}, "e"))
+        await bench.slack.event_delivery.once(Delivery("events_api", body | {name: None}, "e"))
         if isinstance(inner := body[name], dict):
             for part in inner:
                 spoilt = body | {name: inner | {part: None}}
-                ack = await bench.slack.courier.once(Delivery("events_api", spoilt, "e"))
+                ack = await bench.slack.event_delivery.once(Delivery("events_api", spoilt, "e"))
                 assert ack.status == 200
     assert await bench.is_open(question)
     await bench.slack.command(BEN, bench.general, "help")

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from draftsman.domain.question import Ask
+from draftsman.domain.question import QuestionSpec
 from tests.bots.slack.listeners.conftest import (
     ANNA,
     BEN,
@@ -14,35 +14,37 @@ from tests.bots.slack.listeners.conftest import (
     DAVE,
     MALLORY,
     MENTIONS,
-    Bench,
+    SlackBotHarness,
 )
 from tests.factories import GATE, QUESTION
 from tests.support.clock import Clock
 
-OWN_WORDS = Ask(key="why", text="Why?", freeform=True)
+OWN_WORDS = QuestionSpec(key="why", text="Why?", freeform=True)
 BOT = {"bot_id": "B0OTHER"}
 """An app that writes in somebody's name."""
 
 
-def _named(bench: Bench, text: str) -> str:
+def _named(bench: SlackBotHarness, text: str) -> str:
     return f"<@{bench.slack.bot_user}> {text}"
 
 
-async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: Bench) -> None:
+async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(
         ANNA, bench.general, "fix it", copies=3, new_event_id=True, reordered=True
     )
     assert len(ack.copies) == 6
     assert await bench.jobs() == ["it"]
-    (made,) = await bench.rt.inspect.jobs()
+    (made,) = await bench.rt.read_model.jobs()
     (target,) = await bench.rt.outbox.targets(made.number)
     assert (target.target, target.thread) == (bench.general, ack.ts)
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
-    assert (await bench.rt.inspect.job(made.number)).idempotency_key == key
+    assert (await bench.rt.read_model.job(made.number)).idempotency_key == key
     assert await bench.whispered(ANNA) == []
 
 
-async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(bench: Bench) -> None:
+async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
+    bench: SlackBotHarness,
+) -> None:
     bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.mention(ANNA, bench.general, "fix it")
@@ -51,21 +53,21 @@ async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(bench: 
     assert await bench.answer(question) == ("because", ("ben",))
 
 
-async def test_a_refusal_of_both_copies_is_said_once(bench: Bench) -> None:
+async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
     (said,) = await bench.whispered(MALLORY)
     assert "who may: anna" in said
     assert await bench.jobs() == []
 
 
-async def test_words_that_are_no_request_are_explained(bench: Bench) -> None:
+async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
     (said,) = await bench.whispered(ANNA)
     assert said.startswith("it is nothing that draftsman does; begin with one of: fix, ")
     assert await bench.jobs() == []
 
 
-async def test_a_private_message_is_a_request_told_in_its_thread(bench: Bench) -> None:
+async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBotHarness) -> None:
     direct = bench.slack.direct(ANNA)
     ack = await bench.slack.say(ANNA, direct, "fix it")
     assert await bench.jobs() == ["it"]
@@ -73,7 +75,7 @@ async def test_a_private_message_is_a_request_told_in_its_thread(bench: Bench) -
     assert (target.target, target.thread) == (direct, ack.ts)
 
 
-async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: Bench) -> None:
+async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
     said = f"<@{bench.slack.bot_user}> fix it"
     await bench.slack.edit(bench.general, ack.ts, said)
@@ -83,7 +85,9 @@ async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: Bench)
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
-async def test_an_edited_request_says_that_nothing_changed(bench: Bench, events: set[str]) -> None:
+async def test_an_edited_request_says_that_nothing_changed(
+    bench: SlackBotHarness, events: set[str]
+) -> None:
     bench.slack.subscribed = events
     ack = await bench.slack.mention(ANNA, bench.general, "fix it --ref=main")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix it  --ref=main"))
@@ -92,7 +96,7 @@ async def test_an_edited_request_says_that_nothing_changed(bench: Bench, events:
         await bench.slack.edit(bench.general, ack.ts, _named(bench, text), copies=2)
     assert await bench.jobs() == ["it"]
     said = await bench.whispered(ANNA)
-    [job] = await bench.rt.inspect.jobs()
+    [job] = await bench.rt.read_model.jobs()
     nothing = f"D-{job.number} was made from this message as it was: the edit changes nothing."
     assert [one.startswith(nothing) for one in said] == [True] * 3
     assert f"`/draftsman cancel D-{job.number}`" in said[0]
@@ -102,14 +106,14 @@ async def test_an_edited_request_says_that_nothing_changed(bench: Bench, events:
     assert await bench.jobs() == ["it"]
 
 
-async def test_a_reply_in_the_thread_answers(bench: Bench) -> None:
+async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "Blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
     assert await bench.whispered(BEN) == []
 
 
-async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: Bench) -> None:
+async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
     (said,) = await bench.whispered(BEN)
@@ -117,7 +121,9 @@ async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: Bench) -> No
     assert await bench.is_open(question)
 
 
-async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(bench: Bench) -> None:
+async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
+    bench: SlackBotHarness,
+) -> None:
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
     (said,) = await bench.whispered(MALLORY)
@@ -126,19 +132,19 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(bench: Benc
     assert await bench.is_open(question)
 
 
-async def test_a_mention_in_the_thread_answers_too(bench: Bench) -> None:
+async def test_a_mention_in_the_thread_answers_too(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.mention(BEN, bench.general, "blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_11_an_answer_is_unescaped_once(bench: Bench) -> None:
+async def test_case_11_an_answer_is_unescaped_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "&lt;b&gt; &amp; &amp;lt;", root)
     assert await bench.answer(question) == ("<b> & &lt;", ("ben",))
 
 
-async def test_case_25_the_bots_own_words_are_no_answer(bench: Bench) -> None:
+async def test_case_25_the_bots_own_words_are_no_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "user": bench.slack.bot_user}
     await bench.slack.say(BEN, bench.general, "because", root, more=own)
@@ -147,7 +153,7 @@ async def test_case_25_the_bots_own_words_are_no_answer(bench: Bench) -> None:
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_26_an_update_of_our_own_message_is_nothing(bench: Bench) -> None:
+async def test_case_26_an_update_of_our_own_message_is_nothing(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     own = {"bot_id": bench.slack.world.bot, "ts": "1.1", "thread_ts": root, "text": "new"}
     change: dict[str, Any] = {
@@ -161,7 +167,7 @@ async def test_case_26_an_update_of_our_own_message_is_nothing(bench: Bench) -> 
 
 
 @pytest.mark.parametrize("more", [BOT, BOT | {"subtype": "bot_message", "user": None}])
-async def test_case_27_another_bot_is_nobody(bench: Bench, more: dict[str, str]) -> None:
+async def test_case_27_another_bot_is_nobody(bench: SlackBotHarness, more: dict[str, str]) -> None:
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.say(BEN, bench.general, "because", root, more=more)
     await bench.slack.say(ANNA, bench.general, _named(bench, "fix it"), more=more)
@@ -169,7 +175,7 @@ async def test_case_27_another_bot_is_nobody(bench: Bench, more: dict[str, str])
     assert len(await bench.jobs()) == 1
 
 
-async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: Bench) -> None:
+async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "bleu", root)
     assert await bench.is_open(question)
@@ -177,34 +183,36 @@ async def test_case_28_until_an_answer_counts_the_latest_text_does(bench: Bench)
     assert await bench.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: Bench) -> None:
+async def test_case_28_an_answer_that_is_edited_later_is_noted_once(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.edit(bench.general, ack.ts, "red", copies=2, new_event_id=True)
     assert await bench.answer(question) == ("blue", ("ben",))
-    (note,) = await bench.trail(question, "answer_edited")
+    (note,) = await bench.job_events(question, "answer_edited")
     assert (note["question"], note["text"]) == (1, "red")
 
 
-async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: Bench) -> None:
+async def test_case_29_an_answer_that_is_deleted_goes_on_counting(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.delete(bench.general, ack.ts, copies=2)
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert len(await bench.trail(question, "answer_deleted")) == 1
+    assert len(await bench.job_events(question, "answer_deleted")) == 1
 
 
-async def test_case_30_a_link_that_unfolds_is_no_edit(bench: Bench) -> None:
+async def test_case_30_a_link_that_unfolds_is_no_edit(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     ack = await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.unfurl(bench.general, ack.ts)
-    assert await bench.trail(question, "answer_edited") == []
+    assert await bench.job_events(question, "answer_edited") == []
     mentioned = await bench.slack.mention(ANNA, bench.general, "nonsense")
     await bench.slack.unfurl(bench.general, mentioned.ts)
     assert len(await bench.whispered(ANNA)) == 1
 
 
-async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(bench: Bench) -> None:
+async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
+    bench: SlackBotHarness,
+) -> None:
     question, root = await bench.asked()
     more = {"subtype": "thread_broadcast"}
     await bench.slack.say(BEN, bench.general, "blue", root, more=more, copies=2)
@@ -213,7 +221,7 @@ async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(bench
 
 
 async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_once(
-    bench: Bench,
+    bench: SlackBotHarness,
 ) -> None:
     question, _ = await bench.asked()
     for user in (MALLORY, BEN, BEN):
@@ -224,7 +232,9 @@ async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_on
     assert await bench.whispered(MALLORY) == []
 
 
-async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(bench: Bench) -> None:
+async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
+    bench: SlackBotHarness,
+) -> None:
     one, root = await bench.asked(OWN_WORDS)
     two, _ = await bench.asked(OWN_WORDS, root=root)
     await bench.slack.say(BEN, bench.general, "because", root)
@@ -233,14 +243,14 @@ async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(bench: Be
     assert await bench.whispered(BEN) == ["Which question does that answer?"]
     (said,) = bench.slack.ephemerals(bench.general, BEN)
     await bench.slack.press(BEN, bench.general, said["ts"], one.name)
-    await bench.desk.aside.idle()
+    await bench.desk.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(one) == ("because", ("ben",))
     assert await bench.is_open(two)
 
 
-async def test_case_33_words_and_decisions_are_told_apart(bench: Bench) -> None:
+async def test_case_33_words_and_decisions_are_told_apart(bench: SlackBotHarness) -> None:
     gate, root = await bench.asked(GATE)
     question, _ = await bench.asked(OWN_WORDS, root=root)
     await bench.slack.say(CAROL, bench.general, "approve", root)
@@ -250,7 +260,7 @@ async def test_case_33_words_and_decisions_are_told_apart(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("text", ["approved", "looks good", "approve? no", "yes", "👍"])
-async def test_free_text_never_decides_a_gate(bench: Bench, text: str) -> None:
+async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str) -> None:
     gate, root = await bench.asked(GATE)
     await bench.slack.say(CAROL, bench.general, text, root)
     await bench.slack.say(CAROL, bench.general, text, root)
@@ -259,9 +269,9 @@ async def test_free_text_never_decides_a_gate(bench: Bench, text: str) -> None:
     assert said.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
 
 
-async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: Bench) -> None:
+async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
-    await bench.rt.operate.cancel(question.job, bench.make.owner)
+    await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
     (said,) = await bench.whispered(BEN)
     assert (
@@ -272,7 +282,7 @@ async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: Bench) -> N
 
 
 async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
-    bench: Bench, clock: Clock
+    bench: SlackBotHarness, clock: Clock
 ) -> None:
     done, root = await bench.asked(GATE)
     await bench.slack.say(CAROL, bench.general, "approve", root)
@@ -287,7 +297,7 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
-async def test_case_34_who_answered_may_go_on_talking(bench: Bench) -> None:
+async def test_case_34_who_answered_may_go_on_talking(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
@@ -295,7 +305,7 @@ async def test_case_34_who_answered_may_go_on_talking(bench: Bench) -> None:
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
-async def test_case_35_a_file_is_no_answer(bench: Bench) -> None:
+async def test_case_35_a_file_is_no_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
@@ -306,7 +316,7 @@ async def test_case_35_a_file_is_no_answer(bench: Bench) -> None:
     assert await bench.answer(question) == ("as drawn", ("ben",))
 
 
-async def test_case_62_a_stranger_is_refused(bench: Bench) -> None:
+async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
     shared = bench.slack.channel("shared", [], shared=True)
     eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
@@ -317,7 +327,7 @@ async def test_case_62_a_stranger_is_refused(bench: Bench) -> None:
     assert await bench.jobs() == ["this"]
 
 
-async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: Bench) -> None:
+async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "lunch?")
     await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
     assert await bench.whispered(MALLORY) == []

@@ -8,50 +8,56 @@ from collections.abc import AsyncIterator
 import pytest
 
 from draftsman_bots.http import Server, bind
-from draftsman_bots.slack import replies
-from draftsman_bots.slack.health import Health
-from draftsman_bots.slack.web import PATH, application
-from tests.bots.slack.listeners.conftest import BEN, Bench, InProcess
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.transport import acknowledgments
+from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
+from tests.bots.slack.listeners.conftest import BEN, InProcessDelivery, SlackBotHarness
 from tests.support.slack import Fault
 
 
 @pytest.fixture(params=["http", "socket"])
-async def either(request: pytest.FixtureRequest, bench: Bench) -> AsyncIterator[Bench]:
+async def either(
+    request: pytest.FixtureRequest, bench: SlackBotHarness
+) -> AsyncIterator[SlackBotHarness]:
     """Give the bot by each of the two ways."""
     if request.param == "socket":
         yield bench
         return
-    courier = bench.slack.courier
-    assert isinstance(courier, InProcess)
+    courier = bench.slack.event_delivery
+    assert isinstance(courier, InProcessDelivery)
     served = bind(("127.0.0.1", 0), "slack")
-    server = Server(application(courier.bot, bench.slack.signing_secret, Health()))
+    server = Server(application(courier.bot, bench.slack.signing_secret, BotHealth()))
     serving = asyncio.create_task(server.serve([served]))
-    bench.slack.request_url = f"http://127.0.0.1:{served.getsockname()[1]}{PATH}"
+    bench.slack.request_url = f"http://127.0.0.1:{served.getsockname()[1]}{EVENTS_PATH}"
     yield bench
     await courier.close()
     server.end()
     await serving
 
 
-async def test_case_21_a_press_is_told_that_it_did_not_count(either: Bench) -> None:
+async def test_case_21_a_press_is_told_that_it_did_not_count(either: SlackBotHarness) -> None:
     question, _, ts = await either.shown()
     await either.rt.db.close()
     ack = await either.slack.press(BEN, either.general, ts, "blue", retries=2)
     assert not ack.acked, "Slack marks the button, and through a socket brings it again"
-    assert await either.whispered(BEN) == [replies.LATER], "once, however often it came"
+    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER], (
+        "once, however often it came"
+    )
     await either.rt.db.open()
     assert (await either.slack.press(BEN, either.general, ts, "blue")).acked
     assert await either.answer(question) == ("blue", ("ben",))
 
 
-async def test_case_21_where_the_bot_may_not_post_its_address_is_used(either: Bench) -> None:
+async def test_case_21_where_the_bot_may_not_post_its_address_is_used(
+    either: SlackBotHarness,
+) -> None:
     _, _, ts = await either.shown()
     await either.rt.db.close()
     either.slack.faults.next("chat.postEphemeral", Fault.HTML_503)
     await either.slack.press(BEN, either.general, ts, "blue")
-    assert await either.whispered(BEN) == [replies.LATER]
+    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER]
     either.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     again = await either.slack.press(BEN, either.general, ts, "blue")
     assert again.status == (503 if either.slack.request_url else None)
-    await either.desk.aside.idle()
+    await either.desk.background.idle()
     await either.rt.db.open()

@@ -8,15 +8,15 @@ import pytest
 
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Connection, Database
-from draftsman_bots.slack.bot import patience
-from tests.bots.slack.transport.rig import Rig, over_http, over_sockets
+from draftsman.store.postgres.database import Connection, Database
+from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
+from tests.bots.slack.transport.service_harness import ServiceHarness, over_http, over_sockets
 
 
 @pytest.fixture
 async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtime]:
     """Give the services as the process of the bots has them."""
-    settings = patience(settings)
+    settings = with_statement_timeout(settings)
     db = Database(database_url, settings.database)
     await db.open()
     yield wire(settings, db, False)
@@ -24,33 +24,33 @@ async def patient(settings: Settings, database_url: str) -> AsyncIterator[Runtim
 
 
 @pytest.fixture
-async def http(patient: Runtime) -> AsyncIterator[Rig]:
+async def http(patient: Runtime) -> AsyncIterator[ServiceHarness]:
     """Give a bot that Slack reaches by HTTP."""
     async with over_http(patient) as rig:
         yield rig
 
 
 @pytest.fixture
-async def socket(patient: Runtime) -> AsyncIterator[Rig]:
+async def socket(patient: Runtime) -> AsyncIterator[ServiceHarness]:
     """Give a bot with two Socket Mode connections."""
     async with over_sockets(patient) as rig:
         yield rig
 
 
 @pytest.fixture(params=["http", "socket"])
-async def either(request: pytest.FixtureRequest, patient: Runtime) -> AsyncIterator[Rig]:
+async def either(request: pytest.FixtureRequest, patient: Runtime) -> AsyncIterator[ServiceHarness]:
     """Give a bot by each of the two ways."""
     async with (over_http if request.param == "http" else over_sockets)(patient) as rig:
         yield rig
 
 
 @pytest.fixture
-async def jobs(conn: Connection) -> Jobs:
+async def jobs(conn: Connection) -> JobTexts:
     """Give what counts the jobs that there are."""
-    return Jobs(conn)
+    return JobTexts(conn)
 
 
-class Jobs:
+class JobTexts:
     """The jobs of the test's database."""
 
     def __init__(self, conn: Connection) -> None:

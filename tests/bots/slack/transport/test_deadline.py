@@ -9,10 +9,10 @@ import asyncio
 from typing import Any
 
 from draftsman.runtime import Runtime
-from draftsman.store.db import Database
-from draftsman_bots.slack import replies
-from tests.bots.slack.transport.conftest import Jobs
-from tests.bots.slack.transport.rig import ANNA, Rig
+from draftsman.store.postgres.database import Database
+from draftsman_bots.slack.transport import acknowledgments
+from tests.bots.slack.transport.conftest import JobTexts
+from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
 from tests.support.slack import Fault
 
 MODAL = {
@@ -27,12 +27,14 @@ MODAL = {
 }
 
 
-async def test_case_20_a_database_that_is_too_slow(either: Rig, jobs: Jobs, db: Database) -> None:
-    holder, slack = await db.dedicated(), either.slack
+async def test_case_20_a_database_that_is_too_slow(
+    either: ServiceHarness, jobs: JobTexts, db: Database
+) -> None:
+    holder, slack = await db.dedicated_connection(), either.slack
     try:
         async with holder.transaction():
             await holder.execute("LOCK TABLE draftsman.jobs IN ACCESS EXCLUSIVE MODE")
-            slack.courier.patience = 3.0
+            slack.event_delivery.patience = 3.0
             event, command, view = await asyncio.gather(
                 slack.say(ANNA, either.general, "fix it"),
                 slack.command(ANNA, either.general, "fix that"),
@@ -41,52 +43,57 @@ async def test_case_20_a_database_that_is_too_slow(either: Rig, jobs: Jobs, db: 
     finally:
         await holder.close()
     assert event.status == (503 if slack.request_url else None)
-    assert command.body == {"response_type": "ephemeral", "text": replies.LATER}
-    assert view.body == {"response_action": "errors", "errors": {"what": replies.LATER}}
+    assert command.body == {"response_type": "ephemeral", "text": acknowledgments.RETRY_LATER}
+    assert view.body == {
+        "response_action": "errors",
+        "errors": {"what": acknowledgments.RETRY_LATER},
+    }
     assert await jobs.texts() == []
     assert (await slack.event(event.sent)).acked
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_21_a_database_that_is_away(either: Rig, jobs: Jobs, patient: Runtime) -> None:
+async def test_case_21_a_database_that_is_away(
+    either: ServiceHarness, jobs: JobTexts, patient: Runtime
+) -> None:
     await patient.db.close()
-    either.slack.courier.patience = 1.0
+    either.slack.event_delivery.patience = 1.0
     event = await either.slack.say(ANNA, either.general, "fix it")
     assert not event.acked
     command = await either.slack.command(ANNA, either.general, "fix that")
-    assert command.body["text"] == replies.LATER
+    assert command.body["text"] == acknowledgments.RETRY_LATER
     await patient.db.open()
     again = await either.slack.event(event.sent, retries=3)
     assert (again.acked, again.attempts) == (True, 1)
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_22_a_slack_that_cannot_be_reached(http: Rig, jobs: Jobs) -> None:
+async def test_case_22_a_slack_that_cannot_be_reached(http: ServiceHarness, jobs: JobTexts) -> None:
     http.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     assert (await http.slack.say(ANNA, http.general, "fix it")).status == 200
     assert await jobs.texts() == ["fix it"]
     assert http.slack.calls == []
 
 
-async def test_case_24_what_always_fails_comes_once(either: Rig) -> None:
+async def test_case_24_what_always_fails_comes_once(either: ServiceHarness) -> None:
     poison: dict[str, Any] = {"type": "reaction_added", "user": ANNA}
     ack = await either.slack.event(poison, retries=3)
     assert ack.attempts == 1
     assert ack.status == (500 if either.slack.request_url else 200)
     said = await either.slack.command(ANNA, either.general, "x", name="/fails")
-    assert said.body["text"] == replies.BROKEN
+    assert said.body["text"] == acknowledgments.INTERNAL_ERROR
     assert either.outcomes() == {"broken": 2}
 
 
-async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: Rig) -> None:
+async def test_what_cannot_be_given_up_is_said_to_be_in_doubt(http: ServiceHarness) -> None:
     stuck, waits = await asyncio.gather(
         *(http.slack.command(ANNA, http.general, "x", name=name) for name in ("/stuck", "/waits"))
     )
-    assert stuck.body["text"] == replies.IN_DOUBT
-    assert waits.body["text"] == replies.LATER
+    assert stuck.body["text"] == acknowledgments.IN_DOUBT
+    assert waits.body["text"] == acknowledgments.RETRY_LATER
 
 
-async def test_a_refusal_is_told_to_who_asked(either: Rig, jobs: Jobs) -> None:
+async def test_a_refusal_is_told_to_who_asked(either: ServiceHarness, jobs: JobTexts) -> None:
     stranger = either.slack.user("mallory")
     said = await either.slack.command(stranger, either.general, "fix it")
     assert said.body["response_type"] == "ephemeral"

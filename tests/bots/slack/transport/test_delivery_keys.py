@@ -7,47 +7,53 @@ from typing import Any
 
 import pytest
 
-from draftsman.store.db import Connection, Database
-from tests.bots.slack.transport.conftest import Jobs
-from tests.bots.slack.transport.rig import ANNA, Rig
-from tests.support.slack.courier import Delivery
+from draftsman.store.postgres.database import Connection, Database
+from tests.bots.slack.transport.conftest import JobTexts
+from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
+from tests.support.slack.event_delivery import Delivery
 from tests.support.waits import wait_blocked
 
 
-async def test_case_1_an_event_that_is_delivered_again(either: Rig, jobs: Jobs) -> None:
+async def test_case_1_an_event_that_is_delivered_again(
+    either: ServiceHarness, jobs: JobTexts
+) -> None:
     first = await either.slack.say(ANNA, either.general, "fix it")
     for attempt in (1, 2, 3):
-        again = await either.slack.courier.once(
+        again = await either.slack.event_delivery.once(
             Delivery("events_api", first.sent, f"again-{attempt}", attempt)
         )
         assert again.acked
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_2_a_message_with_another_event_id(either: Rig, jobs: Jobs) -> None:
+async def test_case_2_a_message_with_another_event_id(
+    either: ServiceHarness, jobs: JobTexts
+) -> None:
     ack = await either.slack.say(ANNA, either.general, "fix it", copies=5, new_event_id=True)
     assert [one.acked for one in ack.copies] == [True] * 5
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_3_both_events_of_a_mention(either: Rig, jobs: Jobs) -> None:
+async def test_case_3_both_events_of_a_mention(either: ServiceHarness, jobs: JobTexts) -> None:
     ack = await either.slack.mention(ANNA, either.general, "fix it", reordered=True)
     assert len(ack.copies) == 2
     assert len(await jobs.texts()) == 1
 
 
-async def test_case_4_a_retry_whose_first_copy_never_came(either: Rig, jobs: Jobs) -> None:
+async def test_case_4_a_retry_whose_first_copy_never_came(
+    either: ServiceHarness, jobs: JobTexts
+) -> None:
     first = await either.slack.say(ANNA, either.general, "one")
     lost = {**first.sent, "event": {**first.sent["event"], "ts": "1.000002", "text": "two"}}
-    ack = await either.slack.courier.once(Delivery("events_api", lost, "lost", 2))
+    ack = await either.slack.event_delivery.once(Delivery("events_api", lost, "lost", 2))
     assert ack.acked
     assert await jobs.texts() == ["one", "two"]
 
 
 async def test_case_5_a_retry_while_the_first_copy_is_committed(
-    http: Rig, jobs: Jobs, db: Database, conn: Connection
+    http: ServiceHarness, jobs: JobTexts, db: Database, conn: Connection
 ) -> None:
-    holder = await db.dedicated()
+    holder = await db.dedicated_connection()
     try:
         async with holder.transaction():
             await holder.execute("LOCK TABLE draftsman.jobs IN EXCLUSIVE MODE")
@@ -62,7 +68,7 @@ async def test_case_5_a_retry_while_the_first_copy_is_committed(
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_6_an_envelope_that_comes_twice(socket: Rig, jobs: Jobs) -> None:
+async def test_case_6_an_envelope_that_comes_twice(socket: ServiceHarness, jobs: JobTexts) -> None:
     ack = await socket.slack.command(ANNA, socket.general, "fix it", copies=2, same_envelope=True)
     assert [one.acked for one in ack.copies] == [True, True]
     assert len(socket.slack.sockets.acks) == 2
@@ -70,21 +76,23 @@ async def test_case_6_an_envelope_that_comes_twice(socket: Rig, jobs: Jobs) -> N
 
 
 @pytest.mark.parametrize("text", ["fix the payload parser", "payload=", "a=b&payload={}"])
-async def test_case_7_a_command_about_a_payload(either: Rig, jobs: Jobs, text: str) -> None:
+async def test_case_7_a_command_about_a_payload(
+    either: ServiceHarness, jobs: JobTexts, text: str
+) -> None:
     ack = await either.slack.command(ANNA, either.general, text)
     assert ack.acked
     assert await jobs.texts() == [text]
 
 
-async def test_case_18_a_request_that_is_replayed(http: Rig, jobs: Jobs) -> None:
+async def test_case_18_a_request_that_is_replayed(http: ServiceHarness, jobs: JobTexts) -> None:
     ack = await http.slack.command(ANNA, http.general, "fix it")
-    again = await http.slack.courier.once(Delivery("slash_commands", ack.sent, ""))
+    again = await http.slack.event_delivery.once(Delivery("slash_commands", ack.sent, ""))
     assert again.status == 200
     assert again.body == ack.body
     assert await jobs.texts() == ["fix it"]
 
 
-async def test_case_61_an_org_install_names_no_team(either: Rig, jobs: Jobs) -> None:
+async def test_case_61_an_org_install_names_no_team(either: ServiceHarness, jobs: JobTexts) -> None:
     outer: dict[str, Any] = {
         "team_id": None,
         "enterprise_id": "E111",

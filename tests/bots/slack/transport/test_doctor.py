@@ -11,7 +11,7 @@ import pytest
 
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import doctor, scopes
-from tests.bots.slack.transport.rig import ANNA
+from tests.bots.slack.transport.service_harness import ANNA
 from tests.support.slack import FakeSlack
 
 

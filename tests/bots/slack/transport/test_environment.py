@@ -7,8 +7,8 @@ import os
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-from draftsman_bots.slack.bot import build
 from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.transport.dispatcher import build
 from tests.bots.slack.transport.test_process import ANOTHERS
 
 

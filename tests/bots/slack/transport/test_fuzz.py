@@ -17,13 +17,14 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from draftsman.runtime import Runtime, wire
 from draftsman.settings import Settings
-from draftsman.store.db import Database
-from draftsman_bots.slack import listeners, signature
-from draftsman_bots.slack.bot import Bot, build
-from draftsman_bots.slack.health import Health
+from draftsman.store.postgres.database import Database
+from draftsman_bots.slack import listeners
+from draftsman_bots.slack.context import BotContext
+from draftsman_bots.slack.health import BotHealth
 from draftsman_bots.slack.identity import Identity
-from draftsman_bots.slack.listeners.desk import Desk
-from draftsman_bots.slack.web import PATH, application
+from draftsman_bots.slack.transport import signature
+from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
+from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
 
 SECRET = "a-signing-secret"
 FINE = {200, 400, 401, 408, 413}
@@ -95,7 +96,7 @@ def send(server: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Send
     client = wait(_client(wire(config, db, False)))
 
     def post(body: bytes, headers: dict[str, str]) -> httpx.Response:
-        return wait(client.post(PATH, content=body, headers=headers))
+        return wait(client.post(EVENTS_PATH, content=body, headers=headers))
 
     yield post
     wait(client.aclose())
@@ -109,9 +110,9 @@ async def _client(rt: Runtime) -> httpx.AsyncClient:
     assert rt.settings.slack is not None
     slack = rt.settings.slack
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
-    desk, health = Desk(rt, slack, web), Health()
+    desk, health = BotContext(rt, slack, web), BotHealth()
     app = build(web, Identity("T1"), lambda app: listeners.register(app, desk))
-    transport = httpx.ASGITransport(application(Bot(app, health), SECRET, health))
+    transport = httpx.ASGITransport(application(SlackDispatcher(app, health), SECRET, health))
     return httpx.AsyncClient(transport=transport, base_url="http://bot", timeout=10)
 
 

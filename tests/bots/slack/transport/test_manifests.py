@@ -11,7 +11,7 @@ import draftsman_bots.slack
 from draftsman.resources import folder
 from draftsman.settings import SlackSettings
 from draftsman_bots.slack import ids, scopes
-from draftsman_bots.slack.web import PATH
+from draftsman_bots.slack.transport.http_app import EVENTS_PATH
 from tests.docs.pages import DOCS
 
 BOTS = Path(draftsman_bots.slack.__file__).parent
@@ -46,7 +46,7 @@ def test_a_manifest_asks_for_what_the_code_uses(name: str) -> None:
     default = SlackSettings.model_fields["command"].default
     assert _values(text, "command") == [default]
     assert _values(text, "socket_mode_enabled") == ["true"]
-    assert set(re.findall(r"https://bot\.example\.org(\S*)", text)) == {PATH}
+    assert set(re.findall(r"https://bot\.example\.org(\S*)", text)) == {EVENTS_PATH}
 
 
 def test_the_minimal_one_reads_no_channel() -> None:
@@ -72,7 +72,7 @@ def test_the_page_tells_why_each_scope_is_asked_for() -> None:
     assert [scope for scope in scopes.FULL if f"`{scope}`" not in PAGE] == []
     listed = set(re.findall(r"`([a-z_]+:[a-z]+)`", PAGE)) - {"connections:write", "host:port"}
     assert listed <= set(scopes.FULL)
-    assert PATH in PAGE
+    assert EVENTS_PATH in PAGE
     for name in WANTED:
         assert f"slack_manifest.{name}.yaml" in PAGE
     for key in SlackSettings.model_fields:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from draftsman.store.db import Database
-from tests.bots.slack.transport.conftest import Jobs
-from tests.bots.slack.transport.rig import ANNA, Rig
+from draftsman.store.postgres.database import Database
+from tests.bots.slack.transport.conftest import JobTexts
+from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
 from tests.support.slack import Ack
 
 WAYS: Final[tuple[dict[str, Any], ...]] = (
@@ -24,9 +24,9 @@ STALL: Final = 2.0
 
 
 async def test_a_thousand_events_while_the_database_stalls(
-    either: Rig, jobs: Jobs, db: Database
+    either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
-    either.slack.courier.patience = 3.0
+    either.slack.event_delivery.patience = 3.0
     turns, said = asyncio.Semaphore(AT_ONCE), list[Ack]()
     begun = asyncio.Event()
 
@@ -39,7 +39,7 @@ async def test_a_thousand_events_while_the_database_stalls(
 
     async def stall() -> None:
         await begun.wait()
-        holder = await db.dedicated()
+        holder = await db.dedicated_connection()
         try:
             async with holder.transaction():
                 await holder.execute("LOCK TABLE draftsman.jobs IN ACCESS EXCLUSIVE MODE")

@@ -12,10 +12,10 @@ import pytest
 
 from draftsman.errors import ConfigError
 from draftsman.settings import SlackSettings
-from draftsman_bots.slack import tokens
-from tests.acceptance.processes import Place
-from tests.bots.slack.transport.conftest import Jobs
-from tests.bots.slack.transport.rig import ANNA
+from draftsman_bots.slack import credentials
+from tests.acceptance.processes import Installation
+from tests.bots.slack.transport.conftest import JobTexts
+from tests.bots.slack.transport.service_harness import ANNA
 from tests.support.slack import FakeSlack
 from tests.support.waits import until
 
@@ -30,8 +30,8 @@ ANOTHERS = {
 
 
 @pytest.fixture
-def place(folder: Path, database_url: str) -> Iterator[Place]:
-    place = Place(folder / "place", database_url)
+def place(folder: Path, database_url: str) -> Iterator[Installation]:
+    place = Installation(folder / "place", database_url)
     yield place
     place.close()
 
@@ -43,7 +43,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
         yield slack
 
 
-def configured(place: Place, slack: FakeSlack, **more: Any) -> dict[str, str]:
+def configured(place: Installation, slack: FakeSlack, **more: Any) -> dict[str, str]:
     """Configure the bot of this Slack; return the variables of its secrets."""
     place.configure(
         people__anna__slack=ANNA,
@@ -59,7 +59,7 @@ def configured(place: Place, slack: FakeSlack, **more: Any) -> dict[str, str]:
 
 
 async def test_a_command_through_a_socket_becomes_a_job(
-    place: Place, slack: FakeSlack, jobs: Jobs
+    place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:
     general = slack.channel("general", [ANNA])
     bots = place.start("bots", env=configured(place, slack))
@@ -70,13 +70,13 @@ async def test_a_command_through_a_socket_becomes_a_job(
     bots.signal(signal.SIGTERM)
     assert await bots.end() == 0
     await slack.sockets.wait(0)
-    assert slack.bot_token not in bots.said
-    assert "Traceback" not in bots.said
-    assert "error" not in bots.said, "a start like any other is no trouble"
+    assert slack.bot_token not in bots.output_text
+    assert "Traceback" not in bots.output_text
+    assert "error" not in bots.output_text, "a start like any other is no trouble"
 
 
 async def test_up_keeps_the_bots_beside_the_worker(
-    place: Place, slack: FakeSlack, jobs: Jobs
+    place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:
     general = slack.channel("general", [ANNA])
     up = place.start("up", "--headless", env=configured(place, slack))
@@ -91,13 +91,13 @@ async def test_up_keeps_the_bots_beside_the_worker(
 
 
 async def test_http_is_served_where_it_is_configured(
-    place: Place, slack: FakeSlack, jobs: Jobs
+    place: Installation, slack: FakeSlack, jobs: JobTexts
 ) -> None:
     general = slack.channel("general", [ANNA])
     env = configured(place, slack, mode="http", listen="127.0.0.1:0") | ANOTHERS
     bots = place.start("bots", env=env)
     await bots.says("serving HTTP on 127.0.0.1:")
-    port = bots.said.partition("serving HTTP on 127.0.0.1:")[2].split()[0]
+    port = bots.output_text.partition("serving HTTP on 127.0.0.1:")[2].split()[0]
     slack.request_url = f"http://127.0.0.1:{port}/slack/events"
     assert (await slack.command(ANNA, general, "fix the parser")).status == 200
     assert await jobs.texts() == ["the parser"]
@@ -110,12 +110,12 @@ async def test_http_is_served_where_it_is_configured(
             return bool((await reply.json())["ready"])
 
     await until(ready, "readiness")
-    await slack.courier.close()
+    await slack.event_delivery.close()
     bots.signal(signal.SIGINT)
     assert await bots.end() == 0
 
 
-async def test_without_a_chat_there_are_no_bots(place: Place) -> None:
+async def test_without_a_chat_there_are_no_bots(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
@@ -135,10 +135,10 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SIGN", "s")
     both = {"signing_secret": {"env": "SIGN"}}
     with pytest.raises(ConfigError, match="for mode 'socket' remove signing_secret"):
-        tokens.read(_slack(**both))
+        credentials.read(_slack(**both))
     with pytest.raises(ConfigError, match="for mode 'http' remove app_token"):
-        tokens.read(_slack(mode="http", **both))
-    assert tokens.read(_slack()).app == "xapp-1"
+        credentials.read(_slack(mode="http", **both))
+    assert credentials.read(_slack()).app == "xapp-1"
 
 
 @pytest.mark.parametrize(
@@ -156,6 +156,6 @@ def test_a_token_that_is_none_is_refused(
     monkeypatch.setenv("BOT", bot)
     monkeypatch.setenv("APP", "xapp-1")
     with pytest.raises(ConfigError, match=said) as caught:
-        tokens.read(_slack())
+        credentials.read(_slack())
     assert not bot or bot not in str(caught.value)
-    assert "secret" not in repr(tokens.Tokens("secret", "secret", "secret"))
+    assert "secret" not in repr(credentials.Credentials("secret", "secret", "secret"))

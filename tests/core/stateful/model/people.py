@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from draftsman.domain.actor import Actor
 from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
 from tests.core.stateful.model.state import Question
 from tests.support.people import GROUPS, PEOPLE
 
 
 @dataclass(frozen=True)
-class Who:
+class ModelActor:
     """Somebody on a channel; `person` where the configuration knows one behind it."""
 
     channel: str
@@ -58,14 +58,14 @@ def reachable(item: Question) -> bool:
     return len(able) >= item.quorum
 
 
-def _everybody() -> list[Who]:
-    found = [Who("cli", "root", "root", owner=True)]
+def _everybody() -> list[ModelActor]:
+    found = [ModelActor("cli", "root", "root", owner=True)]
     for name, person in PEOPLE.items():
         for channel, key in (("cli", "login"), ("slack", "slack"), ("trello", "trello")):
             if key in person:
-                found.append(Who(channel, person[key], name))
-    return [*found, Who("slack", "U-STRANGER", None), Who("trello", "U-CAROL", None)]
+                found.append(ModelActor(channel, person[key], name))
+    return [*found, ModelActor("slack", "U-STRANGER", None), ModelActor("trello", "U-CAROL", None)]
 
 
 EVERYBODY = _everybody()
-SYSTEM = Who("internal", "system", None)
+SYSTEM = ModelActor("internal", "system", None)

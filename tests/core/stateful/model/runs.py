@@ -11,7 +11,7 @@ KEPT = 5
 """Checkpoints that stay."""
 
 
-class Runs(State):
+class RunModel(State):
     def exchange(
         self,
         worker: int,
@@ -53,7 +53,7 @@ class Runs(State):
         self._begin(job)
         return True
 
-    def give_back(self, lease: int) -> None:
+    def release_claims(self, lease: int) -> None:
         """Return what was claimed ahead."""
         if (job := self.holder(lease, "claimed")) is not None:
             job.move(job.claimed_from or "")
@@ -107,7 +107,7 @@ class Runs(State):
             pulses.add((lease, job.lease == lease, job.cancel))
         return who.registered, pulses
 
-    def return_unknown(self, worker: int, known: Collection[int]) -> int:
+    def release_lost_claims(self, worker: int, known: Collection[int]) -> int:
         """Give back what the worker holds and does not know of."""
         found = 0
         for job in self.jobs:

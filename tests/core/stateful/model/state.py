@@ -43,7 +43,7 @@ class Refusal(Exception):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class JobRequest:
     """A request; `content` is what makes it another one."""
 
     type: str = "noop"
@@ -59,7 +59,7 @@ class Wanted:
 
 
 @dataclass
-class Said:
+class RecordedAnswer:
     """A response as it is kept."""
 
     question: int
@@ -103,7 +103,7 @@ class Question:
 
 @dataclass
 class Job:
-    wanted: Wanted
+    wanted: JobRequest
     invoker: str
     status: str
     priority: int
@@ -122,12 +122,12 @@ class Job:
     cancel: bool = False
     result: int | None = None
     version: int = 1
-    trail: list[str] = field(default_factory=lambda: ["job_created"])
+    job_events: list[str] = field(default_factory=lambda: ["job_created"])
     joined: set[Any] = field(default_factory=set)
     """Keys and contents of the requests that joined it."""
     runs: list[str] = field(default_factory=list)
     questions: list[Question] = field(default_factory=list)
-    said: list[Said] = field(default_factory=list)
+    said: list[RecordedAnswer] = field(default_factory=list)
     checkpoints: list[int] = field(default_factory=list)
     steps: dict[str, int | None] = field(default_factory=dict)
     logged: set[tuple[int, int]] = field(default_factory=set)
@@ -144,7 +144,7 @@ class Job:
         if self.status == "running" and to not in ("running", "claimed"):
             assert self.runs[-1] != "running", "a run that ends says how"
         self.status, self.version = to, self.version + 1
-        self.trail.append(kind)
+        self.job_events.append(kind)
         if to not in ("claimed", "running"):
             self.lease = None
         if to != "claimed":
@@ -244,7 +244,7 @@ def facts(job: Job) -> dict[str, Any]:
         "due": job.due if job.status in ("scheduled", "retrying") else None,
         "retry_of": job.retry_of,
         "given": job.answers,
-        "trail": job.trail,
+        "trail": job.job_events,
         "runs": job.runs,
         "beat": job.beat if job.status == "running" else None,
         "questions": [_question(item) for item in job.questions],

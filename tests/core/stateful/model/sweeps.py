@@ -6,10 +6,10 @@ from collections.abc import Collection
 from contextlib import suppress
 from math import exp
 
-from tests.core.stateful.model.asking import Asking
-from tests.core.stateful.model.intake import CHAIN_LIMIT, Intake
 from tests.core.stateful.model.people import SYSTEM
+from tests.core.stateful.model.questions import QuestionModel
 from tests.core.stateful.model.state import WAITING, Job, Refusal
+from tests.core.stateful.model.submission import CHAIN_LIMIT, SubmissionModel
 
 LEASE = 30.0
 """Seconds without a sign of life after which a run is lost."""
@@ -21,7 +21,7 @@ Term = tuple[int, int] | None
 """Owner and term of a leader; None: by hand."""
 
 
-class Model(Intake, Asking):
+class Model(SubmissionModel, QuestionModel):
     """All the arrows."""
 
     def leads(self, term: Term) -> bool:
@@ -56,7 +56,7 @@ class Model(Intake, Asking):
             default = item.on_expire == "default"
             item.status = "answered" if default else "expired"
             item.outcome = "answered" if default else "expired"
-            job.trail.append("question_expired")
+            job.job_events.append("question_expired")
             job.move("expired" if item.on_expire in ("expire", "escalate") else "resumed")
         return changed + len(found)
 
@@ -70,7 +70,7 @@ class Model(Intake, Asking):
             item.approvers = (*(name for name in item.approvers if name != "leads"), "leads")
             item.expires = self.now + item.expires - item.asked
             item.timed(self.now)
-            job.trail.append("question_escalated")
+            job.job_events.append("question_escalated")
         return len(found)
 
     def remind(self, term: Term) -> int:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from tests.support.slack.check import message_blocks
-from tests.support.slack.methods.registry import Args, method, postable, seen
-from tests.support.slack.post import named, put, remove
-from tests.support.slack.refused import Refused
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.block_validation import message_blocks
+from tests.support.slack.message_store import named, put, remove
+from tests.support.slack.methods.registry import Args, method, visible_channel, writable_channel
 from tests.support.slack.world import Channel, Json, World
 
 UPDATE_MOST: Final = 4000
@@ -34,9 +34,9 @@ def body(args: Args) -> Json:
 
 def _attachments(found: object) -> list[Json]:
     if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise Refused("invalid_attachments")
+        raise ApiError("invalid_attachments")
     if len(found) > ATTACHMENTS_MOST:
-        raise Refused("too_many_attachments")
+        raise ApiError("too_many_attachments")
     for one in found:
         if "blocks" in one:
             message_blocks(one["blocks"])
@@ -45,20 +45,20 @@ def _attachments(found: object) -> list[Json]:
 
 def _metadata(found: object) -> Json:
     if not isinstance(found, dict) or found.keys() - {"event_type", "event_payload"}:
-        raise Refused("invalid_metadata_format")
+        raise ApiError("invalid_metadata_format")
     if not isinstance(found.get("event_type"), str) or not found["event_type"]:
-        raise Refused("invalid_metadata_format")
+        raise ApiError("invalid_metadata_format")
     if not isinstance(found.get("event_payload"), dict):
-        raise Refused("invalid_metadata_format")
+        raise ApiError("invalid_metadata_format")
     if len(json.dumps(found).encode()) > METADATA_BYTES:
-        raise Refused("metadata_too_large")
+        raise ApiError("metadata_too_large")
     return found
 
 
-def says_something(said: Json) -> None:
+def has_content(said: Json) -> None:
     """Refuse a message with nothing in it."""
     if not said.get("text") and not said.get("blocks") and not said.get("attachments"):
-        raise Refused("no_text")
+        raise ApiError("no_text")
 
 
 def by_bot(world: World) -> Json:
@@ -75,13 +75,13 @@ def by_bot(world: World) -> Json:
 @method("chat.postMessage", "chat:write")
 def post_message(world: World, args: Args) -> Json:
     """Post."""
-    channel = postable(world, args.need("channel"))
+    channel = writable_channel(world, args.need("channel"))
     said = body(args)
-    says_something(said)
+    has_content(said)
     thread = args.maybe("thread_ts")
     parent = channel.messages.get(thread) if thread else None
     if parent is not None and parent.get("subtype") in {"channel_join", "channel_name"}:
-        raise Refused("cannot_reply_to_message")
+        raise ApiError("cannot_reply_to_message")
     message = put(world, channel, by_bot(world) | said, thread)
     if args.flag("reply_broadcast") and "thread_ts" in message:
         message["subtype"] = "thread_broadcast"
@@ -91,17 +91,17 @@ def post_message(world: World, args: Args) -> Json:
 @method("chat.postEphemeral", "chat:write")
 def post_ephemeral(world: World, args: Args) -> Json:
     """Show something to one person."""
-    channel = postable(world, args.need("channel"))
+    channel = writable_channel(world, args.need("channel"))
     user = args.need("user")
     if user not in world.users or user not in channel.members:
-        raise Refused("user_not_in_channel")
+        raise ApiError("user_not_in_channel")
     said = body(args)
-    says_something(said)
-    ts = whisper(world, channel, user, said, args.maybe("thread_ts"))
+    has_content(said)
+    ts = put_ephemeral(world, channel, user, said, args.maybe("thread_ts"))
     return {"message_ts": ts}
 
 
-def whisper(world: World, channel: Channel, user: str, said: Json, thread: str | None) -> str:
+def put_ephemeral(world: World, channel: Channel, user: str, said: Json, thread: str | None) -> str:
     """Keep an ephemeral message; it never is in the history. Return its ts."""
     made: Json = {"type": "message", "ts": world.ts(), "text": "", **by_bot(world), **said}
     if "blocks" in made:
@@ -113,12 +113,12 @@ def whisper(world: World, channel: Channel, user: str, said: Json, thread: str |
 
 
 def _own(world: World, args: Args, error: str) -> tuple[Channel, Json]:
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     message = channel.messages.get(args.need("ts"))
     if message is None or message.get("subtype") == "tombstone":
-        raise Refused("message_not_found")
+        raise ApiError("message_not_found")
     if message.get("bot_id") != world.bot:
-        raise Refused(error)
+        raise ApiError(error)
     return channel, message
 
 
@@ -127,12 +127,12 @@ def update(world: World, args: Args) -> Json:
     """Change a message of the bot's. Blocks that are not said stay as they are."""
     channel, message = _own(world, args, "cant_update_message")
     if channel.archived:
-        raise Refused("is_archived")
+        raise ApiError("is_archived")
     said = body(args)
     if not said.keys() & {"text", "blocks", "attachments"}:
-        raise Refused("no_text")
+        raise ApiError("no_text")
     if len(said.get("text", "")) > UPDATE_MOST:
-        raise Refused("msg_too_long")
+        raise ApiError("msg_too_long")
     if "blocks" in said:
         said["blocks"] = named(world, said["blocks"])
     message.update(said)
@@ -158,9 +158,9 @@ def delete(world: World, args: Args) -> Json:
 @method("chat.getPermalink")
 def get_permalink(world: World, args: Args) -> Json:
     """Return a link to a message."""
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     ts = args.need("message_ts")
     if ts not in channel.messages:
-        raise Refused("message_not_found")
+        raise ApiError("message_not_found")
     link = f"https://fake.slack.com/archives/{channel.id}/p{ts.replace('.', '')}"
     return {"channel": channel.id, "permalink": link}

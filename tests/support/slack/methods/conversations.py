@@ -6,9 +6,9 @@ import base64
 import copy
 import math
 
-from tests.support.slack.methods.registry import Args, method, need_scope, seen
-from tests.support.slack.post import in_channel, in_thread
-from tests.support.slack.refused import Refused
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.message_store import in_channel, in_thread
+from tests.support.slack.methods.registry import Args, method, need_scope, visible_channel
 from tests.support.slack.world import Channel, Json, World
 
 READ = ("channels:read", "groups:read", "im:read", "mpim:read")
@@ -16,10 +16,10 @@ HISTORY = ("channels:history", "groups:history", "im:history", "mpim:history")
 
 
 def _readable(world: World, args: Args) -> Channel:
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:history")
     if world.bot_user not in channel.members:
-        raise Refused("not_in_channel")
+        raise ApiError("not_in_channel")
     return channel
 
 
@@ -33,7 +33,7 @@ def replies(world: World, args: Args) -> Json:
     ts = args.need("ts")
     found = channel.messages.get(ts)
     if found is None:
-        raise Refused("thread_not_found")
+        raise ApiError("thread_not_found")
     if found.get("thread_ts", ts) != ts:
         return _page(args, [], first=found)
     return _page(args, in_thread(channel, ts), first=found)
@@ -67,7 +67,7 @@ def _time(args: Args, name: str, default: float) -> float:
     try:
         return float(args.get(name, default))
     except ValueError:
-        raise Refused(f"invalid_ts_{name}") from None
+        raise ApiError(f"invalid_ts_{name}") from None
 
 
 def _told(args: Args, message: Json) -> Json:
@@ -88,13 +88,13 @@ def _start(args: Args) -> int:
     try:
         return int(base64.b64decode(said, validate=True).decode().removeprefix("next:"))
     except ValueError:
-        raise Refused("invalid_cursor") from None
+        raise ApiError("invalid_cursor") from None
 
 
 @method("conversations.info", *READ)
 def info(world: World, args: Args) -> Json:
     """Describe a conversation."""
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     return {"channel": described(world, channel)}
 
@@ -102,7 +102,7 @@ def info(world: World, args: Args) -> Json:
 @method("conversations.members", *READ)
 def members(world: World, args: Args) -> Json:
     """Say who is in a conversation."""
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     found = sorted(channel.members)
     start, limit = _start(args), args.count("limit", 100, 1000)
@@ -147,11 +147,11 @@ def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
 @method("conversations.join", "channels:join")
 def join(world: World, args: Args) -> Json:
     """Go into a public channel."""
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     if channel.archived:
-        raise Refused("is_archived")
+        raise ApiError("is_archived")
     if channel.kind != "channel":
-        raise Refused("method_not_supported_for_channel_type")
+        raise ApiError("method_not_supported_for_channel_type")
     channel.members.add(world.bot_user)
     return {"channel": described(world, channel)}
 
@@ -161,9 +161,9 @@ def open_direct(world: World, args: Args) -> Json:
     """Return the conversation with a person."""
     users = [user for user in args.need("users").split(",") if user]
     if any(user not in world.users or user == world.bot_user for user in users):
-        raise Refused("user_not_found")
+        raise ApiError("user_not_found")
     if any(world.users[user]["deleted"] for user in users):
-        raise Refused("user_disabled")
+        raise ApiError("user_disabled")
     if len(users) == 1:
         need_scope(world, "im:write")
         channel = world.direct(users[0])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.slack.check import message_blocks
+from tests.support.slack.api_errors import ApiError, invalid_arguments
+from tests.support.slack.block_validation import message_blocks
+from tests.support.slack.message_store import put
 from tests.support.slack.methods.chat import by_bot
-from tests.support.slack.methods.registry import Args, method, postable
-from tests.support.slack.post import put
-from tests.support.slack.refused import Refused, wrong
+from tests.support.slack.methods.registry import Args, method, writable_channel
 from tests.support.slack.world import Json, World
 
 
@@ -19,9 +19,9 @@ def get_upload_url(world: World, args: Args) -> Json:
     try:
         length = int(args.need("length"))
     except ValueError:
-        raise wrong("invalid_arguments", ["length must be an integer"]) from None
+        raise invalid_arguments("invalid_arguments", ["length must be an integer"]) from None
     if length < 1:
-        raise wrong("invalid_arguments", ["length must be more than 0"])
+        raise invalid_arguments("invalid_arguments", ["length must be more than 0"])
     file_id = world.id("F")
     world.files[file_id] = {"id": file_id, "name": name, "length": length, "data": None}
     return {"upload_url": f"{world.base}/upload/{file_id}", "file_id": file_id}
@@ -43,10 +43,10 @@ def complete_upload(world: World, args: Args) -> Json:
     """Make files of the uploads, and post them if a channel is said."""
     asked = args.json("files", "invalid_arguments")
     if not isinstance(asked, list) or not asked:
-        raise wrong("invalid_arguments", ["missing required field: files"])
+        raise invalid_arguments("invalid_arguments", ["missing required field: files"])
     files = [_uploaded(world, one) for one in asked]
     names = [args.maybe("channel_id"), *(args.maybe("channels") or "").split(",")]
-    channels = [postable(world, name) for name in names if name]
+    channels = [writable_channel(world, name) for name in names if name]
     said: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
         said["blocks"] = message_blocks(blocks)
@@ -63,11 +63,11 @@ def complete_upload(world: World, args: Args) -> Json:
 def _uploaded(world: World, asked: Any) -> Json:
     file = world.files.get(str(asked.get("id"))) if isinstance(asked, dict) else None
     if file is None:
-        raise Refused("file_not_found")
+        raise ApiError("file_not_found")
     if file["data"] is None:
-        raise Refused("file_update_failed")
+        raise ApiError("file_update_failed")
     if file.get("shared") is not None:
-        raise Refused("file_already_completed")
+        raise ApiError("file_already_completed")
     return file
 
 
@@ -87,7 +87,7 @@ def files_info(world: World, args: Args) -> Json:
     """Describe a file."""
     file = world.files.get(args.need("file"))
     if file is None or file.get("shared") is None:
-        raise Refused("file_not_found")
+        raise ApiError("file_not_found")
     return {"file": _told(world, file)}
 
 
@@ -96,5 +96,5 @@ def files_delete(world: World, args: Args) -> Json:
     """Delete a file."""
     file = world.files.pop(args.need("file"), None)
     if file is None:
-        raise Refused("file_not_found")
+        raise ApiError("file_not_found")
     return {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.support.slack.methods.registry import Args, method, seen
-from tests.support.slack.refused import Refused
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.methods.registry import Args, method, visible_channel
 from tests.support.slack.world import Json, World
 
 
@@ -26,7 +26,7 @@ def auth_test(world: World, args: Args) -> Json:
 def api_test(world: World, args: Args) -> Json:
     """Return the arguments."""
     if "error" in args:
-        raise Refused(str(args["error"]), args=dict(args))
+        raise ApiError(str(args["error"]), args=dict(args))
     return {"args": dict(args)}
 
 
@@ -35,7 +35,7 @@ def users_info(world: World, args: Args) -> Json:
     """Describe a person."""
     user = world.users.get(args.need("user"))
     if user is None:
-        raise Refused("user_not_found")
+        raise ApiError("user_not_found")
     return {"user": _shown(world, user)}
 
 
@@ -52,7 +52,7 @@ def users_lookup(world: World, args: Args) -> Json:
     for user in world.users.values():
         if user["profile"].get("email") == email:
             return {"user": _shown(world, user)}
-    raise Refused("users_not_found")
+    raise ApiError("users_not_found")
 
 
 def _shown(world: World, user: Json) -> Json:
@@ -66,19 +66,19 @@ def _shown(world: World, user: Json) -> Json:
 def bots_info(world: World, args: Args) -> Json:
     """Describe a bot."""
     if args.get("bot", world.bot) != world.bot:
-        raise Refused("bot_not_found")
+        raise ApiError("bot_not_found")
     bot = {"id": world.bot, "app_id": world.app, "user_id": world.bot_user, "name": "draftsman"}
     return {"bot": bot | {"deleted": False}}
 
 
 def _reacted(world: World, args: Args) -> tuple[list[Json], Json | None, str]:
     name = args.need("name").strip(":")
-    channel = seen(world, args.need("channel"))
+    channel = visible_channel(world, args.need("channel"))
     message = channel.messages.get(args.need("timestamp"))
     if message is None:
-        raise Refused("message_not_found")
+        raise ApiError("message_not_found")
     if world.bot_user not in channel.members:
-        raise Refused("not_in_channel")
+        raise ApiError("not_in_channel")
     reactions: list[Json] = message.setdefault("reactions", [])
     return reactions, next((one for one in reactions if one["name"] == name), None), name
 
@@ -90,7 +90,7 @@ def reactions_add(world: World, args: Args) -> Json:
     if found is None:
         reactions.append({"name": name, "users": [world.bot_user], "count": 1})
     elif world.bot_user in found["users"]:
-        raise Refused("already_reacted")
+        raise ApiError("already_reacted")
     else:
         found["users"].append(world.bot_user)
         found["count"] += 1
@@ -102,7 +102,7 @@ def reactions_remove(world: World, args: Args) -> Json:
     """Take an emoji off a message."""
     reactions, found, _ = _reacted(world, args)
     if found is None or world.bot_user not in found["users"]:
-        raise Refused("no_reaction")
+        raise ApiError("no_reaction")
     found["users"].remove(world.bot_user)
     found["count"] -= 1
     if not found["users"]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from tests.support.slack.refused import Refused, wrong
+from tests.support.slack.api_errors import ApiError, invalid_arguments
 from tests.support.slack.world import Channel, Json, World
 
 Token = Literal["bot", "app"]
@@ -20,7 +20,7 @@ class Args(dict[str, Any]):
         """Return a string that must be there."""
         value = self.get(name)
         if value is None or value == "":
-            raise wrong("invalid_arguments", [f"missing required field: {name}"])
+            raise invalid_arguments("invalid_arguments", [f"missing required field: {name}"])
         return str(value)
 
     def maybe(self, name: str) -> str | None:
@@ -37,7 +37,7 @@ class Args(dict[str, Any]):
         try:
             return max(1, min(int(self.get(name, default)), most))
         except ValueError:
-            raise Refused("invalid_limit") from None
+            raise ApiError("invalid_limit") from None
 
     def json(self, name: str, error: str) -> Any:
         """Return what is JSON in a form and a value in JSON; None if it is not there."""
@@ -47,7 +47,7 @@ class Args(dict[str, Any]):
         try:
             return json.loads(value)
         except ValueError:
-            raise Refused(error) from None
+            raise ApiError(error) from None
 
 
 Work = Callable[[World, Args], Json]
@@ -80,25 +80,25 @@ def need_scope(world: World, *scopes: str) -> None:
     """Refuse a call that needs one of these and has none."""
     if scopes and not world.scopes & set(scopes):
         provided = ",".join(sorted(world.scopes))
-        raise Refused("missing_scope", needed=",".join(scopes), provided=provided)
+        raise ApiError("missing_scope", needed=",".join(scopes), provided=provided)
 
 
-def seen(world: World, channel_id: str) -> Channel:
+def visible_channel(world: World, channel_id: str) -> Channel:
     """Return a conversation that the bot can see: a public one, or one that it is in."""
     channel = world.channels.get(channel_id)
     if channel is None or (channel.kind != "channel" and world.bot_user not in channel.members):
-        raise Refused("channel_not_found")
+        raise ApiError("channel_not_found")
     return channel
 
 
-def postable(world: World, said: str) -> Channel:
+def writable_channel(world: World, said: str) -> Channel:
     """Return the conversation for a new message: its id, its name, or a person's id."""
     if said in world.users:
         return world.direct(said)
     by_name = [c.id for c in world.channels.values() if c.name == said.removeprefix("#")]
-    channel = seen(world, by_name[0] if by_name and said not in world.channels else said)
+    channel = visible_channel(world, by_name[0] if by_name and said not in world.channels else said)
     if channel.archived:
-        raise Refused("is_archived")
+        raise ApiError("is_archived")
     if world.bot_user not in channel.members and "chat:write.public" not in world.scopes:
-        raise Refused("not_in_channel")
+        raise ApiError("not_in_channel")
     return channel

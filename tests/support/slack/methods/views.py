@@ -6,10 +6,10 @@ import hashlib
 import json
 from typing import Final
 
-from tests.support.slack.check import whole_view
+from tests.support.slack.api_errors import ApiError, invalid_arguments
+from tests.support.slack.block_validation import whole_view
+from tests.support.slack.message_store import named
 from tests.support.slack.methods.registry import Args, method
-from tests.support.slack.post import named
-from tests.support.slack.refused import Refused, wrong
 from tests.support.slack.world import TRIGGER_LIFE, Json, Trigger, View, World
 
 STACK_MOST: Final = 3
@@ -20,11 +20,11 @@ def _trigger(world: World, args: Args) -> Trigger:
     said = args.need("trigger_id")
     trigger = world.triggers.get(said)
     if trigger is None:
-        raise Refused("invalid_trigger_id")
+        raise ApiError("invalid_trigger_id")
     if trigger.used:
-        raise Refused("exchanged_trigger_id")
+        raise ApiError("exchanged_trigger_id")
     if world.now() - trigger.born > TRIGGER_LIFE:
-        raise Refused("expired_trigger_id")
+        raise ApiError("expired_trigger_id")
     return trigger
 
 
@@ -49,9 +49,9 @@ def views_push(world: World, args: Args) -> Json:
     view = _modal(args, "modal")
     _not_twice(world, view)
     if trigger.view not in world.stacks[trigger.user]:
-        raise Refused("not_found")
+        raise ApiError("not_found")
     if len(world.stacks[trigger.user]) >= STACK_MOST:
-        raise Refused("push_limit_reached")
+        raise ApiError("push_limit_reached")
     trigger.used = True
     return {"view": pushed(world, trigger.user, view)}
 
@@ -59,7 +59,7 @@ def views_push(world: World, args: Args) -> Json:
 def _not_twice(world: World, view: Json) -> None:
     name = view.get("external_id")
     if name and any(one.said.get("external_id") == name for one in world.views.values()):
-        raise Refused("duplicate_external_id")
+        raise ApiError("duplicate_external_id")
 
 
 def shown(world: World, user: str, view: Json) -> Json:
@@ -85,19 +85,19 @@ def views_update(world: World, args: Args) -> Json:
     view = _modal(args, "modal", "home")
     found = _found(world, args)
     if args.maybe("hash") is not None and args["hash"] != found.said["hash"]:
-        raise Refused("hash_conflict")
+        raise ApiError("hash_conflict")
     return {"view": replaced(world, found, view)}
 
 
 def _found(world: World, args: Args) -> View:
     if args.maybe("view_id") is None and args.maybe("external_id") is None:
-        raise wrong("invalid_arguments", ["must provide either view_id or external_id"])
+        raise invalid_arguments("invalid_arguments", ["must provide either view_id or external_id"])
     for view in (*world.views.values(), *world.homes.values()):
         if args.get("view_id") == view.said["id"]:
             return view
         if args.maybe("external_id") and args["external_id"] == view.said.get("external_id"):
             return view
-    raise Refused("not_found")
+    raise ApiError("not_found")
 
 
 def replaced(world: World, found: View, view: Json) -> Json:
@@ -115,13 +115,13 @@ def views_publish(world: World, args: Args) -> Json:
     """Show a home tab."""
     user = args.need("user_id")
     if user not in world.users:
-        raise wrong("invalid_arguments", ["invalid user_id"])
+        raise invalid_arguments("invalid_arguments", ["invalid user_id"])
     if not world.home_enabled:
-        raise Refused("not_enabled")
+        raise ApiError("not_enabled")
     view = _modal(args, "home")
     old = world.homes.get(user)
     if old and args.maybe("hash") is not None and args["hash"] != old.said["hash"]:
-        raise Refused("hash_conflict")
+        raise ApiError("hash_conflict")
     made = _kept(world, view, old.said["id"] if old else world.id("V"))
     world.homes[user] = View(user, made)
     return {"view": made}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tests.support.trello.acts import comments
+from tests.support.trello.action_log import LISTED
+from tests.support.trello.api_errors import not_found
+from tests.support.trello.entities import Json
 from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.operations import comments
 from tests.support.trello.paging import newest
-from tests.support.trello.record import LISTED
-from tests.support.trello.records import Json
-from tests.support.trello.refused import missing
-from tests.support.trello.shapes import only
+from tests.support.trello.serializers import only
 from tests.support.trello.world import known
 
 LIMIT: Final = 50
@@ -97,7 +97,7 @@ def delete_on_card(ask: Ask) -> Any:
 def _on_card(ask: Ask) -> None:
     found = comments.find(ask.world, ask.parts["idAction"])
     if found["data"]["card"]["id"] != ask.card().id:
-        raise missing()
+        raise not_found()
 
 
 @route("GET", "/actions/{id}")

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello import shapes
-from tests.support.trello.acts import extras
+from tests.support.trello import serializers
 from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.operations import card_extras
 from tests.support.trello.world import known
 
 
 @route("GET", "/cards/{id}/attachments")
 def attachments(ask: Ask) -> Any:
-    found = [shapes.attachment(one) for one in ask.card().attachments]
-    return shapes.only(found, ask.text("fields"))
+    found = [serializers.attachment(one) for one in ask.card().attachments]
+    return serializers.only(found, ask.text("fields"))
 
 
 @route("POST", "/cards/{id}/attachments")
 def attach(ask: Ask) -> Any:
     """Attach `file` or `url`; a file without a `name` keeps its own."""
     file = ask.files.get("file")
-    made = extras.attach(
+    made = card_extras.attach(
         ask.world,
         ask.card().id,
         ask.by,
@@ -30,16 +30,16 @@ def attach(ask: Ask) -> Any:
         mime=ask.text("mimeType") or (file.mime if file else ""),
         most=ask.most,
     )
-    return shapes.attachment(made)
+    return serializers.attachment(made)
 
 
 @route("GET", "/cards/{id}/attachments/{idAttachment}")
 def one(ask: Ask) -> Any:
     found = {one.id: one for one in ask.card().attachments}
-    return shapes.attachment(known(found, ask.parts["idAttachment"]))
+    return serializers.attachment(known(found, ask.parts["idAttachment"]))
 
 
 @route("DELETE", "/cards/{id}/attachments/{idAttachment}")
 def detach(ask: Ask) -> Any:
-    extras.detach(ask.world, ask.card().id, ask.parts["idAttachment"], ask.by)
+    card_extras.detach(ask.world, ask.card().id, ask.parts["idAttachment"], ask.by)
     return {"limits": {}}

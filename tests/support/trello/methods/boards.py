@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello import shapes
-from tests.support.trello.acts import boards, extras
+from tests.support.trello import serializers
+from tests.support.trello.api_errors import invalid_value, not_found
+from tests.support.trello.entities import Card, Json
 from tests.support.trello.methods.registry import Ask, route
+from tests.support.trello.operations import boards, card_extras
 from tests.support.trello.paging import MOST, born, newest, number
-from tests.support.trello.records import Card, Json
-from tests.support.trello.refused import missing, wrong
-from tests.support.trello.shapes import only
+from tests.support.trello.serializers import only
 from tests.support.trello.world import known
 
 FILTERS = ("all", "open", "closed", "visible", "none")
@@ -18,7 +18,7 @@ FILTERS = ("all", "open", "closed", "visible", "none")
 
 @route("GET", "/boards/{id}")
 def one(ask: Ask) -> Any:
-    found = shapes.board(ask.world, ask.board())
+    found = serializers.board(ask.world, ask.board())
     shown: Json = only(found, ask.text("fields"))
     if ask.text("lists") not in ("", "none"):
         shown["lists"] = _lists(ask, ask.text("lists"))
@@ -40,9 +40,9 @@ def lists_by(ask: Ask) -> Any:
 def _lists(ask: Ask, wanted: str) -> list[Json]:
     board = ask.board().id
     if wanted not in ("all", "open", "closed", "none"):
-        raise wrong("filter")
+        raise invalid_value("filter")
     return [
-        only(shapes.list_(one), ask.text("fields"))
+        only(serializers.list_(one), ask.text("fields"))
         for one in ask.world.lists.values()
         if one.board == board and wanted in ("all", "closed" if one.closed else "open")
     ]
@@ -52,14 +52,14 @@ def _lists(ask: Ask, wanted: str) -> list[Json]:
 def labels(ask: Ask) -> Any:
     """Return the labels: 50 unless it is said, which is from memory."""
     board, most = ask.board().id, number(ask.args, "limit", 50, MOST)
-    found = [shapes.label(one) for one in ask.world.labels.values() if one.board == board]
+    found = [serializers.label(one) for one in ask.world.labels.values() if one.board == board]
     return found[:most]
 
 
 @route("GET", "/boards/{id}/members")
 def members(ask: Ask) -> Any:
     world = ask.world
-    return [shapes.member(world.members[id]) for id in sorted(ask.board().members)]
+    return [serializers.member(world.members[id]) for id in sorted(ask.board().members)]
 
 
 @route("GET", "/boards/{id}/memberships")
@@ -94,14 +94,14 @@ def cards_by(ask: Ask) -> Any:
         return _cards(ask, wanted)
     found = ask.world.card(wanted)
     if found.board != ask.board().id:
-        raise missing()
+        raise not_found()
     return show(ask, found)
 
 
 def _cards(ask: Ask, wanted: str) -> list[Json]:
     board = ask.board().id
     if wanted not in FILTERS:
-        raise wrong("filter")
+        raise invalid_value("filter")
     return shown(ask, [card for card in ask.world.cards.values() if card.board == board], wanted)
 
 
@@ -124,33 +124,33 @@ def shown(ask: Ask, found: list[Card], wanted: str) -> list[Json]:
 
 def show(ask: Ask, card: Card) -> Json:
     """Return a card with what was asked for beside its own fields."""
-    found = only(shapes.card(ask.world, card), ask.text("fields"))
+    found = only(serializers.card(ask.world, card), ask.text("fields"))
     for name in ("attachments", "checklists", "customFieldItems", "members"):
         if ask.text(name, "false").lower() not in ("false", "none", ""):
-            found[name] = extras.whole_card(ask.world, card.id)[name]
+            found[name] = card_extras.whole_card(ask.world, card.id)[name]
     return dict(found)
 
 
 @route("POST", "/boards")
 def make(ask: Ask) -> Any:
-    return shapes.board(ask.world, boards.add_board(ask.world, ask.need("name"), {ask.by}))
+    return serializers.board(ask.world, boards.add_board(ask.world, ask.need("name"), {ask.by}))
 
 
 @route("POST", "/boards/{id}/lists")
 def make_list(ask: Ask) -> Any:
-    return shapes.list_(boards.add_list(ask.world, ask.board().id, ask.need("name"), ask.by))
+    return serializers.list_(boards.add_list(ask.world, ask.board().id, ask.need("name"), ask.by))
 
 
 @route("POST", "/boards/{id}/labels")
 def make_label(ask: Ask) -> Any:
     color = None if ask.text("color") in ("", "null") else ask.text("color")
     made = boards.add_label(ask.world, ask.board().id, ask.text("name"), color, ask.by)
-    return shapes.label(made)
+    return serializers.label(made)
 
 
 @route("GET", "/boards/{id}/labels/{idLabel}")
 def one_label(ask: Ask) -> Any:
     found = known(ask.world.labels, ask.parts["idLabel"])
     if found.board != ask.board().id:
-        raise missing()
-    return shapes.label(found)
+        raise not_found()
+    return serializers.label(found)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from tests.support.trello.acts import cards, labels
+from tests.support.trello.action_log import LISTED
+from tests.support.trello.api_errors import invalid_value, not_found
 from tests.support.trello.methods.boards import show
 from tests.support.trello.methods.registry import Ask, route
-from tests.support.trello.record import LISTED
-from tests.support.trello.refused import missing, wrong
-from tests.support.trello.shapes import board, list_, member
+from tests.support.trello.operations import cards, labels
+from tests.support.trello.serializers import board, list_, member
 from tests.support.trello.world import known
 
 FIELDS: Final = {"name": "name", "desc": "desc", "due": "due", "dueComplete": "due_complete",
@@ -89,7 +89,7 @@ def _move(ask: Ask, board_id: str, list_id: str) -> None:
     if not list_id:
         places = [one.id for one in world.lists.values() if one.board == target and not one.closed]
         if not places:
-            raise wrong("idBoard")
+            raise invalid_value("idBoard")
         list_id = places[0]
     cards.move_to_board(world, card.id, target, list_id, ask.by)
 
@@ -107,7 +107,7 @@ def _set(ask: Ask, name: str, said: Any) -> None:
     value = said
     if name in ("closed", "dueComplete"):
         if str(said).lower() not in ("true", "false"):
-            raise wrong(name)
+            raise invalid_value(name)
         value = str(said).lower() == "true"
     elif name == "pos":
         value = {"top": 1.0, "bottom": 1e9}.get(str(said)) or _positive(said)
@@ -120,9 +120,9 @@ def _positive(said: Any) -> float:
     try:
         value = float(said)
     except (TypeError, ValueError):
-        raise wrong("pos") from None
+        raise invalid_value("pos") from None
     if not 0 < value < math.inf:
-        raise wrong("pos")
+        raise invalid_value("pos")
     return value
 
 
@@ -169,6 +169,6 @@ def delete(ask: Ask) -> Any:
 @route("PUT", "/cards/{id}/{field}")
 def set_field(ask: Ask) -> Any:
     if ask.parts["field"] not in FIELDS:
-        raise missing()
+        raise not_found()
     _set(ask, ask.parts["field"], ask.args.get("value"))
     return show(ask, ask.card())

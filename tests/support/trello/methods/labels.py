@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello import shapes
-from tests.support.trello.acts import boards
+from tests.support.trello import serializers
+from tests.support.trello.api_errors import invalid_value
+from tests.support.trello.entities import Label
 from tests.support.trello.methods.registry import Ask, route
-from tests.support.trello.records import Label
-from tests.support.trello.refused import wrong
+from tests.support.trello.operations import boards
 from tests.support.trello.world import known
 
 
@@ -20,7 +20,7 @@ def _found(ask: Ask) -> Label:
 
 @route("GET", "/labels/{id}")
 def one(ask: Ask) -> Any:
-    return shapes.label(_found(ask))
+    return serializers.label(_found(ask))
 
 
 @route("POST", "/labels")
@@ -28,14 +28,16 @@ def make(ask: Ask) -> Any:
     board = ask.world.board(ask.need("idBoard"))
     ask.may_see(board.id)
     if "name" not in ask.args:
-        raise wrong("name")
+        raise invalid_value("name")
     color = None if ask.text("color") in ("", "null") else ask.text("color")
-    return shapes.label(boards.add_label(ask.world, board.id, ask.text("name"), color, ask.by))
+    return serializers.label(boards.add_label(ask.world, board.id, ask.text("name"), color, ask.by))
 
 
 @route("PUT", "/labels/{id}")
 def rename(ask: Ask) -> Any:
-    return shapes.label(boards.rename_label(ask.world, _found(ask).id, ask.text("name"), ask.by))
+    return serializers.label(
+        boards.rename_label(ask.world, _found(ask).id, ask.text("name"), ask.by)
+    )
 
 
 @route("DELETE", "/labels/{id}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello import shapes
-from tests.support.trello.acts import boards
+from tests.support.trello import serializers
+from tests.support.trello.api_errors import invalid_value
+from tests.support.trello.entities import List
 from tests.support.trello.methods.boards import FILTERS, shown
 from tests.support.trello.methods.registry import Ask, route
-from tests.support.trello.records import List
-from tests.support.trello.refused import wrong
+from tests.support.trello.operations import boards
 from tests.support.trello.world import known
 
 
@@ -21,14 +21,14 @@ def _found(ask: Ask) -> List:
 
 @route("GET", "/lists/{id}")
 def one(ask: Ask) -> Any:
-    return shapes.only(shapes.list_(_found(ask)), ask.text("fields"))
+    return serializers.only(serializers.list_(_found(ask)), ask.text("fields"))
 
 
 @route("GET", "/lists/{id}/cards")
 def cards(ask: Ask) -> Any:
     place, wanted = _found(ask).id, ask.text("filter") or "open"
     if wanted not in FILTERS:
-        raise wrong("filter")
+        raise invalid_value("filter")
     return shown(ask, [card for card in ask.world.cards.values() if card.column == place], wanted)
 
 
@@ -36,11 +36,11 @@ def cards(ask: Ask) -> Any:
 def make(ask: Ask) -> Any:
     board = ask.world.board(ask.need("idBoard"))
     ask.may_see(board.id)
-    return shapes.list_(boards.add_list(ask.world, board.id, ask.need("name"), ask.by))
+    return serializers.list_(boards.add_list(ask.world, board.id, ask.need("name"), ask.by))
 
 
 @route("PUT", "/lists/{id}/closed")
 def close(ask: Ask) -> Any:
     found = _found(ask)
     boards.close_list(ask.world, found.id, ask.by, ask.flag("value"))
-    return shapes.list_(found)
+    return serializers.list_(found)

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.trello import shapes
+from tests.support.trello import serializers
+from tests.support.trello.api_errors import ApiError
 from tests.support.trello.methods.boards import show
 from tests.support.trello.methods.registry import Ask, route
-from tests.support.trello.refused import Refused
 
 
 @route("GET", "/members/{member}")
 def one(ask: Ask) -> Any:
     found = ask.world.member(ask.parts["member"])
-    return shapes.only(shapes.whole_member(ask.world, found), ask.text("fields"))
+    return serializers.only(serializers.whole_member(ask.world, found), ask.text("fields"))
 
 
 @route("GET", "/members/{member}/boards")
 def boards(ask: Ask) -> Any:
     found = ask.world.member(ask.parts["member"]).id
     shown = [
-        shapes.board(ask.world, board)
+        serializers.board(ask.world, board)
         for board in ask.world.boards.values()
         if {found, ask.by} <= board.members
     ]
-    return shapes.only(shown, ask.text("fields"))
+    return serializers.only(shown, ask.text("fields"))
 
 
 @route("GET", "/members/{member}/cards")
@@ -37,7 +37,7 @@ def cards(ask: Ask) -> Any:
 def token(ask: Ask) -> Any:
     """Return what a token is for; one may only ask for one's own."""
     if ask.parts["token"] != ask.world.token:
-        raise Refused(401, "invalid token")
+        raise ApiError(401, "invalid token")
     rights = {"idModel": "*", "modelType": "Board", "read": True, "write": ask.world.writes}
     return {
         "id": "5eedfa4e5eedfa4e5eedfa4e", "identifier": "draftsman", "idMember": ask.world.bot,

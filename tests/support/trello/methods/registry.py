@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.support.trello.courier import Courier
-from tests.support.trello.records import Board, Card, Json
-from tests.support.trello.refused import INVALID_ID, Refused, forbidden, wrong
+from tests.support.trello.api_errors import INVALID_ID, ApiError, forbidden, invalid_value
+from tests.support.trello.entities import Board, Card, Json
+from tests.support.trello.webhook_delivery import WebhookDelivery
 from tests.support.trello.world import World, is_id
 
 TOKENS: Final = ("{token}", "{filter}", "{field}", "{member}")
@@ -29,7 +29,7 @@ class Ask:
     """One call: who asks, the parts of the path by name, and the arguments."""
 
     world: World
-    courier: Courier
+    webhook_delivery: WebhookDelivery
     by: str
     parts: dict[str, str]
     args: Json
@@ -46,14 +46,14 @@ class Ask:
         """Return an argument that must be there."""
         found = self.args.get(name)
         if found in (None, ""):
-            raise wrong(name)
+            raise invalid_value(name)
         return str(found)
 
     def flag(self, name: str, default: bool = False) -> bool:
         """Return an argument that is true or false."""
         said = str(self.args.get(name, default)).lower()
         if said not in ("true", "false", "1", "0"):
-            raise wrong(name)
+            raise invalid_value(name)
         return said in ("true", "1")
 
     def ids(self, name: str) -> list[str]:
@@ -111,7 +111,7 @@ class Route:
                 continue
             linked = self.path.startswith(("/cards/", "/boards/")) and name in ("id", "idCard")
             if not (linked and len(value) == 8 and value.isalnum()):
-                raise Refused(400, INVALID_ID)
+                raise ApiError(400, INVALID_ID)
 
 
 ROUTES: Final[list[Route]] = []

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.support.trello import shapes
+from tests.support.trello import serializers
+from tests.support.trello.action_log import model
+from tests.support.trello.api_errors import ApiError, invalid_value, not_found
+from tests.support.trello.entities import Webhook
 from tests.support.trello.methods.registry import Ask, route
-from tests.support.trello.record import model
-from tests.support.trello.records import Webhook
-from tests.support.trello.refused import Refused, missing, wrong
 from tests.support.trello.world import is_id, known
 
 DESCRIPTION_MOST: Final = 16384
@@ -18,14 +18,14 @@ DESCRIPTION_MOST: Final = 16384
 @route("GET", "/tokens/{token}/webhooks")
 def of_token(ask: Ask) -> Any:
     if ask.parts["token"] != ask.world.token:
-        raise Refused(401, "invalid token")
-    return [shapes.webhook(one) for one in ask.world.webhooks.values()]
+        raise ApiError(401, "invalid token")
+    return [serializers.webhook(one) for one in ask.world.webhooks.values()]
 
 
 @route("POST", "/tokens/{token}/webhooks")
 async def make_by_token(ask: Ask) -> Any:
     if ask.parts["token"] != ask.world.token:
-        raise Refused(401, "invalid token")
+        raise ApiError(401, "invalid token")
     return await make(ask)
 
 
@@ -39,38 +39,38 @@ async def make(ask: Ask) -> Any:
     _check(ask, watched, url)
     twins = [one for one in world.webhooks.values() if (one.model, one.url) == (watched, url)]
     if twins:
-        raise Refused(400, "A webhook with that callback, model, and token already exists")
+        raise ApiError(400, "A webhook with that callback, model, and token already exists")
     await _head(ask, url)
     active = ask.flag("active", True)
     made = Webhook(world.id(), watched, url, world.token, ask.text("description"), active)
     world.webhooks[made.id] = made
-    return shapes.webhook(made)
+    return serializers.webhook(made)
 
 
 def _check(ask: Ask, watched: str, url: str) -> None:
     if not is_id(watched):
-        raise wrong("idModel")
+        raise invalid_value("idModel")
     if model(ask.world, watched) is None:
-        raise missing()
+        raise not_found()
     if watched in ask.world.boards:
         ask.may_see(watched)
     if len(ask.text("description")) > DESCRIPTION_MOST:
-        raise wrong("description")
+        raise invalid_value("description")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise wrong("callbackURL")
+        raise invalid_value("callbackURL")
 
 
 async def _head(ask: Ask, url: str) -> None:
-    status = await ask.courier.head(url)
+    status = await ask.webhook_delivery.head(url)
     if status != 200:
         got = "no answer" if status is None else status
-        raise Refused(400, f"URL ({url}) did not return 200 status code, got {got}")
+        raise ApiError(400, f"URL ({url}) did not return 200 status code, got {got}")
 
 
 @route("GET", "/webhooks/{id}")
 def one(ask: Ask) -> Any:
-    return shapes.webhook(known(ask.world.webhooks, ask.parts["id"]))
+    return serializers.webhook(known(ask.world.webhooks, ask.parts["id"]))
 
 
 @route("PUT", "/webhooks/{id}")
@@ -87,7 +87,7 @@ async def change(ask: Ask) -> Any:
         found.failures, found.first_failure = 0, None
     found.url, found.model, found.active = url, watched, active
     found.description = ask.text("description", found.description)
-    return shapes.webhook(found)
+    return serializers.webhook(found)
 
 
 @route("DELETE", "/webhooks/{id}")

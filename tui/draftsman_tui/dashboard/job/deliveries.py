@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman.domain.delivery import Delivery, DeliveryStatus
-from draftsman_tui.cli.deliveries import columns
-from draftsman_tui.cli.output import line, words
-from draftsman_tui.dashboard.job.rows import Item, Row, note, row_of, said, wrapped
-from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
+from draftsman_tui.cli.job.deliveries import delivery_cells
+from draftsman_tui.common.output import line, styled
+from draftsman_tui.dashboard.job.row_layout import Item, Row, note, row_of, text_row, wrap_row
+from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 
-def deliveries(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def deliveries(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each, the newest first: what, to whom, how it stands, and its error."""
     if seen.deliveries:
         return [Item(str(one.seq), tuple(_rows(one, width, now))) for one in seen.deliveries]
@@ -25,23 +25,23 @@ def deliveries(seen: JobSeen, width: int, now: datetime) -> list[Item]:
 
 
 def _rows(one: Delivery, width: int, now: datetime) -> list[Row]:
-    seq, job, kind, place, state, tries, when, wrong = columns(one, now)
+    seq, job, kind, place, state, tries, when, wrong = delivery_cells(one, now)
     about = f"{kind} {job}" if one.question else str(kind)
     many = f"  {tries} tries" if one.attempts > 1 else ""
     head = row_of(
         line(
             f"{seq!s:>5}  ",
-            words(f"{about:<18}", "bold"),
+            styled(f"{about:<18}", "bold"),
             f"{place}  ",
-            state if not isinstance(state, str) else words(state),
-            words(f"  {when}{many}", "dim"),
+            state if not isinstance(state, str) else styled(state),
+            styled(f"  {when}{many}", "dim"),
         )
     )
-    rows = wrapped(head, width, 7)
+    rows = wrap_row(head, width, 7)
     dead = one.status is DeliveryStatus.DEAD
     if wrong:
         lead = Cell(" " * 7)
-        rows += wrapped((lead, *said(str(wrong), "bad" if dead else "dim")), width, 7)
+        rows += wrap_row((lead, *text_row(str(wrong), "bad" if dead else "dim")), width, 7)
     if dead:
         rows.append((Cell("       R: send it again", "key"),))
     return rows

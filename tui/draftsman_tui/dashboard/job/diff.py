@@ -7,10 +7,10 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
-from draftsman.domain.diff import diffstat
-from draftsman_tui.cli.artifacts import patch_line, size
-from draftsman_tui.dashboard.job.rows import Item, Row, lines, note, row_of, wrapped
-from draftsman_tui.dashboard.job.seen import JobSeen, Patch
+from draftsman.domain.messages.diff import diffstat
+from draftsman_tui.cli.job.artifacts import format_size, patch_line
+from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, note, row_of, wrap_row
+from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 LINES: Final = 5000
@@ -19,7 +19,7 @@ LONGEST: Final = 2000
 """Characters of a line that are looked at."""
 
 
-def diff(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def diff(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return the statistics, and then an item for each file."""
     if seen.patch is None or not seen.patch.text:
         missing = ": diff not available" if seen.patch is None else " has no changes so far"
@@ -29,7 +29,7 @@ def diff(seen: JobSeen, width: int, now: datetime) -> list[Item]:
 
 
 @lru_cache(maxsize=2)
-def _drawn(patch: Patch, width: int) -> Sequence[Item]:
+def _drawn(patch: JobPatch, width: int) -> Sequence[Item]:
     shown = patch.text.splitlines()[:LINES]
     stat = tuple(lines(diffstat("\n".join(shown)), width, role="head"))
     return [Item("", (*stat, ())), *_files(shown, width)]
@@ -45,12 +45,12 @@ def _files(shown: Sequence[str], width: int) -> Iterator[Item]:
             name, rows = line.rpartition(" b/")[2], [(Cell("─" * width, "dim"),)]
         if line.startswith("index "):
             continue  # of no use to people
-        rows += wrapped(row_of(patch_line(line[:LONGEST])), width, 1)
+        rows += wrap_row(row_of(patch_line(line[:LONGEST])), width, 1)
     yield Item(name, tuple(rows))
 
 
-def _rest(seen: JobSeen, patch: Patch, width: int) -> Iterator[Item]:
+def _rest(seen: JobSnapshot, patch: JobPatch, width: int) -> Iterator[Item]:
     more = patch.text.count("\n") - LINES
     if patch.cut or more > 0:
-        what = f"the whole has {size(patch.size)}"
+        what = f"the whole has {format_size(patch.size)}"
         yield note(f"… cut here; {what}: draftsman diff {seen.job.name}", width)

@@ -7,17 +7,17 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Final
 
-from draftsman_tui.cli import times
-from draftsman_tui.cli.trail import no_log
-from draftsman_tui.dashboard.job.log_book import LINES, LogLine, LogSeen
-from draftsman_tui.dashboard.job.rows import MOST, Item, note, visible, wrapped
-from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman_tui.cli.job.events import no_log
+from draftsman_tui.common import times
+from draftsman_tui.dashboard.job.log_buffer import LINES, LogLine, LogView
+from draftsman_tui.dashboard.job.row_layout import MOST, Item, note, visible, wrap_row
+from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 MONTH: Final = timedelta(days=31)
 
 
-def log(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def log(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each line, with the run where another one begins."""
     if seen.log is None:
         return [note("reading …", width)]
@@ -26,7 +26,7 @@ def log(seen: JobSeen, width: int, now: datetime) -> list[Item]:
     return list(_items(seen, seen.log, width, now))
 
 
-def _items(seen: JobSeen, found: LogSeen, width: int, now: datetime) -> Iterator[Item]:
+def _items(seen: JobSnapshot, found: LogView, width: int, now: datetime) -> Iterator[Item]:
     if found.earlier:
         name = seen.job.name
         yield note(f"… only the newest {LINES:,} lines are here; all: draftsman logs {name}", width)
@@ -40,7 +40,7 @@ def _items(seen: JobSeen, found: LogSeen, width: int, now: datetime) -> Iterator
     yield from _silent(seen, found, run, None)
 
 
-def _silent(seen: JobSeen, found: LogSeen, after: int, before: int | None) -> Iterator[Item]:
+def _silent(seen: JobSnapshot, found: LogView, after: int, before: int | None) -> Iterator[Item]:
     """Yield a heading for each run between these that wrote nothing."""
     for run in seen.runs if found.run is None else ():
         if run.ordinal > after and (before is None or run.ordinal < before):
@@ -49,7 +49,7 @@ def _silent(seen: JobSeen, found: LogSeen, after: int, before: int | None) -> It
             yield Item(f"run {run.ordinal}", ((Cell(said, "calm"),),))
 
 
-def _head(seen: JobSeen, ordinal: int, now: datetime) -> Item:
+def _head(seen: JobSnapshot, ordinal: int, now: datetime) -> Item:
     run = next((one for one in seen.runs if one.ordinal == ordinal), None)
     when = f", {run.status}, started {times.clock(run.started_at, now)}" if run else ""
     return Item(f"run {ordinal}", ((Cell(f"── run {seen.job.name}.{ordinal}{when} ──", "calm"),),))
@@ -59,13 +59,13 @@ def _head(seen: JobSeen, ordinal: int, now: datetime) -> Item:
 def _item(line: LogLine, width: int) -> Item:
     text = visible(line.text)
     more = Cell(f"… {line.more:,} more characters", "dim") if line.more else None
-    rows = wrapped((Cell(text),), width, most=MOST)
+    rows = wrap_row((Cell(text),), width, most=MOST)
     if more is not None:
         rows = [*rows, (more,)]
     return Item(str(line.nth), tuple(rows))
 
 
-def _nothing(seen: JobSeen, found: LogSeen, now: datetime) -> str:
+def _nothing(seen: JobSnapshot, found: LogView, now: datetime) -> str:
     if found.run is not None:
         return f"run {seen.job.name}.{found.run} logged nothing; l: the log of all runs"
     ended, kept = seen.job.finished_at, seen.logs_kept

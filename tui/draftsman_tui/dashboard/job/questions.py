@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Final
 
 from draftsman.domain.answer import Answer
+from draftsman.domain.messages.plain_text import resolution_text
 from draftsman.domain.question import Question, QuestionKind, QuestionStatus
-from draftsman.domain.wording import settled
-from draftsman_tui.cli import times
-from draftsman_tui.cli.output import one_line
-from draftsman_tui.cli.questions import choices, details, heading
-from draftsman_tui.dashboard.job.rows import Item, Row, lines, note, row_of, wrapped
-from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman_tui.cli.question.questions import choice_lines, detail_lines, heading
+from draftsman_tui.common import times
+from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, note, row_of, wrap_row
+from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 CONTEXT: Final = 12
@@ -22,7 +22,7 @@ BRIEF: Final = 4
 _HANG: Final = 6
 
 
-def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def questions(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each question, in the order asked."""
     if not seen.questions:
         return [note(f"{seen.job.name} has asked nobody anything", width)]
@@ -31,22 +31,22 @@ def questions(seen: JobSeen, width: int, now: datetime) -> list[Item]:
     ]
 
 
-def _rows(asked: Question, seen: JobSeen, width: int, now: datetime) -> Iterator[Row]:
+def _rows(asked: Question, seen: JobSnapshot, width: int, now: datetime) -> Iterator[Row]:
     open_ = asked.status is QuestionStatus.OPEN
-    yield from wrapped(_open(asked, seen, now) if open_ else _closed(asked, now), width, _HANG)
+    yield from wrap_row(_open(asked, seen, now) if open_ else _closed(asked, now), width, _HANG)
     yield from lines(asked.text, width, "  ")
-    about = [row_of(text) for text in details(asked, CONTEXT if open_ else BRIEF, "enter")]
-    can = [row_of(text) for text in choices(asked)]
+    about = [row_of(text) for text in detail_lines(asked, CONTEXT if open_ else BRIEF, "enter")]
+    can = [row_of(text) for text in choice_lines(asked)]
     said = list(_said(asked, seen, now))
     for row in [*about, *can, *said] if open_ else [*can, *said, *about]:
-        yield from wrapped(row, width, _HANG)
+        yield from wrap_row(row, width, _HANG)
     if open_:
         verb = "decide" if asked.kind is QuestionKind.APPROVAL else "answer"
         yield (Cell(f"  a: {verb}   e: extend", "key"),)
     yield ()
 
 
-def _open(asked: Question, seen: JobSeen, now: datetime) -> Row:
+def _open(asked: Question, seen: JobSnapshot, now: datetime) -> Row:
     return row_of(heading(asked, seen.asked.get(asked.ordinal, "nobody"), now))
 
 
@@ -57,12 +57,12 @@ def _closed(asked: Question, now: datetime) -> Row:
     return (
         Cell(f"{asked.name}  ", "head"),
         Cell(f"{kind} "),
-        Cell(one_line(f"{settled(asked)}{when}"), "good" if good else "warns"),
+        Cell(one_line(f"{resolution_text(asked)}{when}"), "good" if good else "warns"),
         Cell(f" · asked {times.ago(asked.asked_at, now)}", "dim"),
     )
 
 
-def _said(asked: Question, seen: JobSeen, now: datetime) -> Iterator[Row]:
+def _said(asked: Question, seen: JobSnapshot, now: datetime) -> Iterator[Row]:
     """Yield what each person said, and of a gate how many have to."""
     mine = [one for one in seen.answers if one.question == asked.ordinal]
     if asked.kind is QuestionKind.APPROVAL and asked.quorum > 1:

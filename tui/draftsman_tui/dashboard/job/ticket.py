@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from draftsman.domain.job import Job
-from draftsman_tui.cli import times
-from draftsman_tui.cli.output import as_data, one_line
-from draftsman_tui.dashboard.job.rows import Item, Row, lines, section, wrapped
-from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman_tui.common import times
+from draftsman_tui.common.output import as_data, one_line
+from draftsman_tui.dashboard.job.row_layout import Item, Row, lines, section, wrap_row
+from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 from draftsman_tui.dashboard.resource import Cell
 
 LONGEST: Final = 100_000
@@ -19,7 +19,7 @@ LONGEST: Final = 100_000
 _INDENT: Final = 10
 
 
-def ticket(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def ticket(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return the facts, the text, the names of what is attached, and the payload."""
     job = seen.job
     facts = [row for name, value in _facts(job, now) for row in pair(name, value, width)]
@@ -36,7 +36,7 @@ def ticket(seen: JobSeen, width: int, now: datetime) -> list[Item]:
 def pair(name: str, value: str, width: int, role: str = "") -> list[Row]:
     """Return a name and what it is, wrapped behind it."""
     row = (Cell(f"{name:<{_INDENT}}", "dim"), Cell(one_line(value), role))
-    return wrapped(row, width, _INDENT)
+    return wrap_row(row, width, _INDENT)
 
 
 def written(value: Any, job: Job, width: int) -> Iterator[Row]:

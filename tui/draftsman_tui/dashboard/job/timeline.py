@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from draftsman_tui.cli.archives import left
-from draftsman_tui.cli.trail import event_text
-from draftsman_tui.dashboard.job.rows import Item, note, row_of
-from draftsman_tui.dashboard.job.seen import JobSeen
+from draftsman_tui.cli.job.events import event_text
+from draftsman_tui.cli.setup.archives import missing_months
+from draftsman_tui.dashboard.job.row_layout import Item, note, row_of
+from draftsman_tui.dashboard.job.snapshot import JobSnapshot
 
 
-def timeline(seen: JobSeen, width: int, now: datetime) -> list[Item]:
+def timeline(seen: JobSnapshot, width: int, now: datetime) -> list[Item]:
     """Return an item for each event, on one row; the oldest first."""
     name = seen.job.name
-    notes = [f"{one}; see: draftsman archives --help" for one in left(seen.archived)]
+    notes = [f"{one}; see: draftsman archives --help" for one in missing_months(seen.archived)]
     if seen.earlier:
         notes.append(f"… what was before is not shown; all of it: draftsman events {name}")
     events = [

@@ -10,27 +10,28 @@ from textual import on
 from textual.widget import Widget
 
 from draftsman.domain.question import QuestionStatus
-from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard import commands
-from draftsman_tui.dashboard.job import acts, rows
-from draftsman_tui.dashboard.job.head import head
-from draftsman_tui.dashboard.job.look import JobLook
-from draftsman_tui.dashboard.job.parts import NAMES, PARTS, Part
-from draftsman_tui.dashboard.job.seen import JobFound, JobSeen
-from draftsman_tui.dashboard.screens.confirm import Confirm
-from draftsman_tui.dashboard.screens.desk import Desk, Session
-from draftsman_tui.dashboard.widgets.job_head import JobHead
-from draftsman_tui.dashboard.widgets.lines import Lines, Place
+from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard import command_table
+from draftsman_tui.dashboard.actions import tab_actions
+from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
+from draftsman_tui.dashboard.job import row_layout
+from draftsman_tui.dashboard.job.header import head
+from draftsman_tui.dashboard.job.job_tabs import JOB_TABS, NAMES, JobTab
+from draftsman_tui.dashboard.job.loader import JobLoader
+from draftsman_tui.dashboard.job.snapshot import JobLoaded, JobSnapshot
+from draftsman_tui.dashboard.screens.base import BaseScreen, Session
+from draftsman_tui.dashboard.widgets.item_list import ItemList, ScrollPosition
+from draftsman_tui.dashboard.widgets.job_header import JobHeader
 from draftsman_tui.dashboard.widgets.tabs import Tab, Tabs
 from draftsman_tui.dashboard.widgets.title import Title
 
 if TYPE_CHECKING:
     from draftsman_tui.dashboard.filter import Filter
-    from draftsman_tui.dashboard.saved import View
+    from draftsman_tui.dashboard.saved_views import View
     from draftsman_tui.dashboard.screens.main import MainScreen
 
 
-class JobScreen(Desk):
+class JobScreen(BaseScreen):
     """One job, and the next, and the one before."""
 
     def __init__(
@@ -41,14 +42,14 @@ class JobScreen(Desk):
         """Where it was opened, and what Escape goes back to."""
         self.number = number
         self.part = part
-        self.seen: JobSeen | None = None
+        self.seen: JobSnapshot | None = None
         """The job, once it was looked at."""
         self.words = ""
         """What is looked for in the part; empty: everything is shown."""
-        self._look = JobLook(number, part)
-        self._places: dict[str, Place] = {}
+        self._look = JobLoader(number, part)
+        self._places: dict[str, ScrollPosition] = {}
         if key is not None:
-            self._places[part] = Place(key)
+            self._places[part] = ScrollPosition(key)
 
     @property
     def place(self) -> str:
@@ -56,14 +57,14 @@ class JobScreen(Desk):
         return "job"
 
     @property
-    def look(self) -> JobLook:
+    def look(self) -> JobLoader:
         """The job, and the part in view."""
         return self._look
 
     @property
-    def lines(self) -> Lines:
+    def lines(self) -> ItemList:
         """The part in view."""
-        return self.query_one(Lines)
+        return self.query_one(ItemList)
 
     @property
     def home(self) -> Widget:
@@ -117,9 +118,9 @@ class JobScreen(Desk):
 
     def body(self) -> Iterable[Widget]:
         """Return the head, the tabs and the parts."""
-        yield JobHead()
+        yield JobHeader()
         yield Tabs()
-        yield Lines()
+        yield ItemList()
 
     def on_mount(self) -> None:
         """Begin with the part that was asked for."""
@@ -130,8 +131,8 @@ class JobScreen(Desk):
         """Draw anew what tells the time."""
         super().tick()
         if self.seen is not None:
-            self.query_one(JobHead).show(head(self.seen, self.live.now))
-            if PARTS[self.part].ages:
+            self.query_one(JobHeader).show(head(self.seen, self.live.now))
+            if JOB_TABS[self.part].ages:
                 self._draw_part()
 
     def go(self, view: str, wanted: Filter | None = None) -> None:
@@ -147,20 +148,20 @@ class JobScreen(Desk):
     def open_job(self, number: int, part: str = "timeline", key: str | None = None) -> None:
         """Show another job here."""
         self.number, self.seen, self.words = number, None, ""
-        self._look = JobLook(number, part)
+        self._look = JobLoader(number, part)
         self._places.clear()
         self._enter(part, key)
 
-    def again(self) -> None:
+    def reload(self) -> None:
         """Read all of the job anew."""
         self._look.forget()
-        super().again()
+        super().reload()
 
     async def open_row(self) -> None:
         """Open the item under the cursor."""
-        await acts.open_item(self)
+        await tab_actions.open_item(self)
 
-    def is_here(self, command: commands.Command) -> bool:
+    def is_here(self, command: command_table.DashboardCommand) -> bool:
         """Offer to send one again only where deliveries are in view."""
         in_view = command.name != "redeliver" or self.part == "deliveries"
         return in_view and super().is_here(command)
@@ -186,7 +187,7 @@ class JobScreen(Desk):
         self.words = words
         self._draw()
 
-    def look_for(self, text: str) -> None:
+    def apply_search(self, text: str) -> None:
         """Look for it in the part."""
         self.narrow(text)
 
@@ -198,12 +199,12 @@ class JobScreen(Desk):
         """Offer to go to the job that goes on."""
         if not numbers:
             return
-        there = Confirm(f"Go to D-{numbers[0]}?", f"D-{self.number} goes on as that one.")
+        there = ConfirmDialog(f"Go to D-{numbers[0]}?", f"D-{self.number} goes on as that one.")
         if await self.ask(there):
             self.open_job(numbers[0])
 
-    @on(JobFound)
-    def _found(self, found: JobFound) -> None:
+    @on(JobLoaded)
+    def _found(self, found: JobLoaded) -> None:
         if found.seen.job.number == self.number:
             first, self.seen = self.seen is None, found.seen
             self._draw()
@@ -214,13 +215,13 @@ class JobScreen(Desk):
     def _clicked(self, chosen: Tabs.Chosen) -> None:
         self.show_part(chosen.name)
 
-    @on(Lines.Opened)
+    @on(ItemList.Opened)
     def _opened(self) -> None:
-        self.do(commands.BY_NAME["open"])
+        self.do(command_table.BY_NAME["open"])
 
-    @on(Lines.Moved)
+    @on(ItemList.Moved)
     def _moved(self) -> None:
-        self.keep_toasts_clear()
+        self.position_toasts()
         self._entitle()
 
     def _enter(self, part: str, key: str | None = None) -> None:
@@ -229,47 +230,47 @@ class JobScreen(Desk):
         self.part = self._look.part = part
         self.words = ""
         if key is not None:
-            self._places[part] = Place(key)
+            self._places[part] = ScrollPosition(key)
         self._take()
         self.live.show(self._look)
         if offers:
             self.refresh_bindings()
 
     def _take(self) -> None:
-        part = PARTS[self.part]
+        part = JOB_TABS[self.part]
         place = self._places.get(self.part)
         self.lines.take(place, picks=part.picks, follows=part.follows)
         self._draw()
 
     def _draw(self) -> None:
         self._entitle()
-        tabs = [_tab(nth, part, self.seen) for nth, part in enumerate(PARTS.values(), 1)]
+        tabs = [_tab(nth, part, self.seen) for nth, part in enumerate(JOB_TABS.values(), 1)]
         self.query_one(Tabs).show(tabs, self.part)
         if self.seen is None:
-            self.query_one(JobHead).show([])
+            self.query_one(JobHeader).show([])
         else:
-            self.query_one(JobHead).show(head(self.seen, self.live.now))
+            self.query_one(JobHeader).show(head(self.seen, self.live.now))
         self._draw_part()
 
     def _draw_part(self) -> None:
-        self.lines.show(partial(self._items, PARTS[self.part], self.seen))
+        self.lines.show(partial(self._items, JOB_TABS[self.part], self.seen))
 
-    def _items(self, part: Part, seen: JobSeen | None, width: int) -> list[rows.Item]:
+    def _items(self, part: JobTab, seen: JobSnapshot | None, width: int) -> list[row_layout.Item]:
         if seen is None:
-            return [rows.note("looking …", width)]
+            return [row_layout.note("looking …", width)]
         items = list(part.items(seen, width, self.live.now))
         if not self.words or not any(one.key for one in items):
             return items
-        found = [one for one in items if rows.holds(one, self.words)]
+        found = [one for one in items if row_layout.contains_text(one, self.words)]
         nothing = f"nothing here says {one_line(self.words)}; esc takes it off"
-        return found or [rows.note(nothing, width)]
+        return found or [row_layout.note(nothing, width)]
 
     def _entitle(self) -> None:
         job = None if self.seen is None else self.seen.job
         parts = [f"D-{self.number}", self.part]
         if self.part == "log" and self.look.run is not None:
             parts[-1] = f"log of run .{self.look.run}"
-        if PARTS[self.part].follows and job is not None:
+        if JOB_TABS[self.part].follows and job is not None:
             parts.append("following" if self.lines.following else "f: follow")
         if self.words:
             parts.append(f"/{self.words}")
@@ -278,6 +279,6 @@ class JobScreen(Desk):
         self.query_one(Title).show(*parts, read_only=self.read_only)
 
 
-def _tab(nth: int, part: Part, seen: JobSeen | None) -> Tab:
+def _tab(nth: int, part: JobTab, seen: JobSnapshot | None) -> Tab:
     empty = seen is not None and not part.many(seen)
     return Tab(part.name, part.short, str(nth % 10), empty, seen is not None and part.calls(seen))

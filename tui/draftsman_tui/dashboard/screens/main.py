@@ -10,15 +10,16 @@ from textual import on
 from textual.widget import Widget
 
 from draftsman.errors import Refused
-from draftsman_tui.dashboard import commands, messages
+from draftsman_tui.dashboard import command_table
 from draftsman_tui.dashboard import filter as filters
 from draftsman_tui.dashboard.completion import Values
-from draftsman_tui.dashboard.live import Page
+from draftsman_tui.dashboard.polling import messages
+from draftsman_tui.dashboard.polling.refresher import TableLoader
 from draftsman_tui.dashboard.resource import MOST, PAGE, Query, Resource
-from draftsman_tui.dashboard.saved import View
-from draftsman_tui.dashboard.screens.desk import Desk, Session
+from draftsman_tui.dashboard.saved_views import View
+from draftsman_tui.dashboard.screens.base import BaseScreen, Session
 from draftsman_tui.dashboard.screens.job import JobScreen
-from draftsman_tui.dashboard.screens.state import State, of_view, ordered, titled
+from draftsman_tui.dashboard.screens.table_state import TableState, of_view, ordered, titled
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets.table import ResourceTable
 from draftsman_tui.dashboard.widgets.title import Title
@@ -27,12 +28,12 @@ SEEN: Final = 200
 """Rows whose values complete a line."""
 
 
-class MainScreen(Desk):
+class MainScreen(BaseScreen):
     """Every table. `view` is the one that comes first, or a saved one with its name."""
 
     def __init__(self, session: Session, view: str | tuple[str, View]) -> None:
         super().__init__(session)
-        self._states = dict.fromkeys(VIEWS, State())
+        self._states = dict.fromkeys(VIEWS, TableState())
         self._sought: str | None = None
         if isinstance(view, str):
             self._view = view
@@ -47,11 +48,11 @@ class MainScreen(Desk):
         return self._view
 
     @property
-    def look(self) -> Page:
+    def look(self) -> TableLoader:
         """The page of the table."""
         state = self.state
-        wanted = self.meant(state.filter)
-        return Page(self.resource, Query(wanted, self.live.now, state.before, state.limit))
+        wanted = self.resolve_filter(state.filter)
+        return TableLoader(self.resource, Query(wanted, self.live.now, state.before, state.limit))
 
     @property
     def resource(self) -> Resource[Any]:
@@ -59,7 +60,7 @@ class MainScreen(Desk):
         return VIEWS[self._view]
 
     @property
-    def state(self) -> State:
+    def state(self) -> TableState:
         """How it is shown."""
         return self._states[self._view]
 
@@ -185,7 +186,7 @@ class MainScreen(Desk):
         self._states[view.table] = of_view(view, name)
         self._show()
 
-    def meant(self, wanted: filters.Filter) -> filters.Filter:
+    def resolve_filter(self, wanted: filters.Filter) -> filters.Filter:
         """Return the filter with `me` replaced by who looks."""
         me, policy = self.actor.voter, self.rt.policy
         groups = [name for name, members in policy.groups.items() if me in members]
@@ -210,11 +211,11 @@ class MainScreen(Desk):
         self._sought = f"D-{number}"
         self._draw()
 
-    @on(messages.Found)
-    def _found(self, found: messages.Found) -> None:
+    @on(messages.RowsLoaded)
+    def _found(self, found: messages.RowsLoaded) -> None:
         for name, state in self._states.items():
             query = found.query
-            asked = VIEWS[name], self.meant(state.filter), state.before, state.limit
+            asked = VIEWS[name], self.resolve_filter(state.filter), state.before, state.limit
             if asked == (found.resource, query.filter, query.before, query.limit):
                 self._states[name] = replace(state, rows=found.rows)
                 if name == self._view:
@@ -230,7 +231,7 @@ class MainScreen(Desk):
     @property
     def values(self) -> Values:
         """What completes a line, beside what every desk knows."""
-        rows = [self.resource.facts(row) for row in self.table.rows[:SEEN]]
+        rows = [self.resource.filter_fields(row) for row in self.table.rows[:SEEN]]
         columns = self.resource.columns
         return {
             **super().values,
@@ -249,18 +250,18 @@ class MainScreen(Desk):
         job = self.resource.job(row)
         return "" if job is None else f"D-{job}"
 
-    def look_for(self, text: str) -> None:
+    def apply_search(self, text: str) -> None:
         """Filter."""
         self.narrow(filters.parse(text))
 
     @on(ResourceTable.Moved)
     def _moved(self) -> None:
-        self.keep_toasts_clear()
+        self.position_toasts()
         self.refresh_bindings()
 
     @on(ResourceTable.Opened)
     def _opened(self) -> None:
-        self.do(commands.BY_NAME["open"])
+        self.do(command_table.BY_NAME["open"])
 
     @on(ResourceTable.Headed)
     def _headed(self, clicked: ResourceTable.Headed) -> None:

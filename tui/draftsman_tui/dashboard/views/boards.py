@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.board import BoardConfig
+from draftsman.domain.trello.board import BoardConfig
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Boards(Resource[BoardConfig]):
+class BoardsResource(Resource[BoardConfig]):
     """Where labels make jobs."""
 
     name = "boards"
@@ -50,6 +50,6 @@ class Boards(Resource[BoardConfig]):
             Cell(row.board_id, "dim"),
         )
 
-    def facts(self, row: BoardConfig) -> Facts:
+    def filter_fields(self, row: BoardConfig) -> FilterFields:
         """Return what a filter looks at."""
-        return Facts(f"{row.name} {row.board_id} {row.url}")
+        return FilterFields(f"{row.name} {row.board_id} {row.url}")

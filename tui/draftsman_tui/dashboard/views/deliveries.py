@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.delivery import Delivery, DeliveryStatus
-from draftsman_tui.cli.deliveries import where
+from draftsman.domain.messages.delivery import Delivery, DeliveryStatus
+from draftsman_tui.cli.job.deliveries import target_text
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Deliveries(Resource[Delivery]):
+class DeliveriesResource(Resource[Delivery]):
     """The outbox."""
 
     name = "deliveries"
@@ -24,12 +24,12 @@ class Deliveries(Resource[Delivery]):
     empty = "Nobody was told anything; to be told: draftsman submit --notify log …"
     statuses = tuple(map(str, DeliveryStatus))
     fields = ("status", "source", "age")
-    beat = 2.0
+    poll_interval = 2.0
     columns = (
         Column[Delivery]("ID", 8, right=True, order=lambda one: one.seq),
         Column[Delivery]("JOB", 9, order=lambda one: one.job),
         Column[Delivery]("KIND", 9, order=lambda one: one.kind),
-        Column[Delivery]("TO", 18, most=40, order=where),
+        Column[Delivery]("TO", 18, most=40, order=target_text),
         Column[Delivery]("STATUS", 10, order=lambda one: one.status),
         Column[Delivery]("TRIES", 5, right=True, from_width=90, order=lambda one: one.attempts),
         Column[Delivery]("AGE", 6, right=True, order=lambda one: one.created_at),
@@ -60,14 +60,14 @@ class Deliveries(Resource[Delivery]):
             Cell(self.key(row), "key"),
             Cell(f"D-{row.job}" + (f"/{row.question}" if row.question else "")),
             Cell(str(row.kind)),
-            cells.text(where(row)),
+            cells.text(target_text(row)),
             cells.status(row.status),
             Cell(str(row.attempts)),
             cells.age(row.sent_at or row.created_at, now),
             cells.text(row.last_error, "bad" if row.status is DeliveryStatus.DEAD else "dim"),
         )
 
-    def facts(self, row: Delivery) -> Facts:
+    def filter_fields(self, row: Delivery) -> FilterFields:
         """Return what a filter looks at."""
-        said = f"{row.seq} D-{row.job} {row.kind} {where(row)} {row.last_error or ''}"
-        return Facts(said, str(row.status), at=row.created_at, source=str(row.channel))
+        said = f"{row.seq} D-{row.job} {row.kind} {target_text(row)} {row.last_error or ''}"
+        return FilterFields(said, str(row.status), at=row.created_at, source=str(row.channel))

@@ -11,14 +11,14 @@ from draftsman.domain.event import Event
 from draftsman.domain.ids import actor_name
 from draftsman.domain.job import Status
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Events(Resource[Event]):
+class EventsResource(Resource[Event]):
     """What happened."""
 
     name = "events"
@@ -38,7 +38,7 @@ class Events(Resource[Event]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Event]:
         """Return a page of the feed, backwards."""
-        found = await rt.inspect.latest(query.before, query.limit)
+        found = await rt.read_model.latest_events(query.before, query.limit)
         return page(found, query.limit, lambda event: event.cursor)
 
     def key(self, row: Event) -> str:
@@ -64,10 +64,10 @@ class Events(Resource[Event]):
             cells.text(_detail(row), "dim"),
         )
 
-    def facts(self, row: Event) -> Facts:
+    def filter_fields(self, row: Event) -> FilterFields:
         """Return what a filter looks at."""
         said = f"D-{row.job} {row.kind} {row.actor} {_detail(row)}"
-        return Facts(said, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
+        return FilterFields(said, row.to_status or "", by=actor_name(row.actor), at=row.created_at)
 
 
 def _detail(row: Event) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.action import action_text
+from draftsman.domain.messages.action_text import action_text
 from draftsman.domain.question import OpenQuestion, QuestionKind
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import ANYBODY, Facts
+from draftsman_tui.dashboard.filter import ANYBODY, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-class Inbox(Resource[OpenQuestion]):
+class InboxResource(Resource[OpenQuestion]):
     """What waits for a person."""
 
     name = "inbox"
@@ -79,13 +79,13 @@ class Inbox(Resource[OpenQuestion]):
             cells.left(row.expires_at, now),
         )
 
-    def facts(self, row: OpenQuestion) -> Facts:
+    def filter_fields(self, row: OpenQuestion) -> FilterFields:
         """Return what a filter looks at."""
         about = (row.title, row.repo, row.requester, row.agent)
         said = f"{row.name} {row.kind} {_asks(row)} {' '.join(row.labels())} "
         gate = row.kind is QuestionKind.APPROVAL
         asked = tuple(row.approvers) or (() if gate else (ANYBODY,))
-        return Facts(
+        return FilterFields(
             said + " ".join(filter(None, about)),
             str(row.kind),
             repo=row.repo or "",

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from draftsman.domain.classify import ErrorClass
 from draftsman.domain.job import WAITING, Status
+from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.text import first_line
-from draftsman.services.inspect import Line
-from draftsman_tui.cli import times
+from draftsman.services.jobs.read_model import JobSummary
+from draftsman_tui.common import times
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts, Filter
+from draftsman_tui.dashboard.filter import Filter, FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Jobs(Resource[Line]):
+class JobsResource(Resource[JobSummary]):
     """Every job."""
 
     name = "jobs"
@@ -28,21 +28,23 @@ class Jobs(Resource[Line]):
     fields = ("status", "repo", "by", "agent", "tag", "source", "age")
     empty = "No jobs yet; n makes one; or in a shell: draftsman demo, draftsman submit"
     columns = (
-        Column[Line]("JOB", 9, order=lambda job: job.number),
-        Column[Line]("STATUS", 10, order=lambda job: job.status),
-        Column[Line]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
-        Column[Line]("REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""),
-        Column[Line]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
-        Column[Line]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
-        Column[Line]("TRIES", 5, right=True, from_width=130, order=lambda job: job.run_count),
-        Column[Line]("AGE", 6, right=True, order=lambda job: job.created_at),
-        Column[Line]("NEXT", 20, most=60),
+        Column[JobSummary]("JOB", 9, order=lambda job: job.number),
+        Column[JobSummary]("STATUS", 10, order=lambda job: job.status),
+        Column[JobSummary]("TITLE", 0, order=lambda job: (job.ticket_title or job.type).casefold()),
+        Column[JobSummary](
+            "REPO", 14, most=24, from_width=100, order=lambda job: job.repo_name or ""
+        ),
+        Column[JobSummary]("AGENT", 12, most=20, from_width=120, order=lambda job: job.agent or ""),
+        Column[JobSummary]("BY", 12, most=20, from_width=140, order=lambda job: job.invoker_id),
+        Column[JobSummary]("TRIES", 5, right=True, from_width=130, order=lambda job: job.run_count),
+        Column[JobSummary]("AGE", 6, right=True, order=lambda job: job.created_at),
+        Column[JobSummary]("NEXT", 20, most=60),
     )
 
-    async def read(self, rt: Runtime, query: Query) -> Rows[Line]:
+    async def read(self, rt: Runtime, query: Query) -> Rows[JobSummary]:
         """Return a page; status, agent, tag and youth are looked for by the database."""
         wanted = query.filter
-        found = await rt.inspect.page(
+        found = await rt.read_model.page(
             statuses=statuses(wanted),
             agent=wanted.agent,
             repo=wanted.repo,
@@ -51,28 +53,28 @@ class Jobs(Resource[Line]):
             before=query.before,
             limit=query.limit,
         )
-        if found.looked_to is not None:
-            return Rows(found.jobs, found.looked_to, f"looked back to D-{found.looked_to}")
+        if found.scanned_to is not None:
+            return Rows(found.jobs, found.scanned_to, f"looked back to D-{found.scanned_to}")
         full = len(found.jobs) >= query.limit
         return Rows(found.jobs, found.jobs[-1].number if full else None)
 
-    def key(self, row: Line) -> str:
+    def key(self, row: JobSummary) -> str:
         """Return `D-142`."""
         return f"D-{row.number}"
 
-    def job(self, row: Line) -> int:
+    def job(self, row: JobSummary) -> int:
         """Return its number."""
         return row.number
 
-    def invoker(self, row: Line) -> str:
+    def invoker(self, row: JobSummary) -> str:
         """Return who asked for it."""
         return row.invoker_id
 
-    def item(self, row: Line) -> tuple[str, str | None]:
+    def item(self, row: JobSummary) -> tuple[str, str | None]:
         """Lead to what waits for a person, else to what happened."""
         return "questions" if row.status in WAITING else "timeline", None
 
-    def cells(self, row: Line, now: datetime) -> Sequence[Cell]:
+    def cells(self, row: JobSummary, now: datetime) -> Sequence[Cell]:
         """Return what it is, and what comes next."""
         return (
             Cell(self.key(row), "key"),
@@ -86,11 +88,11 @@ class Jobs(Resource[Line]):
             _next(row),
         )
 
-    def facts(self, row: Line) -> Facts:
+    def filter_fields(self, row: JobSummary) -> FilterFields:
         """Return what a filter looks at."""
         said = (self.key(row), row.ticket_title, row.type, row.agent, row.repo_name, row.last_error)
         repo = f"{row.repo_owner}/{row.repo_name}" if row.repo_owner else row.repo_name or ""
-        return Facts(
+        return FilterFields(
             " ".join(filter(None, said)),
             row.status,
             repo,
@@ -104,10 +106,10 @@ class Jobs(Resource[Line]):
 
 def statuses(wanted: Filter) -> list[Status] | None:
     """Return the statuses that a filter names, None for all; raises UsageError."""
-    return [Status(name) for name in Jobs().resolve(wanted).statuses] or None
+    return [Status(name) for name in JobsResource().resolve(wanted).statuses] or None
 
 
-def _next(row: Line) -> Cell:
+def _next(row: JobSummary) -> Cell:
     match row.status:
         case Status.WAITING_FOR_INPUT:
             return Cell("answer it", "asks")

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from draftsman.domain.repo import Repo
+from draftsman.domain.repos.repo_catalog import Repo
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Repos(Resource[Repo]):
+class ReposResource(Resource[Repo]):
     """What requests can be about."""
 
     name = "repos"
@@ -56,7 +56,7 @@ class Repos(Resource[Repo]):
             cells.age(row.created_at, now),
         )
 
-    def facts(self, row: Repo) -> Facts:
+    def filter_fields(self, row: Repo) -> FilterFields:
         """Return what a filter looks at."""
         said = f"{row.full_name} {row.remote_url} {row.added_by}"
-        return Facts(said, repo=row.full_name, by=row.added_by, at=row.created_at)
+        return FilterFields(said, repo=row.full_name, by=row.added_by, at=row.created_at)

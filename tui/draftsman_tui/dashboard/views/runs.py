@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 from draftsman.domain.ids import worker_name
 from draftsman.domain.run import Run, RunStatus
 from draftsman.domain.text import first_line
-from draftsman_tui.cli import times
+from draftsman_tui.common import times
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows, page
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 
-class Runs(Resource[Run]):
+class RunsResource(Resource[Run]):
     """Execution attempts."""
 
     name = "runs"
@@ -39,7 +39,7 @@ class Runs(Resource[Run]):
 
     async def read(self, rt: Runtime, query: Query) -> Rows[Run]:
         """Return a page by the key of runs."""
-        found = await rt.inspect.latest_runs(query.before, query.limit)
+        found = await rt.read_model.latest_runs(query.before, query.limit)
         return page(found, query.limit, lambda run: (run.job, run.ordinal))
 
     def key(self, row: Run) -> str:
@@ -68,7 +68,7 @@ class Runs(Resource[Run]):
             cells.text(first_line(row.error or "", 200), "bad"),
         )
 
-    def facts(self, row: Run) -> Facts:
+    def filter_fields(self, row: Run) -> FilterFields:
         """Return what a filter looks at."""
         said = f"{self.key(row)} {row.worker_id} {row.error or ''}"
-        return Facts(said, str(row.status), at=row.started_at)
+        return FilterFields(said, str(row.status), at=row.started_at)

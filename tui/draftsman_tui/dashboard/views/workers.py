@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from draftsman.domain.ids import worker_name
-from draftsman_tui.cli import times
-from draftsman_tui.cli.health import health_of
+from draftsman_tui.common import times
+from draftsman_tui.common.worker_health import health_of
 from draftsman_tui.dashboard import cells
-from draftsman_tui.dashboard.filter import Facts
+from draftsman_tui.dashboard.filter import FilterFields
 from draftsman_tui.dashboard.resource import Cell, Column, Query, Resource, Rows
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class WorkerRow:
     """A worker, and how it is as seen from here."""
 
     row: Any
     health: str
 
 
-class Workers(Resource[Seen]):
+class WorkersResource(Resource[WorkerRow]):
     """Processes with slots."""
 
     name = "workers"
@@ -34,30 +34,30 @@ class Workers(Resource[Seen]):
     statuses = ("alive", "draining", "silent", "lost")
     fields = ("status", "age")
     empty = "No worker is registered; start one: draftsman up"
-    beat = 2.0
+    poll_interval = 2.0
     columns = (
-        Column[Seen]("WORKER", 9, order=lambda one: worker_name(one.row.id)),
-        Column[Seen]("HEALTH", 9, order=lambda one: one.health),
-        Column[Seen]("BUSY", 7, right=True, order=lambda one: one.row.busy),
-        Column[Seen]("HEARD", 8, right=True, order=lambda one: one.row.silent),
-        Column[Seen]("LEADS", 6, order=lambda one: not one.row.leader),
-        Column[Seen]("HOST", 0, order=lambda one: one.row.host),
-        Column[Seen]("PID", 8, right=True, from_width=110),
-        Column[Seen]("QUEUES", 20, most=40, from_width=100),
-        Column[Seen]("VERSION", 12, from_width=120),
-        Column[Seen]("UP", 6, right=True, order=lambda one: one.row.started_at),
+        Column[WorkerRow]("WORKER", 9, order=lambda one: worker_name(one.row.id)),
+        Column[WorkerRow]("HEALTH", 9, order=lambda one: one.health),
+        Column[WorkerRow]("BUSY", 7, right=True, order=lambda one: one.row.busy),
+        Column[WorkerRow]("HEARD", 8, right=True, order=lambda one: one.row.silent),
+        Column[WorkerRow]("LEADS", 6, order=lambda one: not one.row.leader),
+        Column[WorkerRow]("HOST", 0, order=lambda one: one.row.host),
+        Column[WorkerRow]("PID", 8, right=True, from_width=110),
+        Column[WorkerRow]("QUEUES", 20, most=40, from_width=100),
+        Column[WorkerRow]("VERSION", 12, from_width=120),
+        Column[WorkerRow]("UP", 6, right=True, order=lambda one: one.row.started_at),
     )
 
-    async def read(self, rt: Runtime, query: Query) -> Rows[Seen]:
+    async def read(self, rt: Runtime, query: Query) -> Rows[WorkerRow]:
         """Return every worker."""
-        found = await rt.inspect.workers()
-        return Rows([Seen(one, health_of(one, rt.settings)) for one in found])
+        found = await rt.read_model.workers()
+        return Rows([WorkerRow(one, health_of(one, rt.settings)) for one in found])
 
-    def key(self, row: Seen) -> str:
+    def key(self, row: WorkerRow) -> str:
         """Return its id."""
         return str(row.row.id)
 
-    def cells(self, row: Seen, now: datetime) -> Sequence[Cell]:
+    def cells(self, row: WorkerRow, now: datetime) -> Sequence[Cell]:
         """Return how it is and what it does."""
         one = row.row
         return (
@@ -73,8 +73,8 @@ class Workers(Resource[Seen]):
             cells.age(one.started_at, now),
         )
 
-    def facts(self, row: Seen) -> Facts:
+    def filter_fields(self, row: WorkerRow) -> FilterFields:
         """Return what a filter looks at."""
         one = row.row
         said = f"{one.id} {one.host} {one.pid} {' '.join(one.queues)} {one.version}"
-        return Facts(said, row.health, at=one.started_at)
+        return FilterFields(said, row.health, at=one.started_at)

@@ -16,8 +16,8 @@ import textual_serve
 from aiohttp import WSMsgType, web
 
 from draftsman.errors import UsageError
+from draftsman_tui.dashboard.web.browser_tab import BrowserTab
 from draftsman_tui.dashboard.web.guard import guard
-from draftsman_tui.dashboard.web.tab import Tab
 
 HOST: Final = "127.0.0.1"
 FILES: Final = Path(textual_serve.__file__).parent / "static"
@@ -40,7 +40,7 @@ class Web:
         self._port = port
         self._secret = secrets.token_urlsafe(24)
         self._once = ""
-        self._tabs = set[Tab]()
+        self._tabs = set[BrowserTab]()
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[str]:
@@ -102,7 +102,7 @@ class Web:
     async def _socket(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT)
         await socket.prepare(request)
-        tab = Tab(self._command, socket)
+        tab = BrowserTab(self._command, socket)
         self._tabs.add(tab)
         try:
             await tab.start(_cells(request, "width", 80), _cells(request, "height", 24))
@@ -115,7 +115,7 @@ class Web:
         return socket
 
 
-async def _obey(tab: Tab, socket: web.WebSocketResponse, message: object) -> None:
+async def _obey(tab: BrowserTab, socket: web.WebSocketResponse, message: object) -> None:
     """Do what the page says: keys, its size, whether somebody looks."""
     match message:
         case ["stdin", str(text)]:

@@ -7,21 +7,21 @@ import time
 from rich.text import Text
 from textual.widgets import Static
 
-from draftsman_tui.cli import times
-from draftsman_tui.cli.output import one_line
-from draftsman_tui.dashboard.messages import Lost
+from draftsman_tui.common import times
+from draftsman_tui.common.output import one_line
+from draftsman_tui.dashboard.polling.messages import ConnectionLost
 
 
 class Banner(Static):
     """Shown while nothing can be read."""
 
-    _lost: Lost | None = None
+    _lost: ConnectionLost | None = None
 
     def on_mount(self) -> None:
         """Count."""
         self.set_interval(0.5, self._draw)
 
-    def show(self, lost: Lost | None) -> None:
+    def show(self, lost: ConnectionLost | None) -> None:
         """Say it, or, with None, say nothing more."""
         self._lost = lost
         self.set_class(lost is not None, "lost")
@@ -33,7 +33,7 @@ class Banner(Static):
         self.update(Text(words(self._lost, time.monotonic())))
 
 
-def words(lost: Lost, now: float) -> str:
+def words(lost: ConnectionLost, now: float) -> str:
     """Return what it says at a time of the monotonic clock, what to do first."""
     parts = ["Database unreachable"]
     if lost.read_at is not None:

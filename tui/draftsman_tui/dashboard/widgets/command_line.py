@@ -14,7 +14,7 @@ from textual.message import Message
 from textual.suggester import Suggester
 from textual.widgets import Input, Static
 
-from draftsman_tui.cli.output import one_line
+from draftsman_tui.common.output import one_line
 
 Known = Callable[[str], Sequence[str]]
 """Returns what a line that was begun may become, the likeliest first."""
@@ -49,12 +49,12 @@ class CommandLine(Vertical):
         yield Static(classes="hint")
         with Horizontal():
             yield Static(classes="sign")
-            yield Line()
+            yield CommandInput()
 
     @property
-    def line(self) -> Line:
+    def line(self) -> CommandInput:
         """Where it is typed."""
-        return self.query_one(Line)
+        return self.query_one(CommandInput)
 
     def open(self, kind: str, text: str, known: Known) -> None:
         """Take a line."""
@@ -72,7 +72,7 @@ class CommandLine(Vertical):
             past[:] = [one for one in past if one != text] + [text]
         self._leave()
 
-    def refuse(self, error: str) -> None:
+    def show_error(self, error: str) -> None:
         """Say beside the line what is wrong with it; it stays to be mended."""
         self._hint(Text(one_line(error)), wrong=True)
 
@@ -105,7 +105,7 @@ class CommandLine(Vertical):
         hint.update(text)
 
 
-class Line(Input):
+class CommandInput(Input):
     """What is typed; tab takes one completion after the other."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -9,11 +9,11 @@ from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from draftsman_tui.dashboard.form import Field
-from draftsman_tui.dashboard.screens.dialog import safe
-from draftsman_tui.dashboard.widgets.completing import Completing
-from draftsman_tui.dashboard.widgets.either import Either
-from draftsman_tui.dashboard.widgets.words import Words
+from draftsman_tui.dashboard.dialogs.base import safe
+from draftsman_tui.dashboard.job_form import Field
+from draftsman_tui.dashboard.widgets.autocomplete import Autocomplete
+from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from draftsman_tui.dashboard.widgets.segmented_choice import SegmentedChoice
 
 
 class FieldRow(Vertical):
@@ -28,9 +28,9 @@ class FieldRow(Vertical):
     def text(self) -> str:
         """What stands there."""
         match self._control:
-            case Words() as words:
+            case MultilineInput() as words:
                 return words.text
-            case Completing() | Input() | Either() as line:
+            case Autocomplete() | Input() | SegmentedChoice() as line:
                 return line.value
         return ""
 
@@ -49,17 +49,17 @@ class FieldRow(Vertical):
         line.update(safe(f"▲ {text}" if text else ""))
         line.set_class(bool(text), "told")
 
-    def go_here(self) -> None:
+    def focus_input(self) -> None:
         """Let the cursor be here."""
         control = self._control
-        (control.line if isinstance(control, Completing) else control).focus()
+        (control.line if isinstance(control, Autocomplete) else control).focus()
 
 
 def _control(field: Field, text: str, known: Sequence[str]) -> Widget:
     if field.either:
-        return Either(field.either, text or None)
+        return SegmentedChoice(field.either, text or None)
     if field.name == "text":
-        return Words(text, placeholder=field.hint)
+        return MultilineInput(text, placeholder=field.hint)
     if known:
-        return Completing(text, known, placeholder=field.hint, several=field.several)
+        return Autocomplete(text, known, placeholder=field.hint, several=field.several)
     return Input(text, placeholder=field.hint, select_on_focus=False)

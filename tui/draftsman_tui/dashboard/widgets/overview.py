@@ -10,10 +10,10 @@ from rich.text import Text
 from textual import events
 from textual.widgets import Static
 
-from draftsman.services.inspect import Pulse
-from draftsman_tui.cli import times
-from draftsman_tui.dashboard import vitals
-from draftsman_tui.dashboard.vitals import Crew, Vitals
+from draftsman.services.jobs.read_model import Activity
+from draftsman_tui.common import times
+from draftsman_tui.dashboard.polling import dashboard_stats
+from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
 
 SKEW: Final = 2.0
 """Seconds between the clocks that are worth a word."""
@@ -40,10 +40,10 @@ WIDE: Final = 100
 class Overview(Static):
     """Two lines of numbers; what is wrong comes first in the second one."""
 
-    _known: tuple[Vitals, datetime, float] | None = None
+    _known: tuple[DashboardStats, datetime, float] | None = None
     _shown = Text()
 
-    def show(self, counted: Vitals, now: datetime, stale: float = 0) -> None:
+    def show(self, counted: DashboardStats, now: datetime, stale: float = 0) -> None:
         """Show what was counted; `stale` is how many seconds ago, where that is long."""
         self._known = counted, now, stale
         self._draw()
@@ -61,7 +61,7 @@ class Overview(Static):
             self.update(drawn, layout=False)
 
 
-def lines(counted: Vitals, now: datetime, stale: float = 0, *, width: int) -> Text:
+def lines(counted: DashboardStats, now: datetime, stale: float = 0, *, width: int) -> Text:
     """Return the strip for a screen of so many cells."""
     narrow = width < WIDE
     said = [*_troubles(counted, stale), *_crew(counted.crew, narrow=narrow)]
@@ -97,7 +97,7 @@ def _bar(value: float, top: float) -> str:
     return _BARS[max(0, round(8 * value / top) - 1) if top > 0 else 0]
 
 
-def _counts(counted: Vitals) -> Iterator[Text]:
+def _counts(counted: DashboardStats) -> Iterator[Text]:
     """Yield how many jobs there are, those last that are over."""
     for word, statuses in _SHOWN:
         count = sum(counted.jobs.get(status, 0) for status in statuses)
@@ -107,7 +107,7 @@ def _counts(counted: Vitals) -> Iterator[Text]:
         yield Text(f"{word} ").append(f"{count:,}{more}", "bold" if count else "dim")
 
 
-def _troubles(counted: Vitals, stale: float) -> Iterator[Text]:
+def _troubles(counted: DashboardStats, stale: float) -> Iterator[Text]:
     """Yield what is wrong, to be seen from afar."""
     crew, said = counted.crew, []
     if stale:
@@ -120,7 +120,7 @@ def _troubles(counted: Vitals, stale: float) -> Iterator[Text]:
     return (Text(f" {one} ", "bold reverse") for one in said)
 
 
-def _crew(crew: Crew, *, narrow: bool) -> Iterator[Text]:
+def _crew(crew: WorkerStats, *, narrow: bool) -> Iterator[Text]:
     """Yield who works and who leads."""
     if not crew.health:
         yield Text("no worker: draftsman up", "bold")
@@ -134,13 +134,13 @@ def _crew(crew: Crew, *, narrow: bool) -> Iterator[Text]:
         yield Text(f"leader {crew.leader} {heard}", "bold reverse" if crew.leader_late else "")
 
 
-def _flow(pulse: Pulse | None, now: datetime, bars: int) -> Iterator[Text]:
+def _flow(pulse: Activity | None, now: datetime, bars: int) -> Iterator[Text]:
     """Yield the last half hour: jobs that ended, and how long answers took."""
     if pulse is None:
         return
-    ended = sparkline(vitals.throughput(pulse, now, bars))
-    yield Text(f"ended {vitals.last_minute(pulse, now)}/min {ended}")
-    took = vitals.answer_time(pulse, now)
+    ended = sparkline(dashboard_stats.throughput(pulse, now, bars))
+    yield Text(f"ended {dashboard_stats.last_minute(pulse, now)}/min {ended}")
+    took = dashboard_stats.answer_time(pulse, now)
     if took is not None:
-        shown = sparkline(vitals.answer_times(pulse, now, bars))
+        shown = sparkline(dashboard_stats.answer_times(pulse, now, bars))
         yield Text(f"answers {times.span(took)} {shown}")

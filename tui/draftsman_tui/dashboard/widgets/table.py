@@ -15,10 +15,17 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
-from draftsman_tui.cli.output import one_line
+from draftsman_tui.common.output import one_line
 from draftsman_tui.dashboard.resource import Resource
-from draftsman_tui.dashboard.widgets.columns import Layout, Placed, fit, gap, layout, most
-from draftsman_tui.dashboard.widgets.mouse import Pointed
+from draftsman_tui.dashboard.widgets.column_layout import (
+    ColumnLayout,
+    PlacedColumn,
+    fit,
+    gap,
+    layout,
+    max_shift,
+)
+from draftsman_tui.dashboard.widgets.mouse_table import MouseTable
 
 _ROLES = ("key", "dim", "calm", "busy", "asks", "warns", "bad", "good")
 LOOKING: Final = "looking …"
@@ -34,7 +41,7 @@ class Shape:
     narrowed: bool = False
 
 
-class ResourceTable(Pointed, can_focus=True):
+class ResourceTable(MouseTable, can_focus=True):
     """Rows of one resource at a time."""
 
     COMPONENT_CLASSES: ClassVar[set[str]] = {
@@ -77,7 +84,7 @@ class ResourceTable(Pointed, can_focus=True):
         self._shift = 0
         self._laid_out: tuple[Any, ...] = ()
         self._measured: Sequence[Any] | None = None
-        self._layout = Layout((), False, False)
+        self._layout = ColumnLayout((), False, False)
 
     @property
     def row(self) -> Any | None:
@@ -160,7 +167,7 @@ class ResourceTable(Pointed, can_focus=True):
         """Go on to the columns that have no room."""
         if self._resource is not None:
             chosen = self._shape.columns
-            end = most(self._resource.columns, self.size.width, chosen)
+            end = max_shift(self._resource.columns, self.size.width, chosen)
             if by < 0 or self.arranged.right:
                 self._shift = max(0, min(self._shift + by, max(end, 0 if chosen else 1)))
                 self.refresh()
@@ -215,7 +222,7 @@ class ResourceTable(Pointed, can_focus=True):
         return None
 
     @property
-    def arranged(self) -> Layout:
+    def arranged(self) -> ColumnLayout:
         """The columns in view, as wide as the rows in view want them."""
         top = round(self.scroll_y)
         laid_out = (self._resource, self.size, self._shape, self._shift, top, self.now)
@@ -272,7 +279,7 @@ class ResourceTable(Pointed, can_focus=True):
             strip = Strip([*strip.crop(0, self.size.width - 1), Segment("»", style)])
         return strip
 
-    def _arrow(self, one: Placed) -> str:
+    def _arrow(self, one: PlacedColumn) -> str:
         if one.column.head != self._shape.sort:
             return ""
         return "↓" if self._shape.down else "↑"

@@ -13,7 +13,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from draftsman_tui.dashboard.widgets import rows
+from draftsman_tui.dashboard.widgets import row_renderer
 
 WIDE: Final = 110
 """Cells from which the long names are shown."""
@@ -33,7 +33,7 @@ class Tab:
 class Tabs(Widget):
     """One line."""
 
-    COMPONENT_CLASSES: ClassVar[set[str]] = {*rows.CLASSES, "tabs--here"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {*row_renderer.CLASSES, "tabs--here"}
 
     class Chosen(Message):
         """A tab was clicked."""

@@ -1,0 +1,209 @@
+"""Every figure of everybody in every round, in turn."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+
+import psycopg
+
+from bench import answer, checks, dashboard, measure, pgbench, slack
+from bench.history import Backlog, seed
+from bench.measure import Run
+from bench.queue_process import Contestant
+from bench.report import OURS, Figures, Key, Results
+from bench.resource_usage import ServerCpu
+from bench.server import BenchError, BenchServer
+
+FAILURES = (BenchError, psycopg.Error, OSError)
+"""What a peer may fail with while the others go on."""
+Measure = Callable[[Run], Awaitable[Figures]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A measure, the settings under which peers take part, and the jobs it takes."""
+
+    name: str
+    measure: Measure
+    preset: str
+    jobs: int
+    same: bool = False
+    """Does everybody get the same number of jobs, however slow?"""
+    alone: bool = False
+    """Does draftsman alone have it?"""
+    once: bool = False
+    """Is one round of it enough?"""
+    against: tuple[str, Measure] | None = None
+    """Something that is no queue, against which draftsman's figure is held."""
+    hosts: bool = False
+    """Is draftsman also measured on the servers with default settings?"""
+
+
+def scenarios(jobs: int, minutes: float) -> list[Scenario]:
+    """Return what is measured, with so many jobs in the largest drain, and minutes of memory."""
+    samples = max(20, jobs // 160)
+    return [
+        Scenario(
+            "submit",
+            measure.submit,
+            "default",
+            max(200, jobs // 8),
+            same=True,
+            against=("pgbench", pgbench.submit),
+        ),
+        Scenario("batch1000", measure.batches, "fast", jobs),
+        Scenario("drain10", measure.drain, "default", jobs // 2, hosts=True),
+        Scenario("drain100", measure.drain, "fast", jobs, hosts=True),
+        Scenario("idle", measure.idle, "fast", samples, same=True),
+        Scenario("answer", answer.answer, "default", samples, same=True, alone=True),
+        Scenario(
+            "slack",
+            slack.events,
+            "default",
+            max(200, jobs // 4),
+            same=True,
+            alone=True,
+            against=("bolt", slack.bare),
+        ),
+        Scenario(
+            "dashboard",
+            partial(dashboard.measured, minutes=minutes),
+            "fast",
+            max(20, jobs // 100),
+            same=True,
+            alone=True,
+            once=True,
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """A server beside that of the bench, on which draftsman alone is measured."""
+
+    name: str
+    place: BenchServer
+    server: ServerCpu | None
+
+
+@dataclass(slots=True)
+class BenchRun:
+    """Who takes part, and what came of it."""
+
+    place: BenchServer
+    sides: list[Contestant]
+    past: Backlog | None
+    server: ServerCpu | None
+    results: Results
+    seeded: dict[str, str] = field(default_factory=dict)
+    """Databases with a past, by queue."""
+    hosts: list[Host] = field(default_factory=list)
+
+    async def prepare(self) -> None:
+        """Make everybody's tables. Raises Broken when draftsman's are not what they must be."""
+        for side in list(self.sides):
+            try:
+                await _prepare(side, self.place)
+            except FAILURES as error:
+                self._missing(side, side.name, error)
+                self.sides.remove(side)
+            if side.ours:
+                for host in self.hosts:
+                    await _prepare(side, host.place)
+
+    async def run(self, rounds: int, wanted: Sequence[Scenario]) -> None:
+        """Measure everything. Raises Broken when draftsman fails or breaks a promise."""
+        async with AsyncExitStack() as stack:
+            if self.past is not None:
+                for side in self.sides:
+                    await self._seed(side, self.past, stack)
+            for number in range(1, rounds + 1):
+                for scenario in wanted:
+                    if scenario.once and number > 1:
+                        continue
+                    await self._turn(f"[{number}/{rounds}]", scenario, number == 1)
+
+    async def _seed(self, side: Contestant, past: Backlog, stack: AsyncExitStack) -> None:
+        database, began = await stack.enter_async_context(self.place.database(side.name)), _now()
+        try:
+            await seed(self.place, side, database, past)
+        except FAILURES as error:
+            self._missing(side, f"{side.name} over a past", error)
+            return
+        if side.ours:
+            await checks.guarded(self.place.url(database))
+        self.seeded[side.name] = database
+        _say(f"{past}: {side.name} {_now() - began:.1f} s")
+
+    async def _turn(self, label: str, scenario: Scenario, first: bool) -> None:
+        """Measure everybody once; over a past the peers only in the first round."""
+        for side in self.sides if not scenario.alone else self.sides[:1]:
+            await self._once(label, scenario, side)
+            if side.ours and scenario.against is not None:
+                await self._once(label, scenario, side, against=scenario.against)
+            for host in self.hosts if side.ours and scenario.hosts else ():
+                await self._once(label, scenario, side, host=host)
+            if side.name in self.seeded and (first or side.ours):
+                await self._once(label, scenario, side, past=True)
+
+    async def _once(
+        self,
+        label: str,
+        scenario: Scenario,
+        side: Contestant,
+        *,
+        past: bool = False,
+        against: tuple[str, Measure] | None = None,
+        host: Host | None = None,
+    ) -> None:
+        name, do = against or (host.name if host else side.name, scenario.measure)
+        key = Key(scenario.name, name, past)
+        what = f"{key.queue} {key.measure}{' over a past' if past else ''}"
+        if what in self.results.missing:
+            return
+        jobs = scenario.jobs if scenario.same else side.jobs(scenario.preset, scenario.jobs)
+        began = _now()
+        place, server = (host.place, host.server) if host else (self.place, self.server)
+        async with AsyncExitStack() as stack:
+            if past:
+                database = self.seeded[side.name]
+            else:
+                database = await stack.enter_async_context(place.database(side.name))
+            run = Run(place, side, database, scenario.preset, jobs, server, past)
+            try:
+                figures = await do(run)
+            except FAILURES as error:
+                self._missing(side, what, error)
+                return
+        self.results.add(key, figures)
+        shown = " ".join(f"{name} {value:.4g}" for name, value in figures.items())
+        _say(f"{label} {what:26} {_now() - began:5.1f} s  {shown}")
+
+    def _missing(self, side: Contestant, what: str, error: Exception) -> None:
+        if side.name == OURS:
+            raise error
+        reason = self.results.missing[what] = str(error).strip().splitlines()[0]
+        _say(f"{what} could not be measured: {reason}")
+
+
+async def _prepare(side: Contestant, place: BenchServer) -> None:
+    """Make the tables of a queue; draftsman's are checked."""
+    template = place.template(side.name)
+    await place.create(template)
+    async with side.child("prepare", place.url(template)) as child:
+        await child.hear("prepared")
+    if side.ours:
+        await checks.guarded(place.url(template))
+
+
+def _now() -> float:
+    return time.monotonic()
+
+
+def _say(line: str) -> None:
+    print(f"bench: {line}", file=sys.stderr)

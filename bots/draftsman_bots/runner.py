@@ -1,0 +1,107 @@
+"""The process of the bots: what listens in chat, and what sends there."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from typing import TYPE_CHECKING, Final, Protocol
+
+from draftsman import migrate
+from draftsman.hardening import deny_inspection
+from draftsman.loops.lifecycle import StopSignal
+from draftsman.runtime import open_runtime
+from draftsman.settings import Settings
+from draftsman.shutdown import shutdown_signals
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from draftsman.runtime import Runtime
+
+CHANNELS: Final = ("slack", "trello")
+"""What there are bots for, by their tables of the configuration."""
+_log = logging.getLogger(__name__)
+
+
+class BotService(Protocol):
+    """All parts of one chat."""
+
+    stop: StopSignal
+
+    async def run(self) -> None:
+        """Serve until `end`."""
+        ...
+
+    def end(self) -> None:
+        """Take nothing new, finish what was begun."""
+        ...
+
+
+async def run_bots(
+    settings: Settings, *, only: Sequence[str] = CHANNELS, parent: int | None = None
+) -> int:
+    """Serve the chats that are configured until a signal; return the exit code.
+
+    That the process `parent` is gone is a signal, too. Raises ConfigError, DatabaseUnreachable,
+    SchemaOutdated.
+    """
+    deny_inspection()
+    chats = [name for name in only if getattr(settings, name) is not None]
+    async with shutdown_signals(parent) as signals, open_runtime(_patient(settings, chats)) as rt:
+        if newer := await migrate.check_compatible(rt.db.url):
+            _log.warning("the database has %s, which this version does not know; going on", newer)
+        bots = [_bot(name, rt) for name in chats]
+
+        def shut_down(why: str) -> None:
+            if any(bot.stop for bot in bots):
+                _log.warning("%s again: exiting now", why)
+                os._exit(1)
+            _log.info("%s: stopping", why)
+            for bot in bots:
+                bot.end()
+
+        with signals.handled_by(shut_down):
+            await _run(bots)
+    _log.info("bots stopped")
+    return 0
+
+
+async def _run(bots: Sequence[BotService]) -> None:
+    """Run all until they end; when one of them breaks, all end."""
+
+    def ended(task: asyncio.Task[None]) -> None:
+        if not task.cancelled() and task.exception() is not None:
+            for bot in bots:
+                bot.end()
+
+    tasks = [asyncio.create_task(bot.run()) for bot in bots]
+    for task in tasks:
+        task.add_done_callback(ended)
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    if broken := [end for end in ends if isinstance(end, BaseException)]:
+        raise broken[0]
+
+
+def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
+    """Return the settings with statements that end before Slack, where it is served, gives up."""
+    if "slack" not in chats:
+        return settings
+    from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
+
+    return with_statement_timeout(settings)
+
+
+def _bot(name: str, rt: Runtime) -> BotService:
+    """Return the bot of a chat that is configured; raises ConfigError."""
+    if name == "slack":
+        from draftsman_bots.slack import credentials as slack_tokens
+        from draftsman_bots.slack import service as slack
+
+        assert rt.settings.slack is not None  # noqa: S101 - only those that are configured
+        return slack.Service(rt, rt.settings.slack, slack_tokens.read(rt.settings.slack))
+    from draftsman_bots.trello import credentials as trello_tokens
+    from draftsman_bots.trello import service as trello
+
+    assert rt.settings.trello is not None  # noqa: S101 - only those that are configured
+    return trello.Service(rt, rt.settings.trello, trello_tokens.read(rt.settings.trello))

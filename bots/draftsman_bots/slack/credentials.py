@@ -1,0 +1,57 @@
+"""What Slack knows us by, read where it is kept, and told apart before it is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Final
+
+from draftsman.errors import ConfigError
+from draftsman.outbound import secret_values
+from draftsman.settings import SecretSettings, SlackSettings
+
+KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
+"""How a token of each kind begins."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """The secrets of one app; each is empty where its mode needs none."""
+
+    bot: str = field(repr=False)
+    app: str = field(repr=False, default="")
+    signing: str = field(repr=False, default="")
+
+
+def read(slack: SlackSettings) -> Credentials:
+    """Return the secrets; raises ConfigError, also where both modes are configured for one app."""
+    if slack.app_token is not None and slack.signing_secret is not None:
+        wrong = "signing_secret" if slack.mode == "socket" else "app_token"
+        raise ConfigError(
+            "[slack] has app_token, for Socket Mode, and signing_secret, for HTTP; an app has one"
+            f" of the two: for mode {slack.mode!r} remove {wrong}"
+        )
+    bot = _token("bot_token", slack.bot_token)
+    if slack.mode == "socket":
+        return Credentials(bot, app=_token("app_token", slack.app_token))
+    return Credentials(bot, signing=_read("signing_secret", slack.signing_secret))
+
+
+def _token(key: str, source: SecretSettings | None) -> str:
+    value = _read(key, source)
+    if not value.startswith(KINDS[key]):
+        other = next((name for name, start in KINDS.items() if value.startswith(start)), None)
+        what = f"that is {other}" if other else "that is another secret"
+        raise ConfigError(f"[slack] {key}: a token that begins with {KINDS[key]} is meant; {what}")
+    return value
+
+
+def _read(key: str, source: SecretSettings | None) -> str:
+    if source is None:
+        raise ConfigError(f"[slack] {key} is unset; see docs/slack.md")
+    try:
+        value = secret_values.read_secret(source, f"[slack] {key}")
+    except secret_values.MissingSecret as error:
+        raise ConfigError(error.problem) from None
+    if not (value.isascii() and value.isprintable() and " " not in value):
+        raise ConfigError(f"[slack] {key}: it has characters that no token has")
+    return value

@@ -1,0 +1,1 @@
+"""Messages, modals and the App Home: rendered and delivered to Slack."""

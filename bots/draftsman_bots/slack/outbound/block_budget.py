@@ -1,0 +1,40 @@
+"""The size of a message: what Slack accepts of all its blocks together. Pure.
+
+Slack refuses a message whose blocks are too large together with `msg_blocks_too_long`. The limit is
+not documented; public reports of the error begin at 11,341 characters (bolt-js issue 2867) and
+name about 13,200 (bolt-js issue 2509).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from draftsman_bots.slack.outbound.blocks import MAX_BLOCKS, Block
+from draftsman_bots.text import utf16_length
+
+MAX_SIZE: Final = 11_000
+"""Characters of all blocks of a message as JSON: below the smallest size reported as refused."""
+_KEPT: Final = frozenset({"actions"})
+
+
+def size(blocks: Sequence[Block]) -> int:
+    """Return the size of the blocks as JSON, in UTF-16 units."""
+    return utf16_length(json.dumps(blocks, ensure_ascii=False, separators=(",", ":")))
+
+
+def fits(blocks: Sequence[Block]) -> bool:
+    """Return whether Slack accepts these blocks as one message."""
+    return len(blocks) <= MAX_BLOCKS and size(blocks) <= MAX_SIZE
+
+
+def drop_to_fit(blocks: Iterable[Block]) -> list[Block]:
+    """Drop the last texts until the blocks fit; the first block and the controls stay."""
+    kept = list(blocks)
+    while not fits(kept):
+        texts = [place for place, block in enumerate(kept) if block["type"] not in _KEPT]
+        if len(texts) < 2:
+            break
+        del kept[texts[-1]]
+    return kept

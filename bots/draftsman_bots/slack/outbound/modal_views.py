@@ -1,0 +1,187 @@
+"""The windows that open in Slack, and the App Home. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.people.policy import Verb
+from draftsman.domain.question import Question
+from draftsman.services.jobs.read_model import JobSummary
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.mrkdwn import escape_truncated
+from draftsman_bots.slack.outbound.blocks import (
+    Block,
+    actions,
+    bold,
+    button,
+    context,
+    local_time,
+    option,
+    plain_text,
+    section,
+)
+from draftsman_bots.slack.outbound.question_blocks import controls
+from draftsman_bots.slack.outbound.render import RETRYABLE, STATUS_EMOJI
+from draftsman_bots.slack.parsers.command_parser import MODES
+from draftsman_bots.text import truncate, utf16_length
+
+View = dict[str, Any]
+
+TEXT: Final = "text"
+MODE: Final = "mode"
+AGENT: Final = "agent"
+REPO: Final = "repo"
+REASON: Final = "reason"
+"""Block ids of the inputs."""
+MAX_INPUT: Final = 3000
+"""Characters that an input takes."""
+MAX_AGENTS: Final = 100
+HOME_JOBS: Final = 10
+"""Jobs of one's own that the App Home shows."""
+HOME_QUESTIONS: Final = 15
+"""Open questions that the App Home shows: a view has at most 100 blocks."""
+
+
+def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
+    """Return the window of a new job; `place` is the target that is told of it."""
+    long = utf16_length(text) > MAX_INPUT
+    blocks = [_input(TEXT, "What is to be done?", truncate(text, MAX_INPUT), lines=True)]
+    if long:
+        blocks.append(context(f"The message is longer: this is how it begins, {MAX_INPUT} signs."))
+    blocks.append(_select(MODE, "How", MODES))
+    if len(agents) > 1:
+        blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
+    blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
+    return _modal(ids.NEW_JOB, "New job", "Start", place, blocks)
+
+
+def free_text(job: int, question: int, text: str = "") -> View:
+    """Return the window for an answer in one's own words."""
+    name = f"D-{job}/{question}"
+    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), lines=True)]
+    value = ids.answer_value(job, question)
+    return _modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
+
+
+def deny_reason(job: int, question: int) -> View:
+    """Return the window for the reason of a denial, which may be left out."""
+    name = f"D-{job}/{question}"
+    blocks = [_input(REASON, f"Why is {name} denied?", optional=True, lines=True)]
+    value = ids.answer_value(job, question)
+    return _modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnJobs:
+    """The newest jobs that somebody asked for, one more than is shown if there are more.
+
+    `allowed` is what they may do to them; `far` says that older jobs than those that were looked
+    through may be theirs as well.
+    """
+
+    jobs: Sequence[JobSummary] = ()
+    allowed: frozenset[Verb] = frozenset()
+    far: bool = False
+
+
+def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
+    """Return the App Home: what waits for this person, then what they asked for."""
+    blocks = [_head(), section("*Waiting for you*")]
+    if not asked:
+        blocks.append(section("Nothing waits for you."))
+    for question in asked[:HOME_QUESTIONS]:
+        blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
+        blocks.extend(controls(question))
+    if len(asked) > HOME_QUESTIONS:
+        blocks.append(context(f"and {len(asked) - HOME_QUESTIONS} more"))
+    blocks.append(section("*Your jobs*"))
+    blocks.extend(_job(job, mine.allowed) for job in mine.jobs[:HOME_JOBS])
+    if len(mine.jobs) > HOME_JOBS:
+        blocks.append(context(f"These are your newest {HOME_JOBS}; there are more."))
+    elif mine.far:
+        blocks.append(context("Only the newest jobs of all were looked through for yours."))
+    elif not mine.jobs:
+        blocks.append(section(f"None yet; ask for one: `{command} fix TEXT`, or *New job…* above."))
+    return {"type": "home", "blocks": blocks}
+
+
+def home_denied(why: str) -> View:
+    """Return the App Home of somebody who may ask for nothing here, which says why."""
+    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(why))]}
+
+
+def _head() -> Block:
+    new = button("New job…", ids.NEW_JOB, ids.NEW_JOB, "primary")
+    return actions([new, _refresh()])
+
+
+def _refresh() -> Block:
+    return button("Refresh", ids.REFRESH, ids.REFRESH)
+
+
+def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
+    state = str(job.status).replace("_", " ")
+    made = section(
+        f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
+    )
+    made["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
+    value = ids.job_value(job.number)
+    if job.status in RETRYABLE and Verb.RETRY in allowed:
+        made["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+    elif job.status not in TERMINAL and Verb.CANCEL in allowed:
+        sure = f"Cancel D-{job.number}? What it did so far is kept."
+        made["accessory"] = button(
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", sure
+        )
+    return made
+
+
+def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
+    return {
+        "type": "modal",
+        "callback_id": callback,
+        "title": plain_text(title, 24),
+        "submit": plain_text(submit, 24),
+        "close": plain_text("Back", 24),
+        "private_metadata": metadata,
+        "blocks": blocks,
+    }
+
+
+def _input(
+    block: str, label: str, text: str = "", *, optional: bool = False, lines: bool = False
+) -> Block:
+    element: Block = {
+        "type": "plain_text_input",
+        "action_id": block,
+        "multiline": lines,
+        "max_length": MAX_INPUT,
+    }
+    if text:
+        element["initial_value"] = text
+    return {
+        "type": "input",
+        "block_id": block,
+        "label": plain_text(label, 2000),
+        "element": element,
+        "optional": optional,
+    }
+
+
+def _select(block: str, label: str, names: Sequence[str]) -> Block:
+    options = [option(name, name) for name in names]
+    element = {
+        "type": "static_select",
+        "action_id": block,
+        "options": options,
+        "initial_option": options[0],
+    }
+    return {
+        "type": "input",
+        "block_id": block,
+        "label": plain_text(label, 2000),
+        "element": element,
+    }

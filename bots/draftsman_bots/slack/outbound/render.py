@@ -1,0 +1,240 @@
+"""What a message looks like in Slack: blocks, and `text` for who cannot see them. Pure.
+
+Whatever text comes in, a valid message comes out. Nobody is notified but those whom a question is
+for, and they by its first copy alone: a rewritten one rings nobody's bell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.messages.attachment import LENGTH, is_long, overflow_files
+from draftsman.domain.messages.delivery import DeliveryKind, Message, Subject
+from draftsman.domain.messages.plain_text import (
+    change_summary,
+    counts_summary,
+    job_outcome_parts,
+    job_outcome_text,
+    notice_text,
+    pr_url,
+    render_brief,
+    resolution_parts,
+    resolution_text,
+)
+from draftsman.domain.question import Question
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.mrkdwn import MAX_TEXT, escape_truncated, link, with_display_names
+from draftsman_bots.slack.outbound.block_budget import drop_to_fit
+from draftsman_bots.slack.outbound.blocks import (
+    Block,
+    actions,
+    bold,
+    button,
+    code_block,
+    context,
+    local_time,
+    paragraphs,
+    section,
+)
+from draftsman_bots.slack.outbound.question_blocks import BOT_NAME, fit_question
+from draftsman_bots.text import truncate
+
+STATUS_EMOJI: Final = {
+    Status.SCHEDULED: ":alarm_clock:",
+    Status.QUEUED: ":hourglass:",
+    Status.CLAIMED: ":hourglass:",
+    Status.RUNNING: ":gear:",
+    Status.RESUMED: ":gear:",
+    Status.RETRYING: ":repeat:",
+    Status.WAITING_FOR_INPUT: ":question:",
+    Status.WAITING_FOR_APPROVAL: ":question:",
+    Status.COMPLETED: ":white_check_mark:",
+    Status.FAILED: ":x:",
+    Status.DEAD_LETTER: ":x:",
+    Status.CANCELED: ":no_entry_sign:",
+    Status.EXPIRED: ":stopwatch:",
+}
+DENIED_EMOJI: Final = ":no_entry:"
+"""Mark of a job that a person denied: it failed, and nothing crashed."""
+WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
+"""Statuses of which an earlier error is not shown."""
+RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
+"""Ends after which people may want another try."""
+TRUNCATED_NOTICE: Final = "This is a part of it; the whole is a file in this thread."
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """What `chat.postMessage` and `chat.update` take."""
+
+    text: str
+    blocks: list[Block]
+
+
+def render(message: Message, *, replies: bool = False) -> Rendered:
+    """Return what people see of a message.
+
+    `replies`: an answer in words is read without a mention of the bot.
+    """
+    return Rendered(
+        render_plain_text(message, replies=replies), drop_to_fit(_blocks(message, replies))
+    )
+
+
+def render_plain_text(message: Message, *, replies: bool = False) -> str:
+    """Return the message as plain text that is never too long for Slack."""
+    how = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
+    said = escape_truncated(render_brief(message, how), MAX_TEXT)
+    if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
+        return _of_people(said, _settled_head(message.question))
+    subject = message.subject
+    by_person = subject.status is Status.CANCELED or subject.denied
+    if message.kind is DeliveryKind.RESULT and by_person:
+        ended = escape_truncated(job_outcome_text(subject, again=""))
+        return said.replace(ended, _of_people(ended, _ending_head(subject)), 1)
+    return said
+
+
+def _blocks(message: Message, replies: bool) -> Iterator[Block]:
+    match message.kind:
+        case DeliveryKind.STATUS:
+            yield from _card(message.subject)
+        case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
+            yield from _question(message, replies)
+        case DeliveryKind.QUESTION_CLOSED if message.question is not None:
+            yield from _closed(message)
+        case DeliveryKind.RESULT:
+            yield from _result(message)
+        case DeliveryKind.NOTICE:
+            yield from _notice(message)
+        case _:
+            yield section(render_plain_text(message))
+
+
+def _card(subject: Subject) -> Iterator[Block]:
+    """Yield the one message of a job that is rewritten as it moves."""
+    yield section(_headline(subject))
+    yield context(*_facts(subject))
+    if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
+        yield code_block(truncate(subject.error, LENGTH // 4))
+    if pressed := _buttons(subject):
+        yield actions([pressed])
+
+
+def _headline(subject: Subject) -> str:
+    mark = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
+    return f"{mark} *{subject.name}* {bold(subject.title)}"
+
+
+def _facts(subject: Subject) -> Iterator[str]:
+    state = str(subject.status).replace("_", " ")
+    if subject.status is Status.DEAD_LETTER:
+        state = "failed for the last time"
+    if subject.status is Status.RETRYING and subject.next_retry_at is not None:
+        state = f"{state} {local_time(subject.next_retry_at)}"
+    if not subject.denied:
+        yield state
+    if subject.status is Status.CANCELED or subject.denied:
+        yield _of_people(
+            escape_truncated(job_outcome_text(subject, again=""), 300), _ending_head(subject)
+        )
+    for name, value in (("", subject.repo), ("by ", subject.agent), ("for ", subject.invoker)):
+        if value:
+            yield name + display_name(value)
+    if subject.url:
+        yield link(subject.url)
+    if (when := subject.finished_at or subject.created_at) is not None:
+        yield local_time(when)
+
+
+def _buttons(subject: Subject) -> Block | None:
+    value = ids.job_value(subject.number)
+    if subject.status in RETRYABLE:
+        return button("Retry", ids.RETRY, value)
+    if subject.status in TERMINAL:
+        return None
+    confirm = f"Cancel {subject.name}? What it did so far is kept."
+    return button("Cancel job", ids.CANCEL, value, "danger", confirm)
+
+
+def _question(message: Message, replies: bool) -> Iterator[Block]:
+    question = message.question
+    assert question is not None  # noqa: S101
+    payload, reminder = message.payload or {}, []
+    if message.kind is DeliveryKind.REMINDER:
+        text = payload.get("text") or f"{question.name} still waits for an answer"
+        reminder = paragraphs(str(text), 1)
+    title = message.subject.title
+    yield from fit_question(question, title, message.asked, reminder, replies=replies)
+
+
+def _closed(message: Message) -> Iterator[Block]:
+    """Yield what became of a question: nothing is left to press."""
+    question = message.question
+    assert question is not None  # noqa: S101
+    text = f"{question.name} {resolution_text(question)}"
+    yield from _paragraphs_of_people(text, _settled_head(question))
+    yield context(f"{bold(message.subject.title, 200)} asked:")
+    yield from paragraphs(question.text)
+
+
+def _result(message: Message) -> Iterator[Block]:
+    subject, result = message.subject, message.subject.result or {}
+    yield section(_headline(subject))
+    words = truncate(job_outcome_text(subject, again="press Retry"), LENGTH // 2)
+    if subject.status is Status.CANCELED or subject.denied:
+        yield from _paragraphs_of_people(words, _ending_head(subject), 3)
+    elif subject.status is not Status.COMPLETED:  # what stands below says that it is
+        yield from paragraphs(words, 3)
+    summary = result.get("summary")
+    if isinstance(summary, str) and summary.strip():
+        yield from paragraphs(truncate(summary, LENGTH // 2), 3)
+    if url := pr_url(result):
+        yield section(link(url))
+    for words in (change_summary(result), counts_summary(result)):
+        yield from paragraphs(truncate(words, LENGTH // 4), 1)
+    yield context(*_facts(subject))
+    if overflow_files(message):
+        yield context(TRUNCATED_NOTICE)
+    if subject.status in RETRYABLE and (pressed := _buttons(subject)):
+        yield actions([pressed])
+
+
+def _notice(message: Message) -> Iterator[Block]:
+    text = str((message.payload or {}).get("text", ""))
+    yield from paragraphs(notice_text(message.subject, truncate(text, LENGTH)), 5)
+    if is_long(text) and "to" not in (message.payload or {}):
+        yield context(TRUNCATED_NOTICE)
+
+
+def _settled_head(question: Question) -> str:
+    return f"{question.name} {resolution_parts(question)[0]}"
+
+
+def _ending_head(subject: Subject) -> str:
+    return job_outcome_parts(subject)[0]
+
+
+def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block]:
+    """Yield text in sections that begins with how something ended, and by whom: its head."""
+    for place, block in enumerate(paragraphs(text, most)):
+        if place == 0:
+            block["text"]["text"] = _of_people(block["text"]["text"], head)
+        yield block
+
+
+def _of_people(text: str, head: str) -> str:
+    """Return escaped text whose head says how something ended, voters there by their names here.
+
+    The text after the head was written by a person: its mentions stay escaped.
+    """
+    length = len(escape_truncated(head))
+    return with_display_names(text[:length]) + text[length:]
+
+
+def display_name(name: str) -> str:
+    """Return who it is: a Slack voter by their name here, everybody else as they are called."""
+    return with_display_names(escape_truncated(name, 100))

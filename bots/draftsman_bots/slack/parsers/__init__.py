@@ -1,0 +1,1 @@
+"""Parsers of Slack payloads and of the text of commands."""

@@ -1,0 +1,152 @@
+"""What people write to the bot, after the command or the mention. Pure, and no text raises.
+
+    fix [options] TEXT            change what TEXT asks for
+    investigate [options] TEXT    look, and change nothing
+    status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
+    answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
+
+Options stand before or after the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
+`--mode=fix|investigate`; before it also with a space for the `=`. What is in quotes is text, and
+`--` ends the options.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+REQUESTS: Final = ("fix", "investigate")
+MODES: Final = REQUESTS
+OPTIONS: Final = ("repo", "agent", "ref", "mode")
+VERBS: Final = (
+    "status",
+    "list",
+    "show",
+    "cancel",
+    "retry",
+    "answer",
+    "approve",
+    "deny",
+    "link",
+    "help",
+)
+_NAMED: Final = frozenset({"status", "show", "cancel", "retry", "answer", "approve", "deny"})
+"""Verbs whose first word names a job or a question."""
+_REFERENCE: Final = re.compile(
+    r"(?:[dD]-[0-9]+|[0-9]+|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]+)?"
+)
+_PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
+_OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
+_LAST: Final = re.compile(
+    r"(?:^|\s)(?:--|—|–)([A-Za-z]+)=(\"[^\"]*\"|“[^”]*”|[^\s\"“”]+)\s*$"  # noqa: RUF001
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobRequest:
+    """Work that is asked for."""
+
+    text: str
+    mode: str
+    options: dict[str, str] = field(default_factory=dict)
+    """`repo`, `agent` and `ref`, those that were given."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextCommand:
+    """Anything else; `ref` is the job or question as it was named, "" for none."""
+
+    verb: str
+    ref: str = ""
+    rest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidText:
+    """It begins with no verb, or an option cannot be meant: `why` says so, "" for no verb."""
+
+    text: str
+    why: str = ""
+
+
+def parse(text: str) -> JobRequest | TextCommand | InvalidText:
+    """Read what was written; nothing at all asks for help."""
+    text = text.strip()
+    word, rest = _word(text)
+    verb = word.lower()
+    if not text:
+        return TextCommand("help")
+    if verb in REQUESTS:
+        return _request(verb, rest)
+    if verb not in VERBS:
+        return InvalidText(text)
+    if verb not in _NAMED:
+        return TextCommand(verb, "", rest)
+    ref, more = _word(rest)
+    if _REFERENCE.fullmatch(ref):
+        return TextCommand(verb, ref, more)
+    return TextCommand(verb, "", rest)
+
+
+def _request(mode: str, text: str) -> JobRequest | InvalidText:
+    options: dict[str, str] = {}
+    plain = text
+    while match := _OPTION.match(plain):
+        name = match[1].lower()
+        rest = plain[match.end() :]
+        empty = match[0].endswith("=") and not rest[:1].strip()
+        value, plain = ("", rest) if empty else _value(rest)
+        if why := _wrong(name, value, options):
+            return InvalidText(text, why)
+        options[name] = value
+    if plain == "--" or plain.startswith(("-- ", "--\n")):
+        plain = plain[2:].strip()
+    else:
+        while (match := _LAST.search(plain)) and match[1].lower() in OPTIONS:
+            name, value = match[1].lower(), _unquoted(match[2])
+            if why := _wrong(name, value, options):
+                return InvalidText(text, why)
+            options[name] = value
+            plain = plain[: match.start()].rstrip()
+    plain = _unquoted(plain)
+    if not plain.strip():
+        return InvalidText(text, f"say what is to be done: {mode} TEXT")
+    return JobRequest(plain, options.pop("mode", mode), options)
+
+
+def _wrong(name: str, value: str, options: dict[str, str]) -> str:
+    """Return what is wrong with an option."""
+    if name not in OPTIONS:
+        known = ", ".join(f"--{option}" for option in OPTIONS)
+        return f"there is no option --{name[:40]}; known: {known}; text with -- goes in quotes"
+    if not value:
+        return f"--{name} wants a value: --{name}=VALUE"
+    if name in options:
+        return f"--{name} is given twice; give it once"
+    if name == "mode" and value not in MODES:
+        return f"--mode is {' or '.join(MODES)}, not {value[:40]!r}"
+    return ""
+
+
+def _word(text: str) -> tuple[str, str]:
+    """Return the first word, and what follows it."""
+    parts = text.split(None, 1)
+    return (parts[0] if parts else "", parts[1].strip() if len(parts) > 1 else "")
+
+
+def _value(text: str) -> tuple[str, str]:
+    """Return the value of an option, which may be in quotes, and what follows it."""
+    text = text.lstrip()
+    closing = _PAIRS.get(text[:1])
+    if closing is not None and (end := text.find(closing, 1)) > 0:
+        return text[1:end].strip(), text[end + 1 :].lstrip()
+    return _word(text)
+
+
+def _unquoted(text: str) -> str:
+    """Return the text without quotes around the whole of it."""
+    closing = _PAIRS.get(text[:1])
+    if closing is not None and len(text) > 1 and text.find(closing, 1) == len(text) - 1:
+        return text[1:-1]
+    return text

@@ -1,0 +1,371 @@
+"""What Slack sends, read into small values. Pure, and nothing that is sent raises.
+
+Every field may be missing, null or of another type: what cannot be read is `None`, or "".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, Final
+
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.mrkdwn import unescape
+from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
+
+_LINK: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
+_NAMED: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
+HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
+"""Subtypes of what a person wrote."""
+
+
+@dataclass(frozen=True, slots=True)
+class SlashCommand:
+    """A slash command."""
+
+    who: SlackUser
+    home: str
+    """The workspace, or the organisation where there is none."""
+    channel: str
+    text: str
+    key: str
+    trigger_id: str
+    response_url: str = ""
+
+
+class MessageChange(StrEnum):
+    """What happened to a message."""
+
+    POSTED = "posted"
+    EDITED = "edited"
+    DELETED = "deleted"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageEvent:
+    """What a person wrote, changed or deleted. `thread` is "" outside of one."""
+
+    change: MessageChange
+    who: SlackUser
+    home: str
+    channel: str
+    ts: str
+    thread: str
+    text: str
+    mentioned: bool
+    private: bool
+    """In the conversation of one person with the bot."""
+    files: bool = False
+    parent: str = ""
+    """Who wrote what the thread hangs under; "" where Slack does not say."""
+
+    @property
+    def key(self) -> str:
+        """The same of every copy of the message, of its edits and of its deletion."""
+        return ids.message_key(self.home, self.channel, self.ts)
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAction:
+    """A button or a select, in a message or in a view."""
+
+    who: SlackUser
+    channel: str
+    ts: str
+    """Of the message; "" in a view."""
+    thread: str
+    action: str
+    value: str
+    key: str
+    trigger_id: str
+    response_url: str
+    message: dict[str, Any] | None = None
+    """The message as it was; None for one that only its reader sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class ViewSubmission:
+    """A modal that was submitted; `values` are the texts and choices of its inputs, by block."""
+
+    who: SlackUser
+    home: str
+    callback: str
+    metadata: str
+    values: dict[str, str]
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Shortcut:
+    """A shortcut: of a message, or of none."""
+
+    who: SlackUser
+    home: str
+    callback: str
+    trigger_id: str
+    channel: str = ""
+    ts: str = ""
+    thread: str = ""
+    text: str = ""
+    response_url: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsRequest:
+    """What somebody types into a select with too many choices to send; `block` says whose."""
+
+    who: SlackUser
+    block: str
+    typed: str
+
+
+def parse_slash_command(body: object) -> SlashCommand | None:
+    """Read a slash command."""
+    data = mapping(body)
+    who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
+    who = replace(who, channel=text(data, "channel_id"))
+    if not who.id or not who.channel:
+        return None
+    told = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
+    key = ids.trigger_key(text(data, "trigger_id"), told)
+    said = text(data, "text")
+    channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
+    respond = text(data, "response_url")
+    return SlashCommand(who, _home(data), channel, said, key, trigger, respond)
+
+
+def parse_message(body: object, bot: str) -> MessageEvent | None:
+    """Read a message or a mention; None for what is not a person's.
+
+    `bot` is our own user id, "" while the event alone says it. Of a change only an edit of the
+    text counts: links that unfold, and our own updates, do not.
+    """
+    data = mapping(body)
+    event = mapping(data.get("event"))
+    told = _authorized(data)
+    bot = bot or (text(told, "user_id") if told.get("is_bot") is True else "")
+    kind = text(event, "subtype")
+    if kind == "message_changed":
+        new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
+        edited = bool(mapping(new.get("edited"))) and text(new, "text") != text(old, "text")
+        return _message(data, event, new, MessageChange.EDITED, bot) if edited else None
+    if kind == "message_deleted":
+        old = {"ts": event.get("deleted_ts")} | mapping(event.get("previous_message"))
+        return _message(data, event, old, MessageChange.DELETED, bot)
+    # an edited mention comes as a mention once more (bolt-js issue 960)
+    again = text(event, "type") == "app_mention" and mapping(event.get("edited"))
+    return _message(
+        data, event, event, MessageChange.EDITED if again else MessageChange.POSTED, bot
+    )
+
+
+def parse_block_action(body: object) -> BlockAction | None:
+    """Read a press."""
+    data = mapping(body)
+    actions = data.get("actions")
+    action = mapping(actions[0]) if isinstance(actions, list) and actions else {}
+    who = _person(data)
+    if not who.id or not text(action, "action_id"):
+        return None
+    place, shown = mapping(data.get("container")), mapping(data.get("message"))
+    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
+    ts = text(place, "message_ts") or text(shown, "ts")
+    chosen = text(mapping(action.get("selected_option")), "value")
+    held = ts or text(place, "view_id") or text(mapping(data.get("view")), "id")
+    return BlockAction(
+        who,
+        channel,
+        ts,
+        text(place, "thread_ts") or text(shown, "thread_ts"),
+        text(action, "action_id"),
+        chosen or text(action, "value"),
+        ids.action_key(channel, held, who.id, text(action, "action_ts")),
+        text(data, "trigger_id"),
+        text(data, "response_url"),
+        None if not shown or place.get("is_ephemeral") is True else shown,
+    )
+
+
+def parse_view_submission(body: object) -> ViewSubmission | None:
+    """Read a submitted modal."""
+    data = mapping(body)
+    view = mapping(data.get("view"))
+    who = _person(data)
+    if not who.id or not text(view, "id"):
+        return None
+    state = mapping(mapping(view.get("state")).get("values"))
+    values = {str(block): _entered(mapping(inputs)) for block, inputs in state.items()}
+    callback, metadata = text(view, "callback_id"), text(view, "private_metadata")
+    return ViewSubmission(
+        who, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
+    )
+
+
+def parse_shortcut(body: object) -> Shortcut | None:
+    """Read a shortcut, global or of a message."""
+    data = mapping(body)
+    who = _person(data)
+    if not who.id or not text(data, "callback_id"):
+        return None
+    shown = mapping(data.get("message"))
+    return Shortcut(
+        who,
+        _home(data),
+        text(data, "callback_id"),
+        text(data, "trigger_id"),
+        text(mapping(data.get("channel")), "id"),
+        text(shown, "ts"),
+        text(shown, "thread_ts"),
+        readable_text(text(shown, "text")),
+        text(data, "response_url"),
+    )
+
+
+def parse_options_request(body: object) -> OptionsRequest | None:
+    """Read what is typed into an external select."""
+    data = mapping(body)
+    who = _person(data)
+    if not who.id:
+        return None
+    return OptionsRequest(who, text(data, "block_id"), text(data, "value"))
+
+
+def parse_home_opened(body: object) -> SlackUser | None:
+    """Return who opened the App Home, on its first tab."""
+    data = mapping(body)
+    event = mapping(data.get("event"))
+    if text(event, "tab") not in ("", "home") or not text(event, "user"):
+        return None
+    return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
+
+
+def readable_text(said: str) -> str:
+    """Return incoming text as its writer sees it: links spelt out, unescaped once."""
+    spelt = _NAMED.sub(r"\1\2", _LINK.sub(_link, said))
+    return unescape(spelt)
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return the value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(data: dict[str, Any], name: str) -> str:
+    """Return a field if it is text, else ""."""
+    value = data.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def _message(
+    data: dict[str, Any],
+    event: dict[str, Any],
+    said: dict[str, Any],
+    change: MessageChange,
+    bot: str,
+) -> MessageEvent | None:
+    person = text(said, "user")
+    machine = said.get("bot_id") or said.get("bot_profile") or person in ("USLACKBOT", bot)
+    if machine or not person or text(said, "subtype") not in HUMAN:
+        return None
+    channel, ts = text(event, "channel"), text(said, "ts")
+    if not channel or not ts:
+        return None
+    thread = text(said, "thread_ts")
+    written = text(said, "text")
+    call = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
+    mentioned = text(event, "type") == "app_mention" or bool(call and call.search(written))
+    team = _team(said) or _team(event)
+    shared = data.get("is_ext_shared_channel")
+    who = _who(data, person, team=team, channel=channel)
+    return MessageEvent(
+        change,
+        replace(who, inside=not shared if isinstance(shared, bool) else None),
+        _installed(data) or _home(data),
+        channel,
+        ts,
+        "" if thread == ts else thread,
+        readable_text(call.sub("", written, count=1) if call else written).strip(),
+        mentioned,
+        text(event, "channel_type") == "im" or channel.startswith("D"),
+        bool(said.get("files")),
+        text(said, "parent_user_id"),
+    )
+
+
+def _home(data: dict[str, Any]) -> str:
+    """Return the workspace that something happened in, or the organisation where there is none."""
+    team, org = mapping(data.get("team")), mapping(data.get("enterprise"))
+    given = text(data, "team_id") or text(team, "id") or text(data, "team")
+    return given or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
+
+
+def _own(data: dict[str, Any]) -> str:
+    """Return whose installation of the app this was sent to."""
+    view = text(mapping(data.get("view")), "app_installed_team_id")
+    return view or _installed(data) or _home(data)
+
+
+def _installed(data: dict[str, Any]) -> str:
+    """Return what an event says of the installation; a shared message is sent by others, too."""
+    first = _authorized(data)
+    org = text(first, "enterprise_id")
+    return org if first.get("is_enterprise_install") is True else text(first, "team_id") or org
+
+
+def _authorized(data: dict[str, Any]) -> dict[str, Any]:
+    """Return what an event says of the installation that it was sent to."""
+    found = data.get("authorizations")
+    return mapping(found[0]) if isinstance(found, list) and found else {}
+
+
+def _person(data: dict[str, Any]) -> SlackUser:
+    user = mapping(data.get("user"))
+    name = text(user, "username") or text(user, "name")
+    place = mapping(data.get("container"))
+    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
+    return _who(data, text(user, "id"), name, team=text(user, "team_id"), channel=channel)
+
+
+def _who(
+    data: dict[str, Any], person: str, name: str = "", *, team: str = "", channel: str = ""
+) -> SlackUser:
+    enterprise, org = _organizations(data, team)
+    return SlackUser(person, name, team, _own(data), enterprise, org, channel=channel)
+
+
+def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
+    """Return the organizations of the installation, and of the person of this workspace.
+
+    `team_id` and `enterprise_id` are a pair, and so are the two of `team`; whose they are depends
+    on the kind of payload (bolt-python's tests of its request internals have captures).
+    """
+    first, inner = _authorized(data), mapping(data.get("team"))
+    told = text(mapping(data.get("enterprise")), "id")
+    pairs = (
+        (text(data, "team_id"), text(data, "enterprise_id")),
+        (text(inner, "id"), text(inner, "enterprise_id") or told),
+    )
+    org = next((theirs for own, theirs in pairs if own == team and theirs), "") if team else ""
+    if first:
+        return text(first, "enterprise_id"), org
+    return text(data, "enterprise_id") or told or text(inner, "enterprise_id"), org
+
+
+def _team(said: dict[str, Any]) -> str:
+    return text(said, "user_team") or text(said, "source_team") or text(said, "team")
+
+
+def _entered(inputs: dict[str, Any]) -> str:
+    """Return what was put into the one input of a block."""
+    for given in inputs.values():
+        held = mapping(given)
+        return text(held, "value") or text(mapping(held.get("selected_option")), "value")
+    return ""
+
+
+def _link(match: re.Match[str]) -> str:
+    address, label = match[1].removeprefix("mailto:"), match[2]
+    if not label or label in address:
+        return address
+    return f"{label} ({address})"

@@ -1,0 +1,103 @@
+"""What Slack is answered, by kind of request: it is the one word that a person sees at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from draftsman_bots.slack.mrkdwn import escape_truncated
+from draftsman_bots.slack.transport.payload_kind import PayloadKind
+
+RETRY_LATER: Final = (
+    "draftsman could not reach its database in time, and took back what it had begun. Please try"
+    " again; should the same be there after all, you are told."
+)
+IN_DOUBT: Final = (
+    "draftsman's database did not answer in time: this may be done or not. A job that was made"
+    " shows itself in a moment, so look before you try again; should you ask for the same within a"
+    " minute, you are told."
+)
+INTERNAL_ERROR: Final = "That did not work, and it is draftsman's fault: its log says why."
+NO_RETRY: Final = "x-slack-no-retry"
+"""The header with which Slack does not repeat what was not answered with 200."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgment:
+    """An answer: HTTP as it is; through a socket only one that is `final` is acknowledged."""
+
+    outcome: str
+    status: int = 200
+    body: Mapping[str, Any] | str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    ephemeral_text: str = ""
+    """Words for whoever did it that Slack does not show with the answer: said beside it."""
+
+    @property
+    def final(self) -> bool:
+        """Whether Slack need not send it again."""
+        return self.status < 500 or NO_RETRY in self.headers
+
+    @property
+    def text(self) -> str:
+        """The body as it is sent by HTTP."""
+        return self.body if isinstance(self.body, str) else json.dumps(self.body)
+
+
+def ignored() -> Acknowledgment:
+    """Answer what is nobody's business here."""
+    return Acknowledgment("ignored")
+
+
+def retry_later(
+    kind: PayloadKind, body: Mapping[str, Any], text: str = RETRY_LATER
+) -> Acknowledgment:
+    """Answer what was not done and may work when it is repeated, by Slack or by the person."""
+    return _told(kind, body, "later", text) or Acknowledgment(
+        "later", 503, ephemeral_text=_beside(kind, text)
+    )
+
+
+def rejected(kind: PayloadKind, body: Mapping[str, Any], text: str) -> Acknowledgment:
+    """Answer what will be refused however often it is repeated."""
+    return _told(kind, body, "refused", text) or Acknowledgment(
+        "refused", ephemeral_text=_beside(kind, text)
+    )
+
+
+def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment:
+    """Answer what fails for a reason that nobody foresaw, and must not come back three times."""
+    found = _told(kind, body, "broken", INTERNAL_ERROR)
+    no_retry, untold = {NO_RETRY: "1"}, _beside(kind, INTERNAL_ERROR)
+    return found or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=untold)
+
+
+def _told(
+    kind: PayloadKind, body: Mapping[str, Any], outcome: str, text: str
+) -> Acknowledgment | None:
+    """Return the answer in which the person reads the text, where the kind has one."""
+    if kind is PayloadKind.COMMAND:
+        said = {"response_type": "ephemeral", "text": escape_truncated(text)}
+        return Acknowledgment(outcome, body=said)
+    if kind is PayloadKind.OPTIONS:
+        return Acknowledgment(outcome, body={"options": []})
+    if kind is PayloadKind.VIEW and (block := _first_input(body)) is not None:
+        return Acknowledgment(outcome, body={"response_action": "errors", "errors": {block: text}})
+    return None
+
+
+def _beside(kind: PayloadKind, text: str) -> str:
+    """Return the words where a person waits for them, and Slack neither shows nor repeats."""
+    return text if kind in (PayloadKind.ACTION, PayloadKind.SHORTCUT) else ""
+
+
+def _first_input(body: Mapping[str, Any]) -> str | None:
+    """Return the input under which a modal shows an error, so that what was typed stays."""
+    try:
+        blocks = [one for one in body["view"]["blocks"] if one["type"] == "input"]
+        found = blocks[0]["block_id"] if blocks else None
+    except (KeyError, TypeError):
+        return None
+    return found if isinstance(found, str) else None

@@ -1,0 +1,154 @@
+"""What Slack's errors mean for a delivery: one table, codes first.
+
+A write that got no reply, or one that makes no sense, may have arrived: it is Unknown, and is
+looked for before it is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+
+import aiohttp
+from slack_sdk.errors import SlackApiError, SlackClientError
+
+from draftsman.domain.messages.delivery import COPY_GONE, TARGET_GONE, Unconfirmed
+from draftsman.errors import Failure
+
+ACCOUNT_PAUSE: Final = 300.0
+"""Seconds between tries while the account cannot be used at all."""
+NO_RETRY_AFTER: Final = 30.0
+"""Seconds that a 429 without a readable Retry-After is waited for."""
+
+ACCOUNT: Final = frozenset(
+    {
+        *("token_revoked", "token_expired", "account_inactive", "invalid_auth", "not_authed"),
+        *("missing_scope", "no_permission", "org_login_required", "team_access_not_granted"),
+        *("access_denied", "two_factor_setup_required", "not_allowed_token_type"),
+    }
+)
+"""Nothing can be said to anybody until somebody mends it: deliveries wait."""
+TARGET: Final = frozenset(
+    {
+        *("channel_not_found", "is_archived", "not_in_channel", "thread_locked"),
+        *("ekm_access_denied", "user_not_found", "user_disabled", "cannot_dm_bot"),
+        *("user_not_visible", "messages_tab_disabled", "is_inactive", "mpim_not_allowed"),
+        *("cannot_message_channel_member", "posting_to_general_channel_denied"),
+        "team_not_found",
+    }
+)
+"""Nothing can be said there any more; `restricted_action` and its kind as well."""
+COPY: Final = frozenset({"message_not_found", "cant_update_message", "edit_window_closed"})
+THREAD: Final = frozenset(
+    {"thread_not_found", "message_not_found", "invalid_thread_ts", "cannot_reply_to_message"}
+)
+"""What it was to be said under is gone."""
+CONTENT: Final = frozenset(
+    {
+        *("invalid_blocks", "invalid_blocks_format", "msg_blocks_too_long", "msg_too_long"),
+        *("no_text", "metadata_too_large", "metadata_must_be_sent_from_app"),
+        *("invalid_metadata_format", "invalid_metadata_schema", "markdown_text_conflict"),
+    }
+)
+"""It is refused for what it holds: said again as plain text, with the whole as a file."""
+UNCONFIRMED: Final = frozenset(
+    {
+        *("internal_error", "fatal_error", "service_unavailable", "request_timeout"),
+        *("team_added_to_org", "accesslimited", "rollup_error"),
+    }
+)
+"""Slack does not know itself."""
+RATE_LIMITS: Final = frozenset({"ratelimited", "rate_limited", "message_limit_exceeded"})
+
+
+class SlackRefusal(Failure):
+    """Slack refused a call.
+
+    `error` is its own word for why; `code` may be ours, which says what follows from it.
+    """
+
+    def __init__(self, message: str, *, error: str = "", **facts: Any) -> None:
+        super().__init__(message, origin="slack", **facts)
+        self.error = error
+
+
+def translate(error: BaseException, method: str, *, writes: bool = True) -> Failure | Unconfirmed:
+    """Return what an exception of slack_sdk or aiohttp means; a read is never in doubt."""
+    if isinstance(error, SlackApiError):
+        found = _refusal(error.response, method)
+    elif isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
+        why = getattr(error, "strerror", None) or type(error).__name__
+        return Failure(f"connect: {method}: {why}", origin="slack", code="connect")
+    elif isinstance(error, TimeoutError | asyncio.TimeoutError):
+        found = Unconfirmed(f"{method}: no reply in time")
+    elif isinstance(error, aiohttp.ClientError | OSError | SlackClientError):
+        found = Unconfirmed(f"{method}: {type(error).__name__}")
+    else:
+        found = Unconfirmed(f"{method}: a reply that makes no sense ({type(error).__name__})")
+    if isinstance(found, Unconfirmed) and not writes:
+        return Failure(found.reason, origin="slack", code="no_reply")
+    return found
+
+
+def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
+    status = getattr(response, "status_code", None) or getattr(response, "status", None)
+    headers = getattr(response, "headers", None) or {}
+    data = getattr(response, "data", None)
+    code = data.get("error") if isinstance(data, Mapping) else None
+    code = code if isinstance(code, str) and code else None
+    if status == 429 or code in RATE_LIMITS:
+        return _failure(code or "ratelimited", method, 429, retry_after=_wait(headers))
+    if code in UNCONFIRMED or (status or 0) >= 500:
+        return Unconfirmed(f"{method}: {code or f'HTTP {status}'}")
+    if code is None and status == 200:
+        return Unconfirmed(f"{method}: HTTP 200, but no JSON")
+    if code is None:
+        return Failure(f"HTTP {status}: {method}", origin="slack", http_status=status)
+    return _known(code, method, status, data)
+
+
+def _known(code: str, method: str, status: int | None, data: Any) -> Failure:
+    if code in ACCOUNT:
+        needed = data.get("needed") if code == "missing_scope" else None
+        more = f", needs {needed}" if isinstance(needed, str) else ""
+        return _failure(
+            f"{code}{more}", method, status, retry_after=ACCOUNT_PAUSE, declared="TRANSIENT_INFRA"
+        )
+    if method == "chat.update" and code in COPY:
+        return _failure(code, method, status, kind=COPY_GONE, declared="PERMANENT")
+    if code in TARGET or code.startswith("restricted_action"):
+        return _failure(code, method, status, kind=TARGET_GONE, declared="PERMANENT")
+    by_status = status is not None and status != 200
+    return _failure(code, method, status, declared=None if by_status else "PERMANENT")
+
+
+def _failure(
+    code: str,
+    method: str,
+    status: int | None,
+    *,
+    kind: str | None = None,
+    retry_after: float | None = None,
+    declared: str | None = None,
+) -> Failure:
+    error = code.partition(",")[0]
+    return SlackRefusal(
+        f"{code} ({method})",
+        error=error,
+        code=kind or error,
+        http_status=status,
+        retry_after=retry_after,
+        declared=declared,
+    )
+
+
+def _wait(headers: Mapping[str, str]) -> float:
+    """Return the seconds that Slack wants; it sends whole ones."""
+    for name, value in headers.items():
+        if name.lower() == "retry-after":
+            try:
+                return max(0.0, float(value))
+            except ValueError:
+                break
+    return NO_RETRY_AFTER

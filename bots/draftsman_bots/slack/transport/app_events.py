@@ -1,0 +1,64 @@
+"""What Slack says about the app itself, which needs no listener and no database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.transport import acknowledgments
+from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
+from draftsman_bots.slack.transport.installation import INSTALLATION
+from draftsman_bots.slack.transport.payload_kind import PayloadKind
+
+LOST_EVENTS: Final = {
+    "app_uninstalled": "draftsman was removed from the workspace: install the app again",
+    "tokens_revoked": "Slack revoked tokens of draftsman: install the app again, set the new token",
+}
+"""Events after which nothing can be posted any more; jobs and deliveries are kept."""
+LIMITED: Final = "rate_limited"
+HELD_BACK: Final = "Slack holds events back: over 30,000 came within an hour"
+NOTE_SECONDS: Final = 180.0
+"""Seconds without another word after which Slack holds nothing back: it says so every minute."""
+MAX_LENGTH: Final = 300
+"""Characters of a challenge that are sent back."""
+
+
+@dataclass(slots=True)
+class Signals:
+    """Who is told what Slack says about the app."""
+
+    lost: Callable[[str], None] = lambda _: None
+    limited: Callable[[], None] = lambda: None
+
+
+def answer_app_event(
+    kind: PayloadKind, body: Mapping[str, Any], health: BotHealth, signals: Signals
+) -> Acknowledgment | None:
+    """Return the answer, or None for what a listener has to see."""
+    if kind is PayloadKind.URL_VERIFICATION:
+        challenge = body.get("challenge")
+        return Acknowledgment(
+            "done", body=challenge[:MAX_LENGTH] if isinstance(challenge, str) else ""
+        )
+    if kind is PayloadKind.SSL_CHECK:
+        return Acknowledgment("done")
+    if kind is PayloadKind.RATE_LIMITED:
+        health.note(LIMITED, HELD_BACK, seconds=NOTE_SECONDS)
+        signals.limited()
+        return Acknowledgment("done")
+    if kind is PayloadKind.OTHER:
+        return acknowledgments.ignored()
+    if kind is PayloadKind.EVENT and (text := LOST_EVENTS.get(body["event"]["type"])) is not None:
+        if _concerns_the_bot(body["event"]):
+            health.problem(INSTALLATION, text)
+            signals.lost(text)
+        return Acknowledgment("done")
+    return None
+
+
+def _concerns_the_bot(event: Mapping[str, Any]) -> bool:
+    """Return whether what was revoked is the bot's token, and not a person's."""
+    tokens = event.get("tokens")
+    return not isinstance(tokens, dict) or bool(tokens.get("bot")) or "oauth" not in tokens

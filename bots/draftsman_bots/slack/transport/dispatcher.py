@@ -1,0 +1,251 @@
+"""The bot: any payload of Slack's in, its answer out, in time and without an exception.
+
+Listeners commit first and acknowledge after; until a listener has ended nothing is answered, so
+that Slack sees no 200 for what was not committed. What a listener raises becomes an answer here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from slack_bolt.authorization import AuthorizeResult
+from slack_bolt.error import BoltUnhandledRequestError
+from slack_bolt.listener.async_listener_start_handler import AsyncListenerStartHandler
+from slack_bolt.request.async_request import AsyncBoltRequest
+from slack_bolt.response import BoltResponse
+
+from draftsman.errors import Conflict, DatabaseUnreachable, DraftsmanError, LostRace
+from draftsman.settings import Settings
+from draftsman_bots.slack.identity import NETWORK, Identity
+from draftsman_bots.slack.transport import acknowledgments, app_events, payload_kind
+from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
+from draftsman_bots.slack.transport.bolt_environment import hide_slack_variables
+from draftsman_bots.slack.transport.payload_kind import PayloadKind
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+    from slack_sdk.web.async_client import AsyncWebClient
+
+    from draftsman_bots.slack.health import BotHealth
+
+DEADLINE: Final = 2.5
+"""Seconds until an answer goes out whatever happens; Slack waits for three."""
+LISTENER_TIMEOUT: Final = 2.2
+"""Of these, those that a listener has: what is left is for taking back what it began."""
+STATEMENT_TIMEOUT: Final = 2.2
+"""Seconds after which the database ends a statement of this process by itself."""
+_ERROR: Final = "draftsman_error"
+_BEGUN: Final = "draftsman_begun"
+_log = logging.getLogger(__name__)
+_bolt = logging.getLogger("slack_bolt.draftsman")
+_bolt.setLevel(logging.ERROR)  # below, Bolt formats payloads, and warns of what is on purpose here
+
+Register = Callable[["AsyncApp"], None]
+
+
+def with_statement_timeout(settings: Settings) -> Settings:
+    """Return the settings with statements that end before Slack stops waiting.
+
+    What the server gave up was not done, which nobody could say of what was merely not waited for.
+    """
+    most = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
+    database = settings.database.model_copy(update={"statement_timeout": most})
+    return settings.model_copy(update={"database": database})
+
+
+@hide_slack_variables()
+def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
+    """Return Bolt's app with all listeners.
+
+    Signatures are checked before it, and our own messages are recognised by listeners too.
+    """
+    from slack_bolt.async_app import AsyncApp
+
+    async def authorize(enterprise_id: str | None, team_id: str | None) -> AuthorizeResult:
+        return AuthorizeResult(
+            enterprise_id=enterprise_id,
+            team_id=team_id,
+            bot_user_id=identity.bot_user,
+            bot_id=identity.bot_id,
+            bot_token=client.token,
+        )
+
+    app = AsyncApp(
+        name="draftsman",
+        logger=_bolt,
+        client=client,
+        authorize=authorize,
+        process_before_response=True,
+        raise_error_for_unhandled_request=True,
+        request_verification_enabled=False,
+        ssl_check_enabled=False,
+        url_verification_enabled=False,
+        attaching_function_token_enabled=False,
+        attaching_conversation_kwargs_enabled=False,
+    )
+    app.listener_runner.listener_start_handler = _Start()
+    app.error(_remember)
+    register(app)
+    return app
+
+
+class _Start(AsyncListenerStartHandler):
+    """Notes that Bolt could read the payload: what fails from now on is our fault."""
+
+    async def handle(self, request: AsyncBoltRequest, response: BoltResponse | None) -> None:
+        request.context[_BEGUN] = True
+
+
+async def _remember(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
+    """Keep what was raised for `Bot`, which decides."""
+    request.context[_ERROR] = error
+    return BoltResponse(status=500)
+
+
+class SlackDispatcher:
+    """Answers payloads, each within its deadline and each by itself."""
+
+    def __init__(self, app: AsyncApp, health: BotHealth) -> None:
+        self.signals = app_events.Signals()
+        self.tell: Callable[[dict[str, Any], str], None] = _nobody
+        """Says to whoever sent a payload, beside its answer, what the answer cannot show."""
+        self._app = app
+        self._health = health
+        self._late: set[asyncio.Task[Acknowledgment]] = set()
+
+    async def answer(self, body: Any, *, retry: int = 0) -> Acknowledgment:
+        """Return the answer to a payload that is known to be Slack's; raises nothing."""
+        began = time.monotonic()
+        kind = payload_kind.kind_of(body) if isinstance(body, dict) else PayloadKind.OTHER
+        try:
+            reply = await self._answer(kind, body, retry)
+        except Exception as error:
+            _log.exception("a payload of kind %s broke the bot", kind, exc_info=error)
+            reply = acknowledgments.internal_error(kind, {})
+        if reply.ephemeral_text:
+            self._tell(body, reply.ephemeral_text)
+        self._health.count_answer(kind, reply.outcome, time.monotonic() - began, retry=retry > 0)
+        return reply
+
+    def _tell(self, body: dict[str, Any], text: str) -> None:
+        try:
+            self.tell(body, text)
+        except Exception as error:  # a word is worth less than the answer
+            _log.warning("a private word was not said: %s", type(error).__name__)
+
+    async def close(self) -> None:
+        """Wait for what was too late to be answered."""
+        if self._late:
+            await asyncio.wait(self._late, timeout=DEADLINE)
+
+    async def _answer(self, kind: PayloadKind, body: Any, retry: int) -> Acknowledgment:
+        if not isinstance(body, dict):
+            return acknowledgments.ignored()
+        if (missing := payload_kind.missing_field(kind, body)) is not None:
+            _log.warning("a payload of kind %s without %s was ignored", kind, missing)
+            return acknowledgments.ignored()
+        if (
+            known := app_events.answer_app_event(kind, body, self._health, self.signals)
+        ) is not None:
+            return known
+        try:
+            request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
+        except Exception as error:  # what Bolt cannot read is none of Slack's
+            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+            return acknowledgments.ignored()
+        return await self._in_time(kind, body, request)
+
+    async def _in_time(
+        self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
+    ) -> Acknowledgment:
+        """Let the listener work; at its end take back what it began, and say so."""
+        task = asyncio.create_task(self._dispatch(kind, body, request))
+        try:
+            done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
+            if not done:
+                task.cancel()
+                done, _ = await asyncio.wait({task}, timeout=DEADLINE - LISTENER_TIMEOUT)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if not done:
+            self._late.add(task)
+            task.add_done_callback(self._ended_late)
+            _log.error("a %s was not answered in time, and may be done or not", kind)
+            return acknowledgments.retry_later(kind, body, acknowledgments.IN_DOUBT)
+        if task.cancelled():
+            _log.warning("a %s was given up after %s s", kind, LISTENER_TIMEOUT)
+            return acknowledgments.retry_later(kind, body)
+        return task.result()
+
+    def _ended_late(self, task: asyncio.Task[Acknowledgment]) -> None:
+        self._late.discard(task)
+        if task.cancelled():
+            _log.warning("what was not answered in time was given up")
+        elif (error := task.exception()) is not None:
+            _log.error("what was not answered in time broke: %s", type(error).__name__)
+        else:
+            _log.warning("what was not answered in time was done: %s", task.result().outcome)
+
+    async def _dispatch(
+        self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
+    ) -> Acknowledgment:
+        response = await self._app.async_dispatch(request)
+        error = request.context.get(_ERROR)
+        if error is None:
+            return _reply(response)
+        return self._failed(kind, body, error, begun=bool(request.context.get(_BEGUN)))
+
+    def _failed(
+        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, begun: bool
+    ) -> Acknowledgment:
+        """Return the answer for what was raised."""
+        if isinstance(error, BoltUnhandledRequestError):
+            return acknowledgments.ignored()
+        if not begun:
+            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+            return acknowledgments.ignored()
+        if isinstance(error, DatabaseUnreachable | LostRace):
+            _log.warning("a %s is to come again: %s", kind, error)
+            return acknowledgments.retry_later(kind, body)
+        if isinstance(error, NETWORK):
+            _log.warning("a %s is to come again: %s", kind, type(error).__name__)
+            return acknowledgments.retry_later(kind, body)
+        if isinstance(error, Conflict):
+            _log.info("a %s was done before: %s", kind, error)
+            return acknowledgments.rejected(kind, body, str(error))
+        if isinstance(error, DraftsmanError):
+            _log.info("a %s was refused: %s", kind, error)
+            return acknowledgments.rejected(kind, body, str(error))
+        _log.error("a %s broke its listener", kind, exc_info=error)
+        return acknowledgments.internal_error(kind, body)
+
+
+def _nobody(body: dict[str, Any], text: str) -> None:
+    """Say it to nobody: there is no desk."""
+
+
+def _reply(response: BoltResponse) -> Acknowledgment:
+    """Return what a listener acknowledged with."""
+    headers = {name: values[0] for name, values in response.headers.items() if values}
+    headers.pop("content-type", None)
+    if response.status != 200:
+        return Acknowledgment("later" if response.status >= 500 else "ignored", response.status)
+    return Acknowledgment("done", 200, _decoded(response), headers)
+
+
+def _decoded(response: BoltResponse) -> Mapping[str, Any] | str:
+    content_type = (response.headers.get("content-type") or [""])[0]
+    if response.body and content_type.startswith("application/json"):
+        found = json.loads(response.body)
+        return found if isinstance(found, dict) else response.body
+    return response.body or ""
+
+
+def _headers(retry: int) -> dict[str, str | Sequence[str]] | None:
+    return {"x-slack-retry-num": str(retry)} if retry else None

@@ -1,0 +1,87 @@
+"""The HTTP side: Slack's requests, checked before anything reads them, and the bot's health."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from draftsman_bots import http
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.transport import request_body, signature
+from draftsman_bots.slack.transport.acknowledgments import Acknowledgment
+from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher
+from draftsman_bots.slack.transport.signature import InvalidSignature
+
+EVENTS_PATH: Final = "/slack/events"
+"""Where events, interactions, options and commands all come in."""
+CLOCK: Final = "clock"
+
+
+def application(
+    bot: SlackDispatcher | None, secret: str, health: BotHealth, *, details: bool = True
+) -> Starlette:
+    """Return the ASGI application; without a bot it serves its health alone.
+
+    Without `details`, `/readyz` and `/metrics` are served elsewhere.
+    """
+
+    async def slack(request: Request) -> Response:
+        assert bot is not None  # noqa: S101 - there is no route to here without one
+        return await _slack(request, bot, secret, health)
+
+    routes = http.health_routes(health, alone=details)
+    if bot is not None:
+        routes.append(Route(EVENTS_PATH, slack, methods=["POST"]))
+    return Starlette(routes=routes)
+
+
+async def _slack(
+    request: Request, bot: SlackDispatcher, secret: str, health: BotHealth
+) -> Response:
+    try:
+        async with asyncio.timeout(DEADLINE):
+            raw = await http.read_body(request)
+    except TimeoutError:
+        return _turned_away(health, 408, "slow", "its body took too long")
+    except ClientDisconnect:
+        return _turned_away(health, 400, "cut", "it ended before its body did")
+    if raw is None:
+        return _turned_away(health, 413, "large", f"its body is over {http.MAX_BODY_BYTES} bytes")
+    try:
+        signature.check(secret, request.headers, raw, time.time())
+    except InvalidSignature as error:
+        if error.reason == "clock":
+            health.problem(CLOCK, f"{error}; let this machine follow NTP")
+        return _turned_away(health, 401, error.reason, str(error))
+    health.clear(CLOCK)
+    try:
+        payload = request_body.parse(raw, request.headers.get("content-type", ""))
+    except request_body.InvalidBody as error:
+        return _turned_away(health, 400, "malformed", str(error))
+    return _response(await bot.answer(payload, retry=_retry(request)))
+
+
+def _retry(request: Request) -> int:
+    said = request.headers.get("x-slack-retry-num", "")
+    return int(said) if said.isascii() and said.isdigit() and len(said) < 5 else 0
+
+
+def _turned_away(health: BotHealth, status: int, reason: str, text: str) -> Response:
+    health.count_rejected(reason, text)
+    return PlainTextResponse(f"{text}\n", status_code=status)
+
+
+def _response(reply: Acknowledgment) -> Response:
+    headers = dict(reply.headers)
+    if isinstance(reply.body, str):
+        text = reply.body.encode("utf-8", "replace")  # a lone surrogate comes back as a ?
+        return Response(text, status_code=reply.status, headers=headers, media_type="text/plain")
+    return Response(
+        reply.text, status_code=reply.status, headers=headers, media_type="application/json"
+    )

@@ -1,0 +1,95 @@
+"""What a payload is, and whether it has what every payload of its kind has.
+
+Bolt raises on a payload that lacks it, and would answer 500; such a payload is none of Slack's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Any, Final
+
+
+class PayloadKind(StrEnum):
+    """What Slack can send; `other` is what nobody here knows."""
+
+    EVENT = "event"
+    COMMAND = "command"
+    ACTION = "action"
+    OPTIONS = "options"
+    VIEW = "view"
+    VIEW_CLOSED = "view_closed"
+    SHORTCUT = "shortcut"
+    RATE_LIMITED = "rate_limited"
+    URL_VERIFICATION = "url_verification"
+    SSL_CHECK = "ssl_check"
+    OTHER = "other"
+
+
+_TYPES: Final = {
+    "event_callback": PayloadKind.EVENT,
+    "block_actions": PayloadKind.ACTION,
+    "interactive_message": PayloadKind.ACTION,
+    "block_suggestion": PayloadKind.OPTIONS,
+    "view_submission": PayloadKind.VIEW,
+    "view_closed": PayloadKind.VIEW_CLOSED,
+    "shortcut": PayloadKind.SHORTCUT,
+    "message_action": PayloadKind.SHORTCUT,
+    "app_rate_limited": PayloadKind.RATE_LIMITED,
+    "url_verification": PayloadKind.URL_VERIFICATION,
+}
+_COMMAND: Final = ("command", "user_id", "channel_id")
+_OPEN: Final = frozenset(
+    {
+        PayloadKind.RATE_LIMITED,
+        PayloadKind.URL_VERIFICATION,
+        PayloadKind.SSL_CHECK,
+        PayloadKind.OTHER,
+    }
+)
+"""Kinds of which nothing is expected."""
+
+
+def kind_of(body: Mapping[str, Any]) -> PayloadKind:
+    """Return what a payload says that it is."""
+    if isinstance(body.get("command"), str):
+        return PayloadKind.COMMAND
+    said = body.get("type")
+    if isinstance(said, str):
+        return _TYPES.get(said, PayloadKind.OTHER)
+    return PayloadKind.SSL_CHECK if "ssl_check" in body else PayloadKind.OTHER
+
+
+def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
+    """Return what is missing of a payload of this kind, or None."""
+    if kind in _OPEN:
+        return None
+    if kind is PayloadKind.COMMAND:
+        return next((key for key in _COMMAND if not _name(body.get(key))), None)
+    if kind is PayloadKind.EVENT:
+        return None if _name(_dict(body.get("event")).get("type")) else "event.type"
+    if not _name(_dict(body.get("user")).get("id")):
+        return "user.id"
+    if kind is PayloadKind.ACTION:
+        return _actions(body.get("actions"))
+    if kind in (PayloadKind.VIEW, PayloadKind.VIEW_CLOSED):
+        view = _dict(body.get("view"))
+        return next((f"view.{key}" for key in ("id", "type") if not _name(view.get(key))), None)
+    if kind is PayloadKind.SHORTCUT and not _name(body.get("callback_id")):
+        return "callback_id"
+    return None
+
+
+def _actions(found: Any) -> str | None:
+    if not (isinstance(found, list) and found):
+        return "actions"
+    named = (_dict(one).get("action_id") or _dict(one).get("name") for one in found)
+    return None if all(map(_name, named)) else "actions.action_id"
+
+
+def _dict(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _name(value: Any) -> bool:
+    return isinstance(value, str) and bool(value)

@@ -1,0 +1,116 @@
+"""Calls of the Web API: each ends in data, or in a Failure or an Unknown, and none raises."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from typing import Any, Final
+
+import aiohttp
+from slack_sdk.web.async_client import AsyncWebClient
+
+from draftsman.domain.messages.delivery import Unconfirmed
+from draftsman.errors import Failure
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.transport.api_errors import ACCOUNT, translate
+from draftsman_bots.slack.transport.installation import Installation
+
+Data = Mapping[str, Any]
+PAGE_SIZE: Final = 200
+"""Messages of a page, as many as Slack recommends at most."""
+
+
+def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
+    """Return a client that tries once: what is to be repeated, and when, is in the outbox.
+
+    `timeout` is in seconds, of one call.
+    """
+    return AsyncWebClient(
+        token, base_url=api_url, timeout=max(1, math.ceil(timeout)), retry_handlers=[]
+    )
+
+
+class WebApi:
+    """One account of the Web API."""
+
+    def __init__(
+        self,
+        web: AsyncWebClient,
+        timeout: float,
+        account: Installation | None = None,
+        identity: Identity | None = None,
+    ) -> None:
+        self.web = web
+        self.identity = identity or Identity()
+        self._account = account
+        self._timeout = timeout
+        self.trouble: str | None = None
+        """Why nothing can be said to anybody, until something could."""
+
+    async def write(self, method: str, call: Awaitable[Any]) -> Data | Failure | Unconfirmed:
+        """Make a call that changes something."""
+        return await self._call(method, call, writes=True)
+
+    async def read(self, method: str, call: Awaitable[Any]) -> Data | Failure:
+        """Make a call that can be repeated."""
+        found = await self._call(method, call, writes=False)
+        if isinstance(found, Unconfirmed):
+            return Failure(found.reason, origin="slack", code="no_reply")
+        return found
+
+    async def put(self, url: str, data: bytes) -> Failure | None:
+        """Send the bytes of a file to where Slack wants them; nobody sees them by that."""
+        limit = aiohttp.ClientTimeout(total=self._timeout)
+        try:
+            async with (
+                aiohttp.ClientSession(timeout=limit) as session,
+                session.post(url, data=data, proxy=self.web.proxy, allow_redirects=False) as answer,
+            ):
+                status = answer.status
+        except Exception as error:
+            found = translate(error, "upload", writes=False)
+            return found if isinstance(found, Failure) else None
+        if status == 200:
+            return None
+        return Failure(f"HTTP {status}: upload", origin="slack", code="upload")
+
+    async def pages(self, method: str, **args: Any) -> AsyncIterator[Data | Failure]:
+        """Yield the pages of a list, or a Failure at the end of what could be read."""
+        cursor = None
+        while True:
+            params = {**args, "cursor": cursor, "limit": PAGE_SIZE}
+            wanted = {name: value for name, value in params.items() if value is not None}
+            call = self.web.api_call(method, http_verb="GET", params=wanted)
+            found = await self.read(method, call)
+            yield found
+            if isinstance(found, Failure):
+                return
+            more = found.get("response_metadata")
+            cursor = more.get("next_cursor") if isinstance(more, Mapping) else None
+            if not cursor:
+                return
+
+    async def _call(
+        self, method: str, call: Awaitable[Any], *, writes: bool
+    ) -> Data | Failure | Unconfirmed:
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer = await call
+            found: Data | Failure | Unconfirmed = answer.data
+            if not isinstance(found, dict):
+                raise TypeError("no object")
+            self.identity.read_scopes(answer.headers)
+        except Exception as error:
+            found = translate(error, method, writes=writes)
+        self._notice(method, found)
+        return found
+
+    def _notice(self, method: str, found: Data | Failure | Unconfirmed) -> None:
+        if self._account is not None:
+            self._account.record_result(method, found)
+        if isinstance(found, Failure):
+            if found.code in ACCOUNT:
+                self.trouble = f"Slack refuses the bot: {found}"
+        elif not isinstance(found, Unconfirmed):
+            self.trouble = None

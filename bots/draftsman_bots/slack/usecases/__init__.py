@@ -1,0 +1,1 @@
+"""Operations behind the listeners: jobs, commands, answers and access."""

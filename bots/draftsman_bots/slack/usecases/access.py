@@ -1,0 +1,96 @@
+"""Who may come to the desk, and who they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionKind
+from draftsman.errors import NotPermitted
+from draftsman_bots.slack.parsers.users import UserOrigin
+from draftsman_bots.slack.usecases.organization import recognize
+
+if TYPE_CHECKING:
+    from draftsman.domain.question import Question
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.payloads import SlackUser
+
+
+class ChannelNotAllowed(NotPermitted):
+    """This channel is not one where requests count."""
+
+    def __init__(self, channels: tuple[str, ...]) -> None:
+        super().__init__(f"requests count in other channels: {', '.join(channels)}")
+        self.channels = channels
+
+
+async def authorize(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
+    """Return who this is, mapped to a person or not; raises NotPermitted for strangers.
+
+    With a channel it raises NotHere where requests do not count; a private conversation is no
+    channel.
+    """
+    await recognize(desk, who)
+    check_workspace(desk, who)
+    allowed = desk.settings.channels
+    if allowed and channel and not channel.startswith("D") and channel not in allowed:
+        raise ChannelNotAllowed(allowed)
+    actor = await desk.rt.people.actor(actor_of(desk, who))
+    if actor.person is not None and not who.name:
+        actor = replace(actor, display_name=actor.person)
+    return actor
+
+
+def check_workspace(desk: BotContext, who: SlackUser) -> None:
+    """Raise NotPermitted for people of other companies; looks nothing up."""
+    if desk.settings.strangers or not who.is_stranger(*desk.own):
+        return
+    hint = ""
+    if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
+        hint = f"; if your workspace is of the same organization, send {desk.settings.command} help"
+    raise NotPermitted(
+        "you are of another workspace, whose people may not use draftsman; who may: those of"
+        f" this one{hint}"
+    )
+
+
+def check_modal_access(desk: BotContext, who: SlackUser) -> None:
+    """Raise NotPermitted for people of other companies who open a window; waits for nothing.
+
+    Where it is not known whose they are, it is found out beside, and what they submit is checked.
+    """
+    if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
+        desk.background.spawn(recognize(desk, who))
+    else:
+        check_workspace(desk, who)
+
+
+def actor_of(desk: BotContext, who: SlackUser) -> Actor:
+    """Return who came, whoever that is."""
+    return Actor(Source.SLACK, who.account(*desk.own), who.name or who.id)
+
+
+async def may_answer(desk: BotContext, actor: Actor, question: Question) -> bool:
+    """Return whether a question is for this person, to show it or to remind of it."""
+    if actor.owner or actor.person is None:
+        return actor.owner
+    invoker = (await desk.rt.read_model.job(question.job)).invoker_id
+    gate = question.kind is QuestionKind.APPROVAL
+    asked = desk.rt.policy.answering(question.approvers, invoker, gate=gate)
+    return actor.person in {person.name for person in asked}
+
+
+async def authorize_person(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
+    """Return which person this is; raises NotPermitted for everybody else."""
+    actor = await authorize(desk, who, channel)
+    if actor.person is None:
+        known = ", ".join(sorted(desk.rt.policy.people)) or "nobody yet"
+        # an event of the App Home does not say whose people they are, and guests cannot link
+        here = "" if who.team else "as one of this workspace "
+        raise NotPermitted(
+            f"draftsman does not know who you are; who may: {known}; to be one of them, {here}send"
+            f" {desk.settings.command} link, or ask an operator"
+        )
+    return actor

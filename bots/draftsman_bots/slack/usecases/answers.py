@@ -1,0 +1,86 @@
+"""A person's word on a question, and what is said about it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from draftsman import field_errors
+from draftsman.domain.answer import Response, Verdict
+from draftsman.domain.messages.plain_text import already_recorded
+from draftsman.domain.question import Question
+from draftsman.errors import NotPermitted, UsageError
+from draftsman_bots.slack.mrkdwn import escape_truncated, mention_reader, with_display_names
+from draftsman_bots.slack.outbound.message_ref import account_user_id
+from draftsman_bots.slack.usecases.access import actor_of, authorize
+from draftsman_bots.slack.usecases.ephemeral import Reply
+
+if TYPE_CHECKING:
+    from draftsman.domain.people.actor import Actor
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.payloads import SlackUser
+
+
+def build_response(key: str, **fields: Any) -> Response:
+    """Return what is handed in under a key; raises UsageError in one line."""
+    try:
+        return Response(source_event_id=key, **fields)
+    except ValidationError as error:
+        name, problem = field_errors.first_error(error)
+        raise UsageError(f"the {name or 'answer'} {problem}") from None
+
+
+async def submit_as(
+    desk: BotContext, who: SlackUser, job: int, question: int, given: Response
+) -> Verdict:
+    """Hand in the response of whoever pressed something.
+
+    Of people who are turned away it is kept as refused, as core keeps those of people who may not.
+    Raises NotPermitted, NotFound, UsageError.
+    """
+    try:
+        actor = await authorize(desk, who)
+    except NotPermitted as error:
+        one = actor_of(desk, who)
+        await desk.rt.questions.refuse(job, question, given, one, str(error))
+        raise
+    return await submit_answer(desk, actor, job, question, given)
+
+
+async def submit_answer(
+    desk: BotContext, actor: Actor, job: int, question: int, given: Response
+) -> Verdict:
+    """Hand in a response; raises NotFound, and UsageError for what is no choice."""
+    return await desk.rt.questions.answer(job, question, given, actor)
+
+
+def choice_value(question: Question, choice: int | None) -> str | None:
+    """Return the value behind a button, None where the question has no such choice."""
+    values = question.labels()
+    return values[choice - 1] if choice is not None and choice <= len(values) else None
+
+
+def verdict_reply(verdict: Verdict, user: str) -> Reply:
+    """Return what became of a response, for the person, by the id, who gave it."""
+    if verdict.recorded:
+        return Reply(escape_truncated(already_recorded(verdict)))
+    if not verdict.accepted:
+        why = mention_reader(
+            with_display_names(escape_truncated(verdict.reason or "it was refused")),
+            account_user_id(user),
+        )
+        return Reply(f"That did not count: {why}")
+    if not verdict.resolved:
+        return Reply(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
+    ended = verdict.resolution or {}
+    what = ended.get("value") or ended.get("text") or ""
+    shown = f": {escape_truncated(str(what), 300)}" if what else ""
+    return Reply(
+        f"{verdict.name} is {escape_truncated(str(ended.get('outcome', 'answered')))}{shown}."
+    )
+
+
+def is_new_to_reader(verdict: Verdict) -> bool:
+    """Return whether the person learns nothing of it from the question's own message."""
+    return not verdict.accepted or (not verdict.resolved and not verdict.duplicate)

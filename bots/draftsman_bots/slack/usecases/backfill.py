@@ -1,0 +1,186 @@
+"""Reads what Slack did not deliver: replies in the threads of open questions.
+
+Slack gives up on an event after some minutes, and drops events where too many come. A reply that is
+found takes the way of an event, under the same key: when that comes after all, it changes nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from draftsman.domain.question import Question, QuestionStatus
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, Failure, LostRace
+from draftsman.loops.lifecycle import StopSignal
+from draftsman.runtime import Runtime
+from draftsman.services.threads import QuestionMessage
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.outbound.message_ref import MessageRef
+from draftsman_bots.slack.transport.web_api import Data, WebApi
+
+HEALTH_KEY: Final = "catch-up"
+AFTERWARDS: Final = 90.0
+"""Seconds after Slack's last word of holding events back until what it held is read, too."""
+RETRY_DELAY: Final = 30.0
+"""Seconds until the next try after Slack or the database could not be reached."""
+MAX_ATTEMPTS: Final = 10
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+EventHandler = Callable[[dict[str, Any], bool], Awaitable[None]]
+"""Takes a message event, and whether who wrote it is told what became of it."""
+
+
+class Backfill:
+    """Reads when it is asked to, one thread after the other and as slowly as Slack wants."""
+
+    def __init__(
+        self, rt: Runtime, caller: WebApi, identity: Identity, health: BotHealth, hear: EventHandler
+    ) -> None:
+        self._rt = rt
+        self._caller = caller
+        self._identity = identity
+        self._health = health
+        self._hear = hear
+        self._stop = StopSignal()
+        self._tells = False
+        self._ring = asyncio.Event()
+        self._timer: asyncio.TimerHandle | None = None
+        self._refused: set[str] = set()
+        """Channels whose history we may not read, in this round."""
+
+    def schedule(self, *, tells: bool = True) -> None:
+        """Read soon; `tells`: who wrote what does not count is told so."""
+        self._tells = self._tells or tells
+        self._ring.set()
+
+    def limited(self) -> None:
+        """Read now, and once more when Slack holds nothing back any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(AFTERWARDS, self.schedule)
+        self.schedule()
+
+    def end(self) -> None:
+        """Let `run` return."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._stop.set()
+        self._ring.set()
+
+    async def run(self) -> None:
+        """Read whenever it is wanted, until `end`."""
+        while True:
+            await self._ring.wait()
+            if self._stop:
+                return
+            self._ring.clear()
+            if self._identity.bot_user is not None:  # else it is wanted again when that is known
+                tells, self._tells = self._tells, False
+                await self._read(tells)
+
+    async def _read(self, tells: bool) -> None:
+        """Read every thread."""
+        self._refused.clear()
+        waiting = await self._tried(self._rt.threads.question_messages) or []
+        for posted in waiting:
+            ref = MessageRef.parse(posted.ref)
+            if ref is not None and ref.channel not in self._refused:
+                await self._thread(posted.job, ref, _root(posted, ref), tells)
+        if not self._refused:
+            self._health.clear(HEALTH_KEY)
+
+    async def _thread(self, job: int, ref: MessageRef, root: str, tells: bool) -> None:
+        """Read the replies of a thread since a question was posted there, within Slack's limits.
+
+        `root` is the ts of the first message of the thread: with the ts of a reply,
+        `conversations.replies` returns that reply alone (reported in bolt-python issue 783).
+        """
+        oldest, failures = ref.ts, 0
+        while failures < MAX_ATTEMPTS and not self._stop:
+            failure: Failure | None = None
+            args = {"channel": ref.channel, "ts": root, "oldest": oldest}
+            async for page in self._caller.pages("conversations.replies", **args):
+                if isinstance(page, Failure):
+                    failure = page
+                    continue
+                for said in _replies(page, oldest):
+                    await self._tried(partial(self._take, job, ref.channel, said, tells))
+                    oldest = said["ts"]
+            if failure is None or not self._worth(failure, ref.channel):
+                return
+            failures += failure.http_status != 429
+            await self._stop.wait(failure.retry_after or RETRY_DELAY)
+
+    def _worth(self, failure: Failure, channel: str) -> bool:
+        """Return whether it is worth another try."""
+        if failure.http_status == 429 or failure.code in ("connect", "no_reply"):
+            return True
+        if failure.code == "missing_scope":
+            self._refused.add(channel)
+            why = f"replies that Slack did not deliver cannot be looked for: {failure}"
+            self._health.note(HEALTH_KEY, why)
+        else:
+            _log.info("a thread cannot be read: %s", failure)
+        return False
+
+    async def _take(self, job: int, channel: str, said: Data, tells: bool) -> None:
+        """Hand on one reply, unless it was heard, or may have been meant for another question."""
+        home = self._identity.team or self._identity.enterprise or ""
+        key = ids.message_key(home, channel, said["ts"])
+        topics = await self._rt.threads.slack(channel, str(said.get("thread_ts", "")))
+        for number in {job, *(topic.job for topic in topics)}:
+            asked, given = await self._rt.questions.of_job(number)
+            if any(one.source_event_id == key for one in given):
+                return
+            if any(closed_since(one, said["ts"]) for one in asked):
+                return
+        await self._hear(_event(home, channel, said), tells)
+
+    async def _tried(self, work: Callable[[], Awaitable[T]]) -> T | None:
+        """Do it, again while the database is away; what is refused is one line of the log."""
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                return await work()
+            except (DatabaseUnreachable, LostRace):
+                if await self._stop.wait(RETRY_DELAY):
+                    break
+            except DraftsmanError as error:
+                _log.warning("missed replies: %s", error)
+                break
+        return None
+
+
+def _root(posted: QuestionMessage, ref: MessageRef) -> str:
+    """Return the ts of the first message of the thread in which a question was posted."""
+    card = MessageRef.parse(posted.root)
+    return posted.thread or (card.thread_root if card is not None else ref.ts)
+
+
+def _replies(page: Data, oldest: str) -> list[Data]:
+    """Return what a page holds that is newer; the first message of a thread is on each."""
+    found = page.get("messages")
+    said = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+    return [one for one in said if isinstance(one.get("ts"), str) and one["ts"] > oldest]
+
+
+def closed_since(question: Question, ts: str) -> bool:
+    """Return whether a question that is closed now was open when this was written."""
+    if question.status is QuestionStatus.OPEN:
+        return False
+    written = datetime.fromtimestamp(float(ts), UTC)
+    ended = question.answered_at
+    return question.asked_at <= written and (ended is None or ended >= written)
+
+
+def _event(home: str, channel: str, said: Data) -> dict[str, Any]:
+    """Return a reply as the event with which Slack would have delivered it."""
+    kind = "im" if channel.startswith("D") else "channel"
+    event = {**said, "type": "message", "channel": channel, "channel_type": kind}
+    return {"type": "event_callback", "team_id": home, "event": event}

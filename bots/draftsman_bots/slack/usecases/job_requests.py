@@ -1,0 +1,180 @@
+"""A request made in Slack becomes a job, which is told where it was asked."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from draftsman.domain.job import TERMINAL
+from draftsman.domain.messages.target import parse
+from draftsman.domain.repos.repo_catalog import RepoLocation
+from draftsman.domain.repos.repo_url import is_repo_url
+from draftsman.errors import DraftsmanError, IdempotencyConflict, NotFound, UsageError
+from draftsman.services.jobs.submissions import RecentDuplicate, SubmittedJob, invocation
+from draftsman_bots.slack.parsers.command_parser import JobRequest
+from draftsman_bots.slack.usecases.access import authorize_person
+from draftsman_bots.slack.usecases.ephemeral import Reply
+from draftsman_bots.text import truncate
+
+if TYPE_CHECKING:
+    from draftsman.domain.job import Job
+    from draftsman.domain.people.actor import Actor
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.command_parser import InvalidText, TextCommand
+    from draftsman_bots.slack.parsers.payloads import MessageEvent
+
+MAX_TITLE: Final = 120
+"""Characters of a title, counted as people see them; the text is kept whole."""
+DUPLICATE_WINDOW: Final = 60.0
+"""Seconds in which the same words may have been typed again by mistake."""
+_REMOTE: Final = ("https://", "ssh://", "git@")
+
+
+class UnknownRepository(UsageError):
+    """What was named is no repository that people elsewhere may name."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestOrigin:
+    """Where something was asked; `target` is what is told of it, `key` what makes it one job."""
+
+    key: str
+    target: str
+
+
+def job_target(channel: str, thread: str, user: str) -> str:
+    """Return the target of a job that was asked for there.
+
+    In a private conversation without a thread that is the person: it may be one without the bot.
+    """
+    if thread:
+        return f"slack:{channel}/{thread}"
+    return f"slack:{user}" if not channel or channel.startswith("D") else f"slack:{channel}"
+
+
+async def submit(
+    desk: BotContext, actor: Actor, asked: RequestOrigin, request: JobRequest
+) -> SubmittedJob | None:
+    """Make the job, or find the one that this key made; None where that was asked otherwise.
+
+    A message that was edited, or read in two ways, is still the one request. Raises UsageError,
+    NotPermitted.
+    """
+    fields: dict[str, Any] = dict(request.options)
+    about = None
+    if "repo" in fields:
+        about = await _repository(desk, fields["repo"])
+        if not is_repo_url(fields["repo"]) and about is not None:
+            fields |= {"repo": about.repo.remote_url, "resolution": {"path": about.path}}
+    made = invocation(
+        key=asked.key,
+        external_event_id=asked.key,
+        mode=request.mode,
+        agent=_agent(desk, fields.pop("agent", None) or await _own_agent(desk, about)),
+        title=job_title(request.text),
+        text=request.text,
+        notify=_targets(desk, asked.target),
+        **fields,
+    )
+    try:
+        return await desk.rt.submissions.submit(made, actor)
+    except IdempotencyConflict:
+        return None
+
+
+async def find_job(desk: BotContext, message: MessageEvent) -> Job | None:
+    """Return the job that a message asked for when it was written."""
+    for topic in await desk.rt.threads.slack(message.channel, message.thread or message.ts):
+        job = await desk.rt.read_model.job(topic.job)
+        if job.idempotency_key == message.key:
+            return job
+    return None
+
+
+async def edit_notice(
+    desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText, job: Job
+) -> Reply | None:
+    """Return what the writer of a request that was edited reads: it changes nothing."""
+    if isinstance(read, JobRequest) and (read.text, read.mode) == (job.ticket_text, str(job.mode)):
+        actor = await authorize_person(desk, message.who, message.channel)
+        asked = RequestOrigin(
+            message.key, job_target(message.channel, message.thread or message.ts, "")
+        )
+        with contextlib.suppress(UsageError):  # its options cannot be those of the job
+            if await submit(desk, actor, asked, read) is not None:
+                return None
+    said = f"D-{job.number} was made from this message as it was: the edit changes nothing."
+    if job.status in TERMINAL:
+        return Reply(f"{said} To have it done differently, write a new message.")
+    stop = f"`{desk.settings.command} cancel D-{job.number}`"
+    return Reply(f"{said} To have it done differently, cancel it ({stop}) and write a new message.")
+
+
+async def recent_duplicate(
+    desk: BotContext, made: SubmittedJob, asked: RequestOrigin
+) -> RecentDuplicate | None:
+    """Return a job that the same person asked for here in the same words a moment ago.
+
+    The job is there by now: whatever happens to this look, nobody may be told that it is not.
+    """
+    try:
+        return await desk.rt.submissions.recent_duplicate(
+            made.number, parse(asked.target), DUPLICATE_WINDOW
+        )
+    except DraftsmanError:
+        return None
+    except asyncio.CancelledError:  # of a bot that gives up waiting: it says what was done
+        if (task := asyncio.current_task()) is not None:
+            task.uncancel()
+        return None
+
+
+def job_title(text: str) -> str | None:
+    """Return the first line that says something, cut between what people see as characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return truncate(line, MAX_TITLE) or None
+
+
+def _agent(desk: BotContext, name: str | None) -> str:
+    agents = desk.rt.settings.agents
+    known = ", ".join(sorted(agents))
+    name = name or desk.rt.settings.agent_by_default
+    if name is None:
+        raise UsageError(f"which agent? give --agent=NAME: {known}")
+    if name not in agents:
+        raise UsageError(f"there is no agent {name[:60]!r}; choose: {known}")
+    return name
+
+
+async def _own_agent(desk: BotContext, place: RepoLocation | None) -> str | None:
+    """Return the agent that a known repository has of its own."""
+    saved = await desk.rt.repos.profile(place) if place is not None else None
+    return saved.profile.agent if saved is not None else None
+
+
+async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
+    """Return what is known of a repository, by its name or its address.
+
+    An address that is not known is a URL: a folder of this machine is refused, on the embedded
+    database, too. Raises WrongRepo.
+    """
+    if not is_repo_url(repo):
+        try:
+            return await desk.rt.repos.place(repo)
+        except NotFound as error:
+            raise UnknownRepository(error.reason, hint=error.hint) from None
+    if not repo.startswith(_REMOTE):
+        raise UnknownRepository(
+            f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…"
+        )
+    known = await desk.rt.repos.known(repo)
+    return RepoLocation(known) if known is not None else None
+
+
+def _targets(desk: BotContext, target: str) -> tuple[str, ...]:
+    """Return who is told: the place where it was asked, and who always is, elsewhere."""
+    channel = parse(target).target
+    always = desk.rt.settings.notifications.targets
+    return (target, *(one for one in always if one.partition("/")[0] != f"slack:{channel}"))

@@ -1,0 +1,26 @@
+"""Windows: opened at once, before anything is looked up, because a trigger is good for 3 s."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from slack_sdk.errors import SlackApiError
+
+from draftsman_bots.slack.identity import NETWORK
+from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget, send_ephemeral
+
+if TYPE_CHECKING:
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.outbound.modal_views import View
+
+
+def open_modal(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
+    """Open a window beside; where it was too late, the person is asked to press again."""
+    desk.background.spawn(_show(desk, place, trigger, view))
+
+
+async def _show(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
+    try:
+        await desk.client.views_open(trigger_id=trigger, view=view)
+    except (SlackApiError, *NETWORK):
+        send_ephemeral(desk, place, Reply("That took too long for Slack: press again."))

@@ -1,0 +1,94 @@
+"""Words that were addressed to the bot: read, done, and what is said to them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, assert_never
+
+from draftsman_bots.slack.mrkdwn import escape, escape_truncated
+from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
+from draftsman_bots.slack.parsers import command_parser
+from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest, TextCommand
+from draftsman_bots.slack.usecases import job_commands, job_requests
+from draftsman_bots.slack.usecases.access import authorize, authorize_person
+from draftsman_bots.slack.usecases.ephemeral import Reply
+
+if TYPE_CHECKING:
+    from draftsman.services.jobs.submissions import SubmittedJob
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.payloads import SlackUser
+    from draftsman_bots.slack.usecases.job_requests import RequestOrigin
+
+USAGE: Final = """\
+`{0} fix TEXT` changes what TEXT asks for; `{0} investigate TEXT` looks and changes nothing
+Before or after TEXT: `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=fix|investigate`
+What is in quotes is text: `{0} fix "--repo is read twice"`; `--` ends the options
+`{0} status [D-142]`, `{0} list`, `{0} show D-142`
+`{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
+`{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
+`{0} link` joins you to a person that draftsman knows; `{0} help` says this
+In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
+While a question is open there that takes words, a mention is its answer: use `{0}` for commands\
+"""
+
+
+def usage(desk: BotContext) -> Reply:
+    """Return what can be written."""
+    how, call = ("reply", "") if desk.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
+    return Reply(USAGE.format(desk.settings.command, how, call))
+
+
+async def dispatch_text(
+    desk: BotContext, who: SlackUser, channel: str, asked: RequestOrigin, text: str
+) -> Reply | None:
+    """Do what the words ask for; None where nothing is left to say. Raises DraftsmanError."""
+    match command_parser.parse(text):
+        case JobRequest() as request:
+            actor = await authorize_person(desk, who, channel)
+            return await _made(desk, await job_requests.submit(desk, actor, asked, request), asked)
+        case TextCommand("help"):
+            await authorize(desk, who)
+            return usage(desk)
+        case TextCommand("link"):
+            return await _link(desk, who)
+        case TextCommand() as wish:
+            actor = await authorize_person(desk, who, channel)
+            return await job_commands.execute(desk, actor, wish, asked.key)
+        case InvalidText(said, why):
+            await authorize(desk, who)
+            return _unclear(desk, said, why)
+        case unknown:
+            assert_never(unknown)
+
+
+async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigin) -> Reply | None:
+    """Say what a request became; one that came before was told then."""
+    if made is None or made.how == "deduplicated":
+        return None
+    said = f"{made.name} is {escape(str(made.status))}: it tells how it goes."
+    other = (
+        await job_requests.recent_duplicate(desk, made, asked) if made.how == "created" else None
+    )
+    if other is None:
+        return Reply(said, news=False)
+    state = str(other.status).replace("_", " ")
+    return Reply(
+        f"{said}\nThe same was asked {other.ago:.0f} s ago as D-{other.number} ({escape(state)});"
+        f" if one is enough, cancel the other: `{desk.settings.command} cancel {made.name}`"
+    )
+
+
+async def _link(desk: BotContext, who: SlackUser) -> Reply:
+    actor = await authorize(desk, who)
+    code = await desk.rt.people.create_link_code(actor)
+    return Reply(
+        f"Enter this in a terminal where draftsman knows you, within a quarter of an hour:"
+        f" `draftsman people link {code}`. It counts once; give it to nobody."
+    )
+
+
+def _unclear(desk: BotContext, said: str, why: str) -> Reply:
+    if why:
+        return Reply(escape_truncated(why))
+    first = escape_truncated(said.split(None, 1)[0], 60) if said else ""
+    verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS))
+    return Reply(f"{first} is nothing that draftsman does; begin with one of: {verbs}.")

@@ -1,0 +1,261 @@
+"""Replies in the thread of a job: which question they answer is never guessed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.answer import parse_answer
+from draftsman.domain.question import Question, QuestionKind, QuestionStatus
+from draftsman.errors import LostRace, NotPermitted, UsageError
+from draftsman_bots.slack.ids import FREE, answer_value
+from draftsman_bots.slack.mrkdwn import escape_truncated
+from draftsman_bots.slack.outbound.blocks import actions, button, section
+from draftsman_bots.slack.outbound.question_blocks import BOT_NAME
+from draftsman_bots.slack.parsers.command_parser import TextCommand
+from draftsman_bots.slack.parsers.payloads import MessageChange
+from draftsman_bots.slack.usecases import answers
+from draftsman_bots.slack.usecases.access import authorize, may_answer
+from draftsman_bots.slack.usecases.backfill import closed_since
+from draftsman_bots.slack.usecases.ephemeral import Reply
+
+if TYPE_CHECKING:
+    from draftsman.domain.answer import Response
+    from draftsman.domain.people.actor import Actor
+    from draftsman_bots.slack.context import BotContext
+    from draftsman_bots.slack.parsers.command_parser import InvalidText, JobRequest
+    from draftsman_bots.slack.parsers.payloads import MessageEvent
+
+NOT_AN_ANSWER: Final = Reply("")
+"""The thread is about no job."""
+LATELY: Final = 600.0
+"""Seconds in which a message beside the thread may be meant for a question."""
+_ANSWERS: Final = frozenset({"answer", "approve", "deny"})
+_JOB: Final = re.compile("[dD]-")
+_TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
+_APPROVE: Final = re.compile(r"\s*approve\s*", re.IGNORECASE)
+_DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
+
+
+async def handle_reply(desk: BotContext, message: MessageEvent) -> Reply | None:
+    """Take a reply as an answer to what its thread asks; return what its writer is told.
+
+    Raises LostRace while it is not known what the thread is about.
+    """
+    asked = await _asked(desk, message)
+    if asked is None:
+        await _check_posted(desk, message)
+        return NOT_AN_ANSWER
+    asked = await _handed_in(desk, message, asked) or _asked_before(message, asked)
+    waiting = [one for one in asked if one.status is QuestionStatus.OPEN]
+    if not waiting:
+        return await _late(desk, message, asked)
+    actor = await authorize(desk, message.who)
+    given = _decision(message)
+    words = _taking(waiting, message)
+    if given is not None and words and not any(one.kind is QuestionKind.APPROVAL for one in asked):
+        given = None  # nothing here can be approved: the word is an answer
+    kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
+    fitting = [one for one in waiting if one.kind is kind]
+    if not fitting:
+        return _misfit(desk, actor, message, waiting[0], decides=given is not None)
+    if not message.text.strip():
+        return Reply("A file alone is no answer: say it in words, or name a choice.")
+    if given is None and words:
+        fitting = words
+    if len(fitting) > 1:
+        return _which(desk, actor, message, fitting)
+    if given is None:
+        given = answers.build_response(message.key, text=message.text)
+    verdict = await answers.submit_answer(desk, actor, fitting[0].job, fitting[0].ordinal, given)
+    return (
+        answers.verdict_reply(verdict, message.who.id)
+        if answers.is_new_to_reader(verdict)
+        else None
+    )
+
+
+async def questions_for(
+    desk: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
+) -> list[str]:
+    """Return the names of the questions that words after a mention answer, command or not.
+
+    Those are the open questions of the thread that take the words, or the one that this message
+    answered before: a mention comes twice. An answer or a decision that names its question is none.
+    """
+    named = isinstance(parsed, TextCommand) and parsed.verb in _ANSWERS and _JOB.match(parsed.ref)
+    if named or not message.text.strip():
+        return []
+    asked = await _asked(desk, message) or []
+    if before := await _handed_in(desk, message, asked):
+        return [one.name for one in before]
+    asked = _asked_before(message, asked)
+    taking = _taking([one for one in asked if one.status is QuestionStatus.OPEN], message)
+    return [one.name for one in taking]
+
+
+async def record_edit(desk: BotContext, message: MessageEvent) -> bool:
+    """Note that an answer was edited or deleted after it counted; return whether it was one."""
+    if not message.thread:
+        return False
+    for question in await _handed_in(desk, message, await _asked(desk, message) or ()):
+        actor = await authorize(desk, message.who)
+        name = (question.job, question.ordinal, message.key, actor)
+        if message.change is MessageChange.EDITED:
+            await desk.rt.threads.edited(*name, message.text)
+        else:
+            await desk.rt.threads.deleted(*name)
+        return True
+    return False
+
+
+async def waiting(desk: BotContext, message: MessageEvent) -> list[str]:
+    """Return the names of the open questions of this thread."""
+    asked = await _asked(desk, message) or ()
+    return [one.name for one in asked if one.status is QuestionStatus.OPEN]
+
+
+async def thread_hint(desk: BotContext, message: MessageEvent) -> Reply | None:
+    """Say once that a message beside the thread of an open question does not answer it."""
+    if message.thread or message.change is not MessageChange.POSTED or not message.text:
+        return None
+    try:
+        actor = await authorize(desk, message.who, message.channel)
+    except NotPermitted:
+        return None
+    if actor.person is None:
+        return None
+    places = {message.channel, message.who.id} if message.private else {message.channel}
+    asked = [
+        one for p in sorted(places) for one in await desk.rt.threads.open_questions_in(p, LATELY)
+    ]
+    mine = [one for one in asked if await may_answer(desk, actor, one)]
+    if not mine or not desk.background.first(("hint", mine[0].name, actor.id)):
+        return None
+    names = ", ".join(one.name for one in mine)
+    return Reply(f"If that was meant for {names}: reply in its thread, or use its buttons.")
+
+
+async def _asked(desk: BotContext, message: MessageEvent) -> list[Question] | None:
+    """Return the questions that a thread is about, None where it is about no job."""
+    if not _TS.fullmatch(message.thread):
+        return None
+    topics = await desk.rt.threads.slack(message.channel, message.thread)
+    if not topics:
+        return None
+    found: list[Question] = []
+    for topic in topics:
+        asked, _ = await desk.rt.questions.of_job(topic.job)
+        found += [one for one in asked if topic.question in (None, one.ordinal)]
+    return found
+
+
+async def _handed_in(
+    desk: BotContext, message: MessageEvent, asked: Sequence[Question]
+) -> list[Question]:
+    """Return the questions that this message was handed in to: delivered again, it means them."""
+    found: list[Question] = []
+    for job in sorted({one.job for one in asked}):
+        _, given = await desk.rt.questions.of_job(job)
+        meant = {one.question for one in given if one.source_event_id == message.key}
+        found += [one for one in asked if one.job == job and one.ordinal in meant]
+    return found
+
+
+def _asked_before(message: MessageEvent, asked: list[Question]) -> list[Question]:
+    """Return the questions that a message may mean: after one that was open then, none later.
+
+    A reply that arrives late must not answer a question that was asked after it was written.
+    """
+    try:
+        written = datetime.fromtimestamp(float(message.ts), UTC)
+    except (ValueError, OverflowError, OSError):
+        return asked
+    if not any(closed_since(one, message.ts) for one in asked):
+        return asked
+    return [one for one in asked if one.asked_at <= written]
+
+
+def _taking(asked: Sequence[Question], message: MessageEvent) -> list[Question]:
+    """Return the questions that these words can answer: a choice, or free text where allowed."""
+    return [
+        one for one in asked if one.kind is QuestionKind.INPUT and _is_answer(one, message.text)
+    ]
+
+
+def _is_answer(question: Question, text: str) -> bool:
+    try:
+        parse_answer(question, answers.build_response("words", text=text))
+    except UsageError:
+        return False
+    return True
+
+
+async def _check_posted(desk: BotContext, message: MessageEvent) -> None:
+    """Raise LostRace where the thread may be that of a message of ours not written down yet.
+
+    Slack delivers the reply again; by then it is known what it is about.
+    """
+    if message.parent not in ("", desk.identity.bot_user) or not _TS.fullmatch(message.thread):
+        return
+    places = [message.channel, message.who.id] if message.private else [message.channel]
+    if await desk.rt.threads.has_pending_message(places, message.thread):
+        raise LostRace("the message that this replies to is just being posted")
+
+
+async def _late(desk: BotContext, message: MessageEvent, asked: list[Question]) -> Reply | None:
+    """Say why a reply came too late, once to each person; talk among people is left alone."""
+    given = _decision(message)
+    kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
+    closed = [one for one in asked if one.kind is kind]
+    if not closed or not message.text.strip() or message.change is not MessageChange.POSTED:
+        return None
+    last = max(closed, key=lambda one: (one.asked_at, one.job, one.ordinal))
+    actor = await authorize(desk, message.who)
+    _, before = await desk.rt.questions.of_job(last.job)
+    if any(one.question == last.ordinal and one.voter == actor.voter for one in before):
+        return None
+    given = given or answers.build_response(message.key, text=message.text)
+    verdict = await answers.submit_answer(desk, actor, last.job, last.ordinal, given)
+    return answers.verdict_reply(verdict, message.who.id)
+
+
+def _decision(message: MessageEvent) -> Response | None:
+    """Read exactly `approve`, or `deny` with or without a reason."""
+    if _APPROVE.fullmatch(message.text):
+        return answers.build_response(message.key, decision=True)
+    if match := _DENY.fullmatch(message.text):
+        return answers.build_response(
+            message.key, decision=False, reason=(match[1] or "").strip() or None
+        )
+    return None
+
+
+def _misfit(
+    desk: BotContext, actor: Actor, message: MessageEvent, question: Question, *, decides: bool
+) -> Reply | None:
+    """Say once what kind of answer is wanted."""
+    if not desk.background.first(("misfit", question.name, actor.id)):
+        return None
+    if decides:
+        return Reply(f"{question.name} is a question: say or choose an answer.")
+    call = "" if desk.identity.reads_replies or message.private else f"{BOT_NAME} "
+    return Reply(
+        f"Words do not decide {question.name}: write `{call}approve`, or `{call}deny` and why, or"
+        " use its buttons."
+    )
+
+
+def _which(desk: BotContext, actor: Actor, message: MessageEvent, asked: list[Question]) -> Reply:
+    """Ask which question was meant; the answer is written into the window that opens."""
+    for one in asked:
+        desk.background.save_draft((actor.id, one.job, one.ordinal), message.text)
+    said = "Which question does that answer?"
+    lines = [f"*{one.name}* {escape_truncated(one.text, 300)}" for one in asked[:5]]
+    pressed = [
+        button(one.name, f"{FREE}:{place}", answer_value(one.job, one.ordinal))
+        for place, one in enumerate(asked[:5])
+    ]
+    return Reply(said, [section("\n".join([said, *lines])), actions(pressed)])

@@ -1,0 +1,1 @@
+"""Sources of Trello actions: the webhook endpoint and the poller."""

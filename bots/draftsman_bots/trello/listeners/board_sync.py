@@ -1,0 +1,95 @@
+"""One look at a board: what is on its cards, what happened there, and what is to be done."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.errors import Failure
+from draftsman_bots.trello.listeners import action_router
+from draftsman_bots.trello.transport.rate_limit import background
+from draftsman_bots.trello.usecases import board_reader, label_comparison, label_jobs
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.usecases.board_reader import Card
+
+MAX_REMEMBERED: Final = 20_000
+"""Actions that are known to be done: the overlap brings them again and again."""
+MAX_STRAYS: Final = 20
+"""Cards, in one look, that had labels and are on the board no more."""
+_log = logging.getLogger(__name__)
+
+
+class BoardSync:
+    """Looks at boards; what it remembers only saves it work."""
+
+    def __init__(self, desk: BotContext) -> None:
+        self._desk = desk
+        self._done: OrderedDict[str, None] = OrderedDict()
+        self._astray: OrderedDict[str, None] = OrderedDict()
+
+    async def look(self, board: BoardConfig) -> None:
+        """Look, and do what is to be done; raises Failure, DraftsmanError."""
+        boards = self._desk.rt.boards
+        cursor = await boards.cursor(board.board_id)
+        began = await boards.clock()
+        cards = await board_reader.cards(self._desk.trello, board.board_id)
+        if cursor is None:
+            await self._begin(board, cards, began)
+            cursor = await boards.cursor(board.board_id)
+        until = None
+        if cursor is not None:
+            _, known = await label_comparison.compare(self._desk, board, cards, began)
+            await self._search(board, sorted({card for card, _ in known} - cards.keys()))
+            until = await self._catch_up(board, cursor.actions_until)
+        await boards.advance(board.board_id, until)
+        await self.work(board)
+
+    async def work(self, board: BoardConfig) -> None:
+        """Do what is to be done with episodes; one that cannot be done now harms no other."""
+        for episode in await self._desk.rt.boards.due(board.board_id):
+            try:
+                with background():
+                    await label_jobs.process_episode(self._desk, board, episode)
+            except Failure as error:
+                if error.retry_after is not None:
+                    raise
+                _log.warning("card %s waits: %s", episode.card, error)
+
+    async def _begin(self, board: BoardConfig, cards: dict[str, Card], began: datetime) -> None:
+        """Take what is there for what was there before, unless all of it is wanted."""
+        there = [] if board.take_existing else label_comparison.labeled(board, cards)
+        until = await board_reader.last_activity(self._desk.trello, board.board_id) or began
+        if await self._desk.rt.boards.baseline(board.board_id, there, began, until):
+            _log.info("board %s: %s labels were there before", board.name, len(there))
+
+    async def _search(self, board: BoardConfig, missing: list[str]) -> None:
+        """Look where cards went that had a label: on another board they have it no more."""
+        for card in [one for one in missing if one not in self._astray][:MAX_STRAYS]:
+            await label_jobs.check_card(self._desk, board, card)
+            _remember(self._astray, card)
+        for card in [one for one in self._astray if one not in missing]:
+            del self._astray[card]
+
+    async def _catch_up(self, board: BoardConfig, since: datetime) -> datetime | None:
+        """Take note of what happened since; return up to when."""
+        desk, until = self._desk, None
+        for action in await board_reader.actions(
+            desk.trello, board.board_id, since - board_reader.OVERLAP
+        ):
+            if action.id not in self._done:
+                outcome = await action_router.on_poll(desk, board, action)
+                desk.health.count_action("poll", action.kind, outcome)
+                _remember(self._done, action.id)
+            until = action.date or until
+        return until
+
+
+def _remember(known: OrderedDict[str, None], key: str) -> None:
+    known[key] = None
+    if len(known) > MAX_REMEMBERED:
+        known.popitem(last=False)

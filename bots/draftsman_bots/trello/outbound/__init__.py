@@ -1,0 +1,1 @@
+"""Comments, attachments and card updates: rendered and delivered to Trello."""

@@ -1,0 +1,1 @@
+"""Parsers of Trello actions and comments."""

@@ -1,0 +1,198 @@
+"""What py-trello calls instead of `requests`: one httpx client that keeps secrets and paces itself.
+
+What py-trello cannot do is done here: time-outs, the token in a header instead of the URL, one
+address for both of its hosts, the limits of the account, and errors. Whatever goes wrong is a
+Failure; one of a write that may have been done is InDoubt.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import httpx
+
+from draftsman.errors import Failure, UsageError
+from draftsman.outbound import secret_values
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.transport import api_errors
+from draftsman_bots.trello.transport.rate_limit import RateLimiter
+
+MAX_RESPONSE_BYTES: Final = 32 * 1024 * 1024
+"""Bytes of a reply at most; a thousand cards with all that is known of them are a few million."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpResponse:
+    """What py-trello reads of a response."""
+
+    status_code: int
+    text: str
+
+    def json(self) -> Any:
+        """Return what it holds."""
+        return json.loads(self.text)
+
+
+class HttpService:
+    """What py-trello calls instead of `requests`; from any thread."""
+
+    def __init__(
+        self, tokens: Credentials, api_url: str, timeout: float, pace: RateLimiter
+    ) -> None:
+        self._tokens = tokens
+        self._base = api_url
+        self._timeout = timeout
+        self._pace = pace
+        self._client = httpx.Client(
+            headers={"Authorization": _authorization(tokens)},
+            limits=httpx.Limits(max_connections=None),
+            follow_redirects=False,
+        )
+
+    def request(
+        self,
+        method: str,
+        url: str,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        data: str | Mapping[str, Any] | None = None,
+        auth: object = None,
+        files: Mapping[str, Any] | None = None,
+        proxies: object = None,
+    ) -> HttpResponse:
+        """Make a call; raises Failure for every status but 2xx, and for what is no JSON."""
+        if auth is not None:
+            raise UsageError("Trello is called with a key and a token, not with OAuth 1.0")
+        path, query = _path(url), _query(url, params)
+        content, form = _body(data)
+        request = self._client.build_request(
+            method, self._base + path, params=query, headers=headers, content=content, data=form,
+            files=files,
+        )  # fmt: skip
+        until = time.monotonic() + self._timeout
+        found = self._try(request, path, until)
+        if method == "GET" and _worth_another(found) and time.monotonic() < until:
+            found = self._try(request, path, until)
+        if isinstance(found, Failure):
+            raise found
+        return found
+
+    def post(
+        self,
+        url: str,
+        data: Mapping[str, Any] | None = None,
+        auth: object = None,
+        proxies: object = None,
+    ) -> HttpResponse:
+        """Send a form, as py-trello does for a webhook."""
+        return self.request("POST", url, data=data, auth=auth)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._client.close()
+
+    def _try(self, request: httpx.Request, path: str, until: float) -> HttpResponse | Failure:
+        """Make a call when it may be made; raise nothing, or the request would go with it."""
+        where = secret_values.redact_values(f"{request.method} {path}", *self._tokens.all)
+        left = until - time.monotonic()
+        if left <= 0:
+            return api_errors.timed_out(where, "no time left", writes=False)
+        wait, taken = self._pace.reserve(path.removeprefix("/1"), left / 2)
+        if not taken:
+            return api_errors.from_status(
+                429, f"the limit is reached for {wait:.1f} s", where, writes=False, wait=wait
+            )
+        time.sleep(wait)
+        writes = request.method != "GET"
+        try:
+            status, headers, body = self._exchange(request, until)
+        except Exception as error:
+            return api_errors.no_reply(error, where, writes=writes)
+        self._pace.update_limits(headers)
+        text = secret_values.redact_values(body.decode("utf-8", "replace"), *self._tokens.all)
+        if not 200 <= status < 300:
+            return self._refused(status, headers, text, where, path, writes)
+        if not _is_json(text):
+            return api_errors.unconfirmed(f"HTTP {status}, but no JSON ({where})", writes=writes)
+        return HttpResponse(200, text)
+
+    def _refused(
+        self,
+        status: int,
+        headers: httpx.Headers,
+        text: str,
+        where: str,
+        path: str,
+        writes: bool,
+    ) -> Failure:
+        failure = api_errors.from_status(status, text, where, writes=writes)
+        if status == 429:
+            said = _seconds(headers.get("retry-after"))
+            failure.retry_after = self._pace.record_rejection(
+                path.removeprefix("/1"), failure.code, said
+            )
+        return failure
+
+    def _exchange(self, request: httpx.Request, until: float) -> tuple[int, httpx.Headers, bytes]:
+        """Send a request and read all of its reply; raises TimeoutException when time is over."""
+        left = max(0.001, until - time.monotonic())
+        request.extensions["timeout"] = httpx.Timeout(left).as_dict()
+        response = self._client.send(request, stream=True)
+        with ExitStack() as stack:
+            stack.callback(response.close)
+            body = bytearray()
+            for chunk in response.iter_bytes():
+                body += chunk
+                if time.monotonic() > until:
+                    raise httpx.ReadTimeout("the reply did not end in time")
+                if len(body) > MAX_RESPONSE_BYTES:
+                    raise httpx.DecodingError("the reply is too long")
+            return response.status_code, response.headers, bytes(body)
+
+
+def _authorization(tokens: Credentials) -> str:
+    return f'OAuth oauth_consumer_key="{tokens.key}", oauth_token="{tokens.token}"'
+
+
+def _path(url: str) -> str:
+    return urlsplit(url).path
+
+
+def _query(url: str, params: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return what is asked, without what stands in the header."""
+    wanted: dict[str, Any] = dict(httpx.QueryParams(urlsplit(url).query))
+    wanted |= params or {}
+    return {
+        name: value
+        for name, value in wanted.items()
+        if name not in ("key", "token") and value is not None
+    }
+
+
+def _body(data: str | Mapping[str, Any] | None) -> tuple[str | None, dict[str, Any] | None]:
+    if data is None or isinstance(data, str):
+        return data, None
+    return None, {n: value for n, value in data.items() if value is not None and n != "key"}
+
+
+def _worth_another(found: HttpResponse | Failure) -> bool:
+    passing = (api_errors.NO_REPLY, api_errors.TIMEOUT, api_errors.CONNECT)
+    return isinstance(found, Failure) and found.code in passing
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdigit() else None

@@ -1,0 +1,1 @@
+"""Operations behind the listeners: jobs from labels, answers, boards and webhooks."""

@@ -1,0 +1,48 @@
+"""Comparison of a board's cards with the labels that the database has for it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from draftsman.domain.trello.board import BoardConfig, Episode, LabelSighting
+from draftsman_bots.trello.ids import parse_time
+from draftsman_bots.trello.parsers.actions import card_label_ids
+from draftsman_bots.trello.usecases import label_jobs
+
+if TYPE_CHECKING:
+    from draftsman_bots.trello.context import BotContext
+    from draftsman_bots.trello.usecases.board_reader import Card
+
+Labeled = set[tuple[str, str]]
+"""Pairs of card and label."""
+
+
+def labeled(board: BoardConfig, cards: dict[str, Card]) -> list[LabelSighting]:
+    """Return the configured labels on the cards of a board, without its ignored lists."""
+    return [
+        LabelSighting(id, label, parse_time(card.get("dateLastActivity")))
+        for id, card in cards.items()
+        if label_jobs.is_on_board(board, card)
+        for label in sorted(board.labels.keys() & card_label_ids(card))
+    ]
+
+
+async def compare(
+    desk: BotContext, board: BoardConfig, cards: dict[str, Card], began: datetime
+) -> tuple[list[Episode], Labeled]:
+    """Record added and removed labels; return the new episodes and what was recorded before.
+
+    `began` is the database's time before the cards were read.
+    """
+    boards, there = desk.rt.boards, labeled(board, cards)
+    known = await boards.present(board.board_id)
+    known |= await boards.present_on(sorted({seen.card for seen in there}))
+    gone = [
+        LabelSighting(card, label)
+        for card, label in sorted(known)
+        if card in cards and label not in card_label_ids(cards[card])
+    ]
+    await boards.end_episodes(gone, began)
+    new = [seen for seen in there if (seen.card, seen.label) not in known]
+    return await boards.begin_episodes(board.board_id, new, began), known

@@ -1,0 +1,134 @@
+"""The channel `log`: a file of JSON lines, one a message, found again by their markers."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.channels.message_json import message_document
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    File,
+    Message,
+    RateLimit,
+    Receipt,
+    SendResult,
+    Unconfirmed,
+)
+from draftsman.errors import Failure
+
+BLOCK: Final = 65_536
+"""Bytes that are read at a time, from the end."""
+
+
+class LogChannel:
+    """Appends to one file, which other processes append to as well, and which may be rotated.
+
+    A line is whole or it is not there: one that a crash cut off is ended before the next.
+    """
+
+    name = ChannelName.LOG
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def limits(self, message: Message) -> Sequence[RateLimit]:
+        """Take from no bucket."""
+        return ()
+
+    def bucket(self, message: Message, failure: Failure) -> str:
+        """Return the bucket of the file."""
+        return str(self.name)
+
+    async def send(self, message: Message) -> SendResult:
+        """Append the message."""
+        return await self._append(message, {})
+
+    async def edit(self, message: Message) -> SendResult:
+        """Append what the earlier line, named in `edits`, says now."""
+        return await self._append(message, {})
+
+    async def upload(self, message: Message, file: File) -> SendResult:
+        """Append the file as base64."""
+        return await self._append(message, {"content": base64.b64encode(file.data).decode()})
+
+    async def find(self, message: Message) -> SendResult | None:
+        """Look for the line of this marker, from the end."""
+        try:
+            there = await asyncio.to_thread(self._has, message.marker)
+        except OSError as error:
+            return _failure(error)
+        return Receipt(message.edits or message.marker) if there else None
+
+    async def close(self) -> None:
+        """Hold nothing open."""
+
+    async def _append(self, message: Message, more: dict[str, Any]) -> SendResult:
+        fields = {"id": message.marker, **message_document(message), **more}
+        line = json.dumps(fields, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+        try:
+            whole = await asyncio.to_thread(self._write, line)
+        except OSError as error:
+            return _failure(error)
+        return (
+            Receipt(message.edits or message.marker) if whole else Unconfirmed("the disk is full")
+        )
+
+    def _write(self, line: bytes) -> bool:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        # O_NONBLOCK: opening a named pipe that nobody reads would hang
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+        file = os.open(self._path, flags, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            end = os.lseek(file, 0, os.SEEK_END)
+            torn = end > 0 and os.pread(file, 1, end - 1) != b"\n"
+            if torn:
+                os.write(file, b"\n")
+            whole = os.write(file, line) == len(line)
+            os.fsync(file)
+            return whole
+        finally:
+            os.close(file)
+
+    def _has(self, marker: str) -> bool:
+        try:
+            file = os.open(self._path, os.O_RDONLY | os.O_NONBLOCK)
+        except FileNotFoundError:
+            return False
+        try:
+            return any(_marker(line) == marker for line in _backwards(file))
+        finally:
+            os.close(file)
+
+
+def _backwards(file: int) -> Iterator[bytes]:
+    """Yield the lines of a file, the last one first; one that a crash cut off is no JSON."""
+    place = os.lseek(file, 0, os.SEEK_END)
+    first = b""
+    while place > 0:
+        start = max(0, place - BLOCK)
+        first, *lines = (os.pread(file, place - start, start) + first).split(b"\n")
+        yield from reversed(lines)
+        place = start
+    yield first
+
+
+def _marker(line: bytes) -> str | None:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return None
+    return found.get("id") if isinstance(found, dict) else None
+
+
+def _failure(error: OSError) -> Failure:
+    code = errno.errorcode.get(error.errno or 0)
+    return Failure(f"{error.filename or 'the log'}: {error.strerror}", origin="os", code=code)

@@ -1,0 +1,1 @@
+"""Messages to people: deliveries, targets, attachments and plain text."""

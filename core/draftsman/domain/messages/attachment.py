@@ -1,0 +1,63 @@
+"""What is too long for a message in a chat: shown in part there, and whole in a file. Pure."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Final
+
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, Message
+from draftsman.domain.messages.diff import is_diff
+from draftsman.domain.messages.plain_text import raw_data, render_plain
+
+CHAT_CHANNELS: Final = frozenset({ChannelName.SLACK, ChannelName.TRELLO})
+"""Channels where people look at files."""
+LINES: Final = 30
+LENGTH: Final = 2800
+"""Lines of a context, and characters of any text, that a message shows."""
+
+
+def is_long(text: str, lines: int | None = None) -> bool:
+    """Return whether a message shows only a part of it."""
+    return len(text) > LENGTH or (lines is not None and len(text.splitlines()) > lines)
+
+
+def overflow_files(message: Message) -> list[dict[str, Any]]:
+    """Return the payloads of the files that a message needs beside it."""
+    question, payload = message.question, message.payload or {}
+    if message.kind is DeliveryKind.QUESTION and question is not None:
+        snippet = question.context_snippet or ""
+        ending = "diff" if is_diff(snippet) else "txt"
+        found = {"whole": "context", "name": f"{question.name.replace('/', '-')}.{ending}"}
+        return [found] if is_long(snippet, LINES) else []
+    if message.kind is DeliveryKind.RESULT and (is_long(render_plain(message)) or _data(message)):
+        return [{"whole": "result", "name": f"{message.subject.name}-result.md"}]
+    if message.kind is DeliveryKind.NOTICE and "to" not in payload:
+        said = str(payload.get("text", ""))
+        name = f"{message.subject.name}-{message.seq}.txt"
+        return [{"text": said, "name": name}] if is_long(said) else []
+    return []
+
+
+def file_content(message: Message) -> str | None:
+    """Return what a file of `wholes` holds; None for another file."""
+    payload = message.payload or {}
+    if isinstance(payload.get("text"), str):
+        return str(payload["text"])
+    if payload.get("whole") == "context" and message.question is not None:
+        return message.question.context_snippet or ""
+    if payload.get("whole") == "result":
+        return _report(replace(message, kind=DeliveryKind.RESULT))
+    return None
+
+
+def _report(message: Message) -> str:
+    """Return a result with its raw data, which messages do not show."""
+    if not (data := _data(message)):
+        return render_plain(message)
+    shown = json.dumps(data, ensure_ascii=False, indent=2)
+    return f"{render_plain(message)}\n\n```json\n{shown}\n```\n"
+
+
+def _data(message: Message) -> dict[str, Any]:
+    return raw_data(message.subject.result or {})

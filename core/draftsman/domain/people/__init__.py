@@ -1,0 +1,1 @@
+"""People: actors, directory, permissions and quiet hours."""

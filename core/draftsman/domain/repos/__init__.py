@@ -1,0 +1,1 @@
+"""Repositories: URLs, catalog and profiles."""

@@ -1,0 +1,121 @@
+"""How a repository is set up, validated and fixed: what `draftsman repos` keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import Annotated, Any, Final
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from draftsman import field_errors
+from draftsman.domain.text import REQUEST_LIMIT, check_size, clean, clean_fields
+from draftsman.errors import UsageError
+from draftsman.field_errors import matching
+from draftsman.settings import CommandSettings, FixSettings, ProfileSettings, SetupSettings
+
+MOST_COMMANDS: Final = 50
+_KIND: Final = "allowed: lower-case letters, digits and _ + - without spaces, such as python"
+_SECRET: Final = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "PRIVATE_KEY")
+
+
+def folder(path: str) -> str:
+    """Return a folder of a repository in its one form, '' for the top; raises ValueError."""
+    if path.startswith("/") or "\\" in path or any(ord(char) < 32 for char in path):
+        raise ValueError("give a folder inside the repository, such as services/api")
+    parts = PurePosixPath(path).parts
+    if ".." in parts or ".git" in parts or len(path) > 1000:
+        raise ValueError("give a folder inside the repository, such as services/api")
+    return "/".join(parts)
+
+
+Folder = Annotated[str, AfterValidator(folder)]
+
+
+def _public(env: dict[str, str]) -> dict[str, str]:
+    for name, value in env.items():
+        if not name.isidentifier() or len(value) > 10_000:
+            raise ValueError(f"{name[:60]!r} is no name of a variable, or its value is too long")
+        if any(word in name.upper() for word in _SECRET):
+            raise ValueError(f"{name} looks like a secret, and a profile is stored: use pass_env")
+    return env
+
+
+class RepoProfile(ProfileSettings):
+    """The profile of a repository, or of one folder of it."""
+
+    path: Folder = ""
+    """The folder that the commands run in; '' is the top."""
+    profile_type: Annotated[str, matching(r"[a-z][a-z0-9_+-]{0,39}", _KIND)] = "unknown"
+    setup_commands: tuple[SetupSettings, ...] = Field((), max_length=MOST_COMMANDS)
+    """Run in each fresh clone before the agent; one that fails fails the run."""
+    validation_commands: tuple[CommandSettings, ...] = Field((), max_length=MOST_COMMANDS)
+    fix_commands: tuple[FixSettings, ...] = Field((), max_length=MOST_COMMANDS)
+    env: Annotated[dict[str, str], AfterValidator(_public)] = Field({}, max_length=100)
+    """Variables of the agent and of the commands; no secrets."""
+    agent: str | None = Field(None, min_length=1, max_length=100)
+    """The agent of jobs that name none."""
+    network: bool = True
+    budget: dict[str, Annotated[float, Field(gt=0)]] = Field({}, max_length=20)
+    """What a job may spend: `cost_usd`, `input_tokens`, `output_tokens`."""
+    path_allowlist: tuple[str, ...] | None = Field(None, max_length=1000)
+    risky_paths: tuple[str, ...] | None = Field(None, max_length=1000)
+    default_skills: tuple[str, ...] = Field((), max_length=100)
+    max_iterations: int = Field(5, ge=1, le=1000)
+    max_runtime_seconds: int = Field(900, ge=1, le=86_400 * 7)
+    max_files_changed: int = Field(20, ge=1, le=1_000_000)
+    max_loc_delta: int = Field(500, ge=1, le=100_000_000)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _cleaned(cls, data: Any) -> Any:
+        return clean_fields(data)
+
+    @model_validator(mode="after")
+    def _names_differ(self) -> RepoProfile:
+        for commands in (self.setup_commands, self.validation_commands):
+            names = [command.name for command in commands]
+            if len(names) != len(set(names)):
+                raise ValueError("two commands of a profile have the same name; make them differ")
+        return self
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What the agent is told that it may do and spend."""
+        found: dict[str, Any] = {
+            "max_iterations": self.max_iterations,
+            "max_runtime_seconds": self.max_runtime_seconds,
+            "max_files_changed": self.max_files_changed,
+            "max_loc_delta": self.max_loc_delta,
+            "network": self.network,
+        }
+        for name in ("path_allowlist", "risky_paths"):
+            if (paths := getattr(self, name)) is not None:
+                found[name] = list(paths)
+        return found | ({"budget": self.budget} if self.budget else {})
+
+
+def effective_profile(saved: RepoProfile | None, configured: ProfileSettings) -> ProfileSettings:
+    """Return the profile whose commands an agent gets.
+
+    A saved profile without validation commands keeps those of the configuration, and with no fix
+    commands either also its fix commands: to be known must not turn validation off.
+    """
+    if saved is None:
+        return configured
+    if saved.validation_commands:
+        return saved
+    return ProfileSettings(
+        validation_commands=configured.validation_commands,
+        fix_commands=saved.fix_commands or configured.fix_commands,
+    )
+
+
+def profile(fields: Any) -> RepoProfile:
+    """Build a profile from what somebody wrote; raises UsageError in one line."""
+    try:
+        return RepoProfile.model_validate(check_size(clean(fields), REQUEST_LIMIT, "a profile"))
+    except ValidationError as error:
+        key, message = field_errors.first_error(error)
+        if error.errors()[0]["type"] == "extra_forbidden":
+            message = f"unknown key; allowed: {', '.join(RepoProfile.model_fields)}"
+        raise UsageError(f"profile: {key or 'profile'}: {message}") from None

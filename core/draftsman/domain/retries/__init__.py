@@ -1,0 +1,1 @@
+"""Error classes, retry policies and limits of jobs."""

@@ -1,0 +1,147 @@
+"""Limits, delays and time-outs per job type (seed 002), and the decision after a failure. Pure."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.retries.error_classes import ErrorClass
+
+STOPS_GROWING: Final = 700
+"""Failures, and powers of e, that count for a delay: math.exp overflows at 710."""
+MAX_EXPONENT: Final = 10
+"""The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
+LONGEST_WAIT: Final = 86_400.0
+"""Seconds of a `Retry-After` that count."""
+CHAIN_LIMIT: Final = 100
+"""Retries of retries that one request may have, whoever makes them."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """What a job of a type may spend. Delays and time-outs are in seconds."""
+
+    max_attempts: int = 3
+    max_retries: int = 3
+    base_delay: float = 2.0
+    max_delay: float = 120.0
+    multiplier: float = 2.0
+    timeout: float = 3600.0
+    """Running time of the job, summed over its runs."""
+    on_lost: OnLost = OnLost.RETRY
+    step_timeout: float = 600.0
+    """One `ctx.step`."""
+    call_timeout: float = 120.0
+    """One call to the outside, from its start to the last byte."""
+    connect_timeout: float = 30.0
+    """Name, connection and TLS together; for a tool, its start."""
+    idle_timeout: float | None = None
+    """Between two pieces of a stream; None: as long as the call."""
+
+    def nested(self) -> RetryPolicy:
+        """Return it with every inner time-out cut to the one around it.
+
+        job > step > call > connect, and idle within the call.
+        """
+        step = min(self.step_timeout, self.timeout)
+        call = min(self.call_timeout, step)
+        idle = None if self.idle_timeout is None else min(self.idle_timeout, call)
+        connect = min(self.connect_timeout, call)
+        return replace(
+            self, step_timeout=step, call_timeout=call, connect_timeout=connect, idle_timeout=idle
+        )
+
+
+def _policy(
+    attempts: int,
+    retries: int,
+    delays: tuple[float, float, float],
+    timeouts: tuple[float, float, float],
+    idle: float | None = None,
+    on_lost: OnLost = OnLost.RETRY,
+) -> RetryPolicy:
+    base, most, multiplier = delays
+    job, call, connect = timeouts
+    return RetryPolicy(
+        attempts, retries, base, most, multiplier, job, on_lost, 600.0, call, connect, idle
+    )
+
+
+BUILT_IN: Final[dict[str, RetryPolicy]] = {
+    "run_agent": _policy(3, 5, (5, 300, 3), (3600, 300, 30), on_lost=OnLost.RESUME),
+    "http_request": _policy(5, 3, (1, 60, 2), (600, 120, 30)),
+    "webhook_dispatch": _policy(5, 3, (1, 60, 2), (600, 120, 30)),
+    "llm_generate": _policy(3, 5, (5, 300, 3), (3600, 300, 30), 60),
+    "execute_tool": _policy(3, 3, (2, 120, 2), (1200, 120, 10)),
+    "send_notification": _policy(10, 5, (2, 60, 2), (300, 15, 10)),
+}
+"""Seed 002's table; other types get the defaults of RetryPolicy."""
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """Where a failed run's job goes, and after how many seconds it is tried again."""
+
+    status: Status
+    delay: float | None = None
+    spend_attempt: bool = False
+    spend_retry: bool = False
+
+
+def layer(
+    error: str | None, *, attempts: int, max_attempts: int, retry_count: int, max_retries: int
+) -> str:
+    """Return which budget the last failure was taken from, and how far: `retry 1 of 5`."""
+    if error == ErrorClass.TRANSIENT_APP:
+        return f"retry {retry_count} of {max_retries}"
+    return f"attempt {attempts} of {max_attempts}"
+
+
+def infra_delay(failures: int) -> float:
+    """Return the seconds before the next try after so many infrastructure failures."""
+    return math.exp(min(MAX_EXPONENT, max(1, failures)))
+
+
+def app_delay(
+    policy: RetryPolicy, failures: int, jitter: Callable[[], float] = random.random
+) -> float:
+    """Return the seconds before the next try: full jitter below a growing, capped limit.
+
+    The exponent is clamped before the power, so that no count overflows.
+    """
+    growth = math.log(policy.multiplier) if policy.multiplier > 1 else 0.0
+    exponent = min(max(0, min(failures, STOPS_GROWING) - 1) * growth, STOPS_GROWING)
+    return min(policy.max_delay, policy.base_delay * math.exp(exponent)) * jitter()
+
+
+def after_failure(
+    error: ErrorClass,
+    policy: RetryPolicy,
+    *,
+    attempts: int,
+    max_attempts: int,
+    retry_count: int,
+    max_retries: int,
+    retry_after: float | None = None,
+    jitter: Callable[[], float] = random.random,
+) -> RetryDecision:
+    """Decide what follows a failure. The counts are those before it.
+
+    What the other side wants to wait, `retry_after`, counts up to a day.
+    """
+    wanted = min(retry_after, LONGEST_WAIT) if retry_after and retry_after > 0 else 0.0
+    if error is ErrorClass.TRANSIENT_APP:
+        if retry_count >= max_retries:
+            return RetryDecision(Status.DEAD_LETTER)
+        delay = max(app_delay(policy, retry_count + 1, jitter), wanted)
+        return RetryDecision(Status.RETRYING, delay, spend_retry=True)
+    if error is ErrorClass.TRANSIENT_INFRA:
+        if attempts >= max_attempts:
+            return RetryDecision(Status.DEAD_LETTER)
+        delay = max(infra_delay(attempts + 1), wanted)
+        return RetryDecision(Status.RETRYING, delay, spend_attempt=True)
+    return RetryDecision(Status.FAILED)

@@ -1,0 +1,1 @@
+"""Trello boards: configuration, card moves and comment templates."""

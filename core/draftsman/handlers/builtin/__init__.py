@@ -1,0 +1,1 @@
+"""Built-in handlers: HTTP requests, webhooks, tools, notifications and language models."""

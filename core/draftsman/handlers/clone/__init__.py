@@ -1,0 +1,1 @@
+"""Clones of repositories: git, mirrors, sources, workspaces and their cleanup."""

@@ -1,0 +1,147 @@
+"""Where the work comes from and its branch goes to: a folder of the user's, or a URL.
+
+Of a local repository only its objects and one branch are ever written. Its git programs run as its
+owner where we are root: what its configuration may start is not to run with more rights than its
+owner has, and what is written is to be the owner's.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shlex
+import shutil
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from draftsman.handlers.clone.git import FLAGS, git, git_failure
+from draftsman.handlers.clone.remote import Route, route
+from draftsman.outbound.dns import Resolver, resolve
+from draftsman.settings import HttpSettings
+
+REMOTE: Final = re.compile(r"[^/]+:")
+SHA: Final = re.compile(r"[0-9a-f]{40}\Z")
+REF: Final = re.compile(r"(?!-)(?!.*(\.\.|@\{))[^\x00-\x20\x7f~^:?*\[\\]+\Z")
+RUN_AS_OWNER: Final = """
+import os, sys
+uid, gid, *command = sys.argv[1:]
+os.setgroups([])
+os.setgid(int(gid))
+os.setuid(int(uid))
+if not os.access(command[-1], os.X_OK):
+    sys.exit(f"fatal: uid {uid} owns {command[-1]} and cannot enter it")
+os.execv(command[0], command)
+"""
+"""Imports nothing after it gave up its rights: the owner may not be able to read our Python."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepoSource:
+    """A repository, by the absolute path of its top folder or by its URL."""
+
+    where: str
+    http: HttpSettings = field(default_factory=HttpSettings)
+    """Which addresses may be reached."""
+    resolve: Resolver = resolve
+
+    @classmethod
+    def of(cls, text: str, http: HttpSettings | None = None) -> RepoSource:
+        """Read what a person gave.
+
+        Raises Failure `not_a_repository` for a folder that is not there.
+        """
+        text = text.removeprefix("file://")
+        if REMOTE.match(text) and not text.startswith("-"):
+            return cls(text, http or HttpSettings())
+        path = Path(text).absolute()
+        if not path.is_dir():
+            raise git_failure(
+                f"{path} is no folder; give the top of a repository", "not_a_repository"
+            )
+        return cls(str(path.resolve()))
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of this machine."""
+        return self.where.startswith("/")
+
+    async def fetch(self, mirror: Path, base: str | None, ref: str) -> str:
+        """Bring `base` (a ref or a full commit id; None: HEAD) into the mirror as `ref`.
+
+        Returns the commit's id. Raises Failure `not_a_repository`, `no_such_ref`, `no_commits`, …
+        """
+        if base is not None and not REF.match(base):
+            raise git_failure(f"{base!r} cannot be a branch, a tag or a commit", "no_such_ref")
+        if base is None and not await self._has_commits(mirror):
+            raise git_failure(f"{self.where} has no commits; make the first one", "no_commits")
+        route = await self._route()
+        await git(
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--no-recurse-submodules",
+            "--update-shallow",
+            self._served_by("upload-pack"),
+            route.url,
+            f"+{base or 'HEAD'}:{ref}",
+            cwd=mirror,
+            env=route.env,
+        )
+        peeled = await git("rev-parse", "--verify", f"{ref}^{{commit}}", cwd=mirror)
+        commit = peeled.decode().strip()
+        await git("update-ref", ref, commit, cwd=mirror)
+        return commit
+
+    async def push(self, mirror: Path, commit: str, branch: str, expected: str | None) -> None:
+        """Let the branch be `commit`, if it still is `expected` (None: if it is not there).
+
+        Raises Failure `branch_moved`, `branch_checked_out`, …
+        """
+        ref = f"refs/heads/{branch}"
+        route = await self._route()
+        await git(
+            "push",
+            "--no-verify",
+            "--no-follow-tags",
+            f"--force-with-lease={ref}:{expected or ''}",
+            self._served_by("receive-pack"),
+            route.url,
+            f"{commit}:{ref}",
+            cwd=mirror,
+            env=route.env,
+        )
+
+    async def _has_commits(self, mirror: Path) -> bool:
+        route, served = await self._route(), self._served_by("upload-pack")
+        arguments = ("ls-remote", served, route.url, "HEAD")
+        return bool(await git(*arguments, cwd=mirror, env=route.env))
+
+    async def _route(self) -> Route:
+        """Return how to reach it now: a name is resolved and checked for each connection."""
+        if self.is_local:
+            return Route(self.where, {})
+        return await route(self.where, self.http, self.resolve)
+
+    def _served_by(self, program: str) -> str:
+        """Return the option that names the other side's program; git gives it to a shell."""
+        if not self.is_local:
+            return f"--{program}=git-{program}"
+        command = [*self._owner(), shutil.which("git") or "git", *FLAGS, program]
+        return f"--{program}={shlex.join(command)}"
+
+    def _owner(self) -> list[str]:
+        try:
+            about = Path(self.where).stat()
+        except OSError as error:
+            raise git_failure(f"{self.where} is gone: {error.strerror}", "source_gone") from None
+        uid, gid = about.st_uid, about.st_gid
+        if os.geteuid() != 0 or uid == 0:
+            return []
+        with suppress(KeyError):
+            gid = pwd.getpwuid(uid).pw_gid
+        return [sys.executable, "-I", "-S", "-c", RUN_AS_OWNER, str(uid), str(gid)]

@@ -1,0 +1,300 @@
+"""A clone of its own for each run, and what its agent made of it.
+
+An agent may write anything into its clone: configuration, hooks, filters, other repositories. So
+no git of the worker ever looks at the clone's own repository: the worker has a *mirror* for each
+source, and reads the clone as a mere folder of files, with the mirror as the repository and an
+index that the agent never sees.
+
+    DATA/mirrors/<digest of the source>.git
+    DATA/runs/D-142.3-<end of the job's id>/{repo,home,index}
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import shutil
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final, Self
+
+from draftsman.errors import Failure
+from draftsman.handlers.clone.artifact import read_artifact
+from draftsman.handlers.clone.git import COMMITTER, git, git_failure
+from draftsman.handlers.clone.mirror import commit_time, fetch_base, open_mirror
+from draftsman.handlers.clone.source import RepoSource
+from draftsman.handlers.clone.tree_removal import remove_tree
+from draftsman.handlers.sandbox.run_sandbox import RunSandbox, open_run_sandbox
+from draftsman.settings import HttpSettings, SandboxSettings
+
+GITLINK: Final = b"160000"
+CLONE_CONFIG: Final = "[user]\n\tname = {NAME}\n\temail = {EMAIL}\n[gc]\n\tauto = 0\n"
+SHORTSTAT: Final = re.compile(r"(\d+) (file|insertion|deletion)")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """The work in progress as a commit on top of its base, in the mirror.
+
+    `skipped` are repositories inside the tree: the base's submodules, which stay as they are, and
+    clones that the agent made, which are not part of the work.
+    """
+
+    commit: str
+    tree: str
+    base_sha: str
+    files_changed: int
+    insertions: int
+    deletions: int
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """The clone of one run. Make it with `prepare`; `remove` it in the end."""
+
+    folder: Path
+    mirror: Path
+    source: RepoSource
+    job: int
+    run: int
+    tag: str
+    base_sha: str
+    date: str
+    box: RunSandbox | None = None
+    """Confinement of the programs that run in it; None until `confined`."""
+
+    @classmethod
+    async def prepare(
+        cls,
+        data_dir: Path,
+        source: str,
+        *,
+        job: int,
+        run: int,
+        tag: str = "",
+        base: str | None = None,
+        bundle: bytes | None = None,
+        created_at: datetime | None = None,
+        http: HttpSettings | None = None,
+    ) -> Self:
+        """Make the clone on branch `draftsman/D-<job>`.
+
+        `tag` tells jobs of one number apart that are of several databases. `base` is a ref or
+        a full commit id, None the source's HEAD. A `bundle` of an earlier run's work is laid over
+        it, uncommitted. The commits of all runs of the job carry `created_at`
+        (None: the date of the base), so that the same work is the same commit. `http` has the
+        addresses that a URL may lead to (None: public ones).
+        Raises Failure with origin `git`.
+        """
+        where = RepoSource.of(source, http)
+        mirror = await open_mirror(data_dir, where)
+        name = f"D-{job}.{run}-{tag}" if tag else f"D-{job}.{run}"
+        ref = f"refs/draftsman/{name}"
+        base_sha = await fetch_base(where, mirror, base, f"{ref}/base")
+        when = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
+        folder = data_dir / "runs" / name
+        date = f"{int(when.timestamp())} +0000"
+        self = cls(folder, mirror, where, job, run, tag, base_sha, date)
+        try:
+            await asyncio.to_thread(_fresh, folder)
+            work = await self._unpack(bundle) if bundle else base_sha
+            await self._clone(work)
+        except BaseException:
+            with contextlib.suppress(Failure, OSError):
+                await asyncio.shield(self.remove())
+            raise
+        return self
+
+    async def with_sandbox(self, settings: SandboxSettings) -> Self:
+        """Return it with the box of its programs; as root the clone becomes another user's.
+
+        Raises Failure `no_sandbox` or `no_uid`.
+        """
+        return replace(self, box=await open_run_sandbox(settings, repo=self.path, home=self.home))
+
+    @property
+    def path(self) -> Path:
+        """The clone's working tree."""
+        return self.folder / "repo"
+
+    @property
+    def home(self) -> Path:
+        """The agent's home folder, for the time of the run."""
+        return self.folder / "home"
+
+    def relative(self, value: Any) -> Any:
+        """Return a value with this run's paths in its texts relative to the clone, or to `~`."""
+        see = self.box.sandbox_path if self.box else str
+        for folder, short in ((self.path, ""), (self.home, "~/")):
+            roots = {str(folder), str(folder.resolve()), see(folder.resolve())}
+            found = "|".join(sorted(map(re.escape, roots), key=len, reverse=True))
+            value = _shortened(value, re.compile(rf"(?<![\w.~/-])(?:{found})(/|(?![\w.-]))"), short)
+        return value
+
+    @property
+    def sandbox_path(self) -> str:
+        """The clone's path as its programs see it."""
+        return self.box.sandbox_path(self.path.resolve()) if self.box else str(self.path)
+
+    @property
+    def branch(self) -> str:
+        """The branch that the work is for."""
+        return f"draftsman/D-{self.job}"
+
+    async def snapshot(self, message: str) -> Snapshot:
+        """Commit the tree as it is now, in the mirror; an unchanged one has `files_changed == 0`.
+
+        Ignored files are left out. Raises Failure, `workspace_gone` among others.
+        """
+        if self.path.is_symlink() or not self.path.is_dir():
+            raise git_failure("the workspace is gone; its agent removed it", "workspace_gone")
+        skipped = await self._nested()
+        excluded = [b":(exclude,top,literal)" + name for name in skipped]
+        paths = b"".join(path + b"\0" for path in (b":(top)", *excluded))
+        await self._read("add", "-A", "--pathspec-from-file=-", "--pathspec-file-nul", stdin=paths)
+        tree = (await self._read("write-tree")).decode().strip()
+        commit = await self._commit(tree, message)
+        await git("update-ref", self._ref("work"), commit, cwd=self.mirror)
+        counts = await self._count(commit)
+        names = tuple(os.fsdecode(name) for name in skipped)
+        return Snapshot(commit, tree, self.base_sha, *counts, skipped=names)
+
+    async def bundle(self, snapshot: Snapshot) -> bytes:
+        """Return the work as a git bundle that needs only the base; `prepare` takes it back."""
+        await git("update-ref", self._ref("work"), snapshot.commit, cwd=self.mirror)
+        objects = (self._ref("work"), f"^{snapshot.base_sha}")
+        return await git("bundle", "create", "--quiet", "-", *objects, cwd=self.mirror)
+
+    async def diff(self, snapshot: Snapshot) -> bytes:
+        """Return the work as a patch for `git apply`, binary files included."""
+        return await self.patch(snapshot.commit)
+
+    async def patch(self, commit: str) -> bytes:
+        """Return what a commit of the work changes, as a patch for `git apply`."""
+        return await self._diff(commit, "--binary", "--full-index")
+
+    async def bundle_commit(self) -> str:
+        """Return the commit of the bundle that the clone was made with."""
+        ref = self._ref("work")
+        return (await git("rev-parse", "--verify", ref, cwd=self.mirror)).decode().strip()
+
+    async def diffstat(self, snapshot: Snapshot) -> str:
+        """Return the work as people read it: a line for each file, and the sum."""
+        return (await self._diff(snapshot.commit, "--stat=80")).decode(errors="replace")
+
+    async def publish(self, snapshot: Snapshot, expected_sha: str | None = None) -> None:
+        """Write the snapshot to the source as its branch, and nothing else there.
+
+        `expected_sha` is what the branch has to be (None: it must not exist); a branch that is this
+        snapshot already is left alone. Raises Failure `branch_moved`, `branch_checked_out`, …
+        """
+        await self.source.push(self.mirror, snapshot.commit, self.branch, expected_sha)
+
+    async def read_artifact(self, path: str) -> bytes:
+        """Return a file of the workspace or of the agent's home; a relative path is of the former.
+
+        Raises Failure `artifact`: it leads out of there, is no plain file, or is over 25 MB.
+        """
+        where = self.box.host_path(path) if self.box else path
+        return await asyncio.to_thread(read_artifact, (self.path, self.home), where)
+
+    async def remove(self) -> None:
+        """Delete the clone and the mirror's refs to it; what was published stays."""
+        try:
+            await asyncio.to_thread(remove_tree, self.folder)
+        finally:
+            if self.box is not None:
+                self.box.close()
+        refs = await git("for-each-ref", "--format=delete %(refname)", self._ref(), cwd=self.mirror)
+        await git("update-ref", "--stdin", cwd=self.mirror, stdin=refs)
+        await git("-c", "gc.auto=6700", "gc", "--auto", "--quiet", cwd=self.mirror)
+
+    def _ref(self, name: str = "") -> str:
+        return f"refs/draftsman/{self.folder.name}/{name}"
+
+    async def _read(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        """Run git with our own repository and index over the agent's files."""
+        index = self.folder / "index"
+        env = {"GIT_DIR": self.mirror, "GIT_WORK_TREE": self.path, "GIT_INDEX_FILE": index}
+        names = {name: str(path) for name, path in env.items()}
+        return await git(*arguments, cwd=self.path, env=names, stdin=stdin)
+
+    async def _nested(self) -> list[bytes]:
+        """Return the repositories inside: git would look into their configuration."""
+        staged = (await self._read("ls-files", "--stage", "-z")).split(b"\0")
+        links = [entry.partition(b"\t")[2] for entry in staged if entry.startswith(GITLINK)]
+        others = await self._read("ls-files", "--others", "--exclude-standard", "-z")
+        clones = [name.rstrip(b"/") for name in others.split(b"\0") if name.endswith(b"/")]
+        return sorted({*links, *clones})
+
+    async def _commit(self, tree: str, message: str) -> str:
+        dates = {"GIT_AUTHOR_DATE": self.date, "GIT_COMMITTER_DATE": self.date}
+        text = message.replace("\0", " ").encode(errors="replace")
+        made = await git(
+            *("commit-tree", tree, "-p", self.base_sha, "-F", "-"),
+            cwd=self.mirror,
+            env=dates,
+            stdin=text,
+        )
+        return made.decode().strip()
+
+    async def _count(self, commit: str) -> tuple[int, int, int]:
+        said = await git("diff", "--shortstat", self.base_sha, commit, cwd=self.mirror)
+        counts = {what: int(number) for number, what in SHORTSTAT.findall(said.decode())}
+        return counts.get("file", 0), counts.get("insertion", 0), counts.get("deletion", 0)
+
+    async def _diff(self, commit: str, *how: str) -> bytes:
+        plain = ("--no-ext-diff", "--no-textconv", "--no-color", *how)
+        return await git("diff", *plain, self.base_sha, commit, cwd=self.mirror)
+
+    async def _unpack(self, bundle: bytes) -> str:
+        file = self.folder / "bundle"
+        await asyncio.to_thread(file.write_bytes, bundle)
+        heads = await git("bundle", "unbundle", str(file), cwd=self.mirror)
+        work = heads.decode().split()[0]
+        await git("update-ref", self._ref("work"), work, cwd=self.mirror)
+        file.unlink()
+        return work
+
+    async def _clone(self, work: str) -> None:
+        """Make the clone while it is still ours alone."""
+        repo = str(self.path)
+        await git("init", "--quiet", "--template=", f"-b{self.branch}", repo, cwd=self.folder)
+        config = self.path / ".git" / "config"
+        config.write_text(config.read_text() + CLONE_CONFIG.format_map(COMMITTER))
+        refs = [f"+{self._ref('base')}:refs/heads/{self.branch}"]
+        refs += [self._ref("work")] if work != self.base_sha else []
+        flags = ("--quiet", "--no-tags", "--no-write-fetch-head", "--update-shallow", "-u")
+        await git("fetch", *flags, str(self.mirror), *refs, cwd=self.path)
+        await git("read-tree", "--reset", "-u", work, cwd=self.path)
+        if work != self.base_sha:
+            await git("reset", "--quiet", "--mixed", cwd=self.path)
+        shutil.copy2(self.path / ".git" / "index", self.folder / "index")
+
+
+def _fresh(folder: Path) -> None:
+    remove_tree(folder)
+    make_private(folder)
+    (folder / "home").mkdir(mode=0o700)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and the one above it, of which both are for this user only."""
+    for one in (folder.parent, folder):
+        one.mkdir(parents=True, exist_ok=True, mode=0o700)
+        one.chmod(0o700)
+
+
+def _shortened(value: Any, root: re.Pattern[str], short: str) -> Any:
+    """Return the value with `short` for a root in front of paths, all through."""
+    if isinstance(value, str):
+        return root.sub(lambda match: short if match[1] else short.rstrip("/") or ".", value)
+    if isinstance(value, dict):
+        return {key: _shortened(item, root, short) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_shortened(item, root, short) for item in value]
+    return value

@@ -1,0 +1,252 @@
+"""The last steps of a guard's child: limits, identity, confinement, exec.
+
+The plan is a JSON object that `draftsman.handlers.sandbox.run_sandbox` makes:
+
+    mode     "bwrap", "landlock" or "off"
+    bwrap    path of the program
+    uid      user and group id to change to, or null to keep the worker's
+    network  whether TCP and the host's network are open
+    mounts   [kind, source, destination] of bwrap: ro, rw or link
+    chdir    folder to start in, as seen inside
+    read, write   paths of Landlock
+    memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
+
+The program's environment is JSON in one variable: nothing before the confinement is to obey it,
+such as the dynamic linker an LD_LIBRARY_PATH that leads into the clone. Standard library only.
+"""
+
+# ruff: noqa: PTH103, PTH118, PTH123
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+from typing import Any, NoReturn
+
+from draftsman.handlers.sandbox import landlock
+
+SANDBOX_UID = 1000
+"""User and group id inside a user namespace."""
+CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
+MS_BIND, MS_REC, MS_PRIVATE = 4096, 16384, 1 << 18
+PR_SET_PDEATHSIG = 1
+STAGE = "/mnt"
+"""Mount point of root's private table of sources; nothing of the host is changed."""
+USERNS = 9
+"""Descriptor of the user namespace, which bwrap leaves open."""
+ENVIRONMENT = "DRAFTSMAN_PROGRAM_ENVIRONMENT"
+"""Variable with the program's environment, as a JSON object."""
+LIMITED = 'exec 9<&-; ulimit -u "$0" 2>/dev/null || ulimit -p "$0"; exec "$@"'
+"""Counts processes inside the namespace: outside, all of the user's programs would count."""
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def enter(plan: dict[str, Any], command: list[str]) -> NoReturn:
+    """Confine this process as planned and become the command; raises OSError."""
+    environment = json.loads(os.environ.pop(ENVIRONMENT))
+    for kind, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, plan["file_size"])):
+        _limit(kind, most)
+    if plan["mode"] == "bwrap":
+        _enter_bwrap(plan, command, environment)
+    _limit(resource.RLIMIT_DATA, plan["memory"])
+    _limit(resource.RLIMIT_NPROC, plan["processes"] + (0 if plan["uid"] else _threads_of_user()))
+    if plan["uid"] is not None:
+        _reach([*plan["read"], *plan["write"]])
+    _change_user(plan["uid"])
+    if plan["mode"] == "landlock":
+        landlock.restrict(plan["read"], plan["write"], plan["network"])
+    os.execve(command[0], command, environment)  # noqa: S606
+
+
+def _enter_bwrap(plan: dict[str, Any], command: list[str], environment: dict[str, str]) -> NoReturn:
+    mounts = [tuple(mount) for mount in plan["mounts"]]
+    arguments = [plan["bwrap"], "--unshare-ipc", "--unshare-pid", "--unshare-uts"]
+    arguments += ["--unshare-cgroup-try", "--die-with-parent", "--new-session"]
+    arguments += ["--uid", str(SANDBOX_UID), "--gid", str(SANDBOX_UID), "--hostname", "draftsman"]
+    if plan["network"]:
+        _scope()
+    else:
+        arguments.append("--unshare-net")
+    if plan["uid"] is None:
+        arguments += ["--unshare-user", "--disable-userns"]
+    else:
+        mounts = _staged(mounts)
+        os.setgroups([])
+        os.dup2(_user_namespace(plan["uid"]), USERNS)
+        os.set_inheritable(USERNS, True)  # dup2 changes nothing where it is that number already
+        arguments += ["--userns", str(USERNS)]
+    flags = {"ro": "--ro-bind", "rw": "--bind", "link": "--symlink"}
+    for kind, source, destination in mounts:
+        arguments += [flags[kind], source, destination]
+    arguments += ["--proc", "/proc", "--dev", "/dev"]
+    for folder in ("/tmp", "/dev/shm"):  # noqa: S108
+        arguments += ["--size", str(plan["tmp"]), "--tmpfs", folder]
+    for folder in ("/dev", "/"):  # in memory, too, and without a limit
+        arguments += ["--remount-ro", folder]
+    arguments += ["--args", str(_setenv(environment)), "--chdir", plan["chdir"], "--"]
+    _limit(resource.RLIMIT_DATA, plan["memory"])
+    shell = ["/bin/sh", "-c", LIMITED, str(plan["processes"])]
+    os.execve(plan["bwrap"], [*arguments, *shell, *command], {})  # noqa: S606
+
+
+def _setenv(environment: dict[str, str]) -> int:
+    """Return a descriptor with arguments for bwrap: others can read its command line."""
+    descriptor = os.memfd_create("environment", 0)
+    for name, value in environment.items():
+        os.write(descriptor, os.fsencode(f"--setenv\0{name}\0{value}\0"))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _scope() -> None:
+    """Close the host's abstract sockets, which share its network namespace, where Landlock can."""
+    if landlock.abi() >= landlock.OLDEST_ABI:
+        landlock.scope()
+
+
+def _limit(kind: int, most: int) -> None:
+    _, hard = resource.getrlimit(kind)
+    most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    resource.setrlimit(kind, (most, most))
+
+
+def _change_user(uid: int | None) -> None:
+    if uid is not None:
+        os.setgroups([])
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        landlock.no_new_privileges()
+        _call(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))  # a new user clears it
+
+
+def _threads_of_user() -> int:
+    """Return how many threads this user has: RLIMIT_NPROC counts all of them."""
+    count, uid = 0, os.getuid()
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        if name.isdigit():
+            try:
+                if os.stat(f"/proc/{name}").st_uid == uid:  # noqa: PTH116
+                    count += len(os.listdir(f"/proc/{name}/task"))  # noqa: PTH208
+            except OSError:
+                continue
+    return count
+
+
+def _staged(mounts: list[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
+    """Bind every source where another user can reach it, whatever folders are above it.
+
+    Works in a mount namespace of this process alone, with the rights of root.
+    """
+    _own_mounts()
+    opened = {source: os.open(source, os.O_PATH) for kind, source, _ in mounts if kind != "link"}
+    _mount("tmpfs", STAGE, b"tmpfs", 0, b"mode=0755")
+    staged = {}
+    for number, (source, descriptor) in enumerate(opened.items()):
+        staged[source] = os.path.join(STAGE, str(number))
+        _bind(descriptor, staged[source])
+    return [(kind, staged.get(source, source), inside) for kind, source, inside in mounts]
+
+
+def _reach(paths: list[str]) -> None:
+    """Cover folders that another user may not enter by ones with these paths alone; as root."""
+    closed = {path: folder for path in paths if (folder := _closed_above(path)) is not None}
+    if not closed:
+        return
+    try:
+        _own_mounts()
+    except OSError:
+        folder = min(closed.values())
+        text = f"another user may not enter {folder}; move data_dir, or chmod o+x it"
+        raise OSError(text) from None
+    opened = {path: os.open(path, os.O_PATH) for path in closed}
+    for folder in sorted(set(closed.values())):
+        _mount("tmpfs", folder, b"tmpfs", 0, b"mode=0755")
+    for path, descriptor in sorted(opened.items()):
+        if not os.path.lexists(path):
+            _bind(descriptor, path)
+
+
+def _closed_above(path: str) -> str | None:
+    """Return the first folder above an existing path that others may not enter."""
+    if not os.path.exists(path):  # noqa: PTH110
+        return None
+    above = os.path.dirname(path)  # noqa: PTH120
+    found = None
+    while above != "/":
+        if not os.stat(above).st_mode & 0o001:  # noqa: PTH116
+            found = above
+        above = os.path.dirname(above)  # noqa: PTH120
+    return found
+
+
+def _own_mounts() -> None:
+    _call(_libc.unshare(CLONE_NEWNS))
+    _mount("none", "/", None, MS_REC | MS_PRIVATE)
+
+
+def _bind(descriptor: int, target: str) -> None:
+    source = f"/proc/self/fd/{descriptor}"
+    if os.path.isdir(source):  # noqa: PTH112
+        os.makedirs(target, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(target), exist_ok=True)  # noqa: PTH120
+        open(target, "wb").close()
+    _mount(source, target, None, MS_BIND | MS_REC)
+    os.close(descriptor)
+
+
+def _user_namespace(uid: int) -> int:
+    """Return a descriptor of a user namespace with one user, and none of its own inside."""
+    ready, told = os.pipe()
+    gate, opened = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(opened)
+            _call(_libc.unshare(CLONE_NEWUSER))
+            os.write(told, b"1")
+            os.read(gate, 1)
+            with open("/proc/sys/user/max_user_namespaces", "w") as file:
+                file.write("0")
+            os.write(told, b"2")
+            os.read(gate, 1)
+        finally:
+            os._exit(0)
+    os.close(told)
+    try:
+        if not os.read(ready, 1):
+            raise OSError("this kernel refuses a user namespace")
+        for name in ("uid_map", "gid_map"):
+            with open(f"/proc/{child}/{name}", "w") as file:
+                file.write(f"{SANDBOX_UID} {uid} 1\n")
+        os.write(opened, b"1")
+        if not os.read(ready, 1):
+            raise OSError("nested user namespaces cannot be disabled")
+        found = os.open(f"/proc/{child}/ns/user", os.O_RDONLY)
+    finally:
+        os.close(opened)
+        os.waitpid(child, 0)
+    return found
+
+
+def _mount(source: str, target: str, kind: bytes | None, flags: int, data: bytes = b"") -> None:
+    _call(_libc.mount(source.encode(), target.encode(), kind, flags, data or None))
+
+
+def _call(result: int) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+def main(arguments: list[str]) -> NoReturn:
+    """Enter a plan, given as JSON, and become the command: for probes, without a guard."""
+    plan, command = json.loads(arguments[0]), arguments[1:]
+    try:
+        enter(plan, command)
+    except OSError as error:
+        sys.exit(error.strerror or str(error))

@@ -1,0 +1,1 @@
+"""Processes that a worker starts: pipes, guard, environment and process trees."""

@@ -1,0 +1,43 @@
+"""Lines of a stream that nobody can be trusted to end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from draftsman.handlers.run_agent.protocol import MAX_LINE, MalformedLine
+
+
+class LineSplitter:
+    """Cuts a stream into lines and keeps at most one line's bytes of it."""
+
+    def __init__(self, limit: int = MAX_LINE) -> None:
+        self._limit = limit
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | MalformedLine]:
+        """Yield the lines that the chunk completes."""
+        *complete, rest = chunk.split(b"\n")
+        for piece in complete:
+            self._add(piece)
+            yield self._take()
+        self._add(rest)
+
+    def end(self) -> Iterator[bytes | MalformedLine]:
+        """Yield the last line, if it had no newline."""
+        if self._size:
+            yield self._take()
+
+    def _add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size > self._limit:
+            self._parts.clear()
+        else:
+            self._parts.append(piece)
+
+    def _take(self) -> bytes | MalformedLine:
+        line, size = b"".join(self._parts), self._size
+        self._parts, self._size = [], 0
+        if size > self._limit:
+            return MalformedLine(f"a line of {size:,} bytes; at most {self._limit:,} are read")
+        return line

@@ -1,0 +1,171 @@
+"""All descendants of a process: find them, stop them, kill them.
+
+Standard library only: the guard runs it.
+"""
+
+# ruff: noqa: PTH123, PTH208
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+
+STOPPED_STATES = b"TtZXx"
+"""States of threads in /proc that run no code: stopped, traced, dead."""
+STABLE_ROUNDS = 2
+"""Looks in a row that find the same processes as the one before, all of them stopped."""
+ATTEMPTS = 4
+"""A parent in vfork never stops while its child is stopped before exec: let go, and try again."""
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def descendants(root: int) -> list[int]:
+    """Return the process ids below `root`, parents first."""
+    children: dict[int, list[int]] = {}
+    for pid, parent in _parents():
+        children.setdefault(parent, []).append(pid)
+    found: list[int] = []
+    level = [root]
+    while level:
+        level = [child for pid in level for child in children.get(pid, ())]
+        found += level
+    return found
+
+
+def children(root: int) -> list[int]:
+    """Return the process ids right below `root`, oldest first."""
+    return sorted(pid for pid, parent in _parents() if parent == root)
+
+
+def send_signal(pid: int, number: int) -> None:
+    """Signal a process, unless it has gone, or is another user's by a set-uid program."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def freeze(root: int, limit: float) -> set[int] | None:
+    """Stop all descendants of `root`; return those that `thaw` has to continue.
+
+    A chain of processes that fork and exit may be faster than a look at /proc. But what adopts
+    them is stopped too and collects none: each leaves a zombie, and no look is like the one before.
+    Returns None, with everything running again, when some still ran after `limit` seconds.
+    """
+    for _ in range(ATTEMPTS):
+        stopped: set[int] = set()
+        if _freeze(root, stopped, time.monotonic() + limit / ATTEMPTS):
+            return stopped
+        thaw(stopped)
+    return None
+
+
+def kill(root: int, limit: float) -> None:
+    """Kill all descendants of `root`, then `root` itself.
+
+    `root` adopts orphans for as long as it lives, even when it is stopped: so none is missed.
+    """
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        left = [pid for pid in descendants(root) if not is_dead(pid)]
+        if not left:
+            break
+        for pid in left:
+            send_signal(pid, signal.SIGKILL)
+        time.sleep(0.002)
+    send_signal(root, signal.SIGKILL)
+
+
+def thaw(stopped: set[int]) -> None:
+    """Continue the processes that `freeze` stopped."""
+    for pid in stopped:
+        send_signal(pid, signal.SIGCONT)
+
+
+def switches(root: int) -> dict[str, bytes]:
+    """Return how often each thread below `root` was given the processor and lost it.
+
+    A stopped thread that ran in between has another number: no signal has to be seen for that, and
+    a timer of its own can continue it.
+    """
+    found = {}
+    for pid in descendants(root):
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                path = f"/proc/{pid}/task/{thread}/status"
+                with contextlib.suppress(OSError), open(path, "rb") as file:
+                    found[path] = file.read().partition(b"voluntary_ctxt_switches")[2]
+    return found
+
+
+def memory(root: int) -> int:
+    """Return the bytes of memory that the descendants of `root` have to themselves."""
+    total = 0
+    for pid in descendants(root):
+        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/statm", "rb") as file:
+            _, resident, shared, *_ = (int(number) for number in file.read().split())
+            total += max(resident - shared, 0) * PAGE
+    return total
+
+
+def _freeze(root: int, stopped: set[int], deadline: float) -> bool:
+    still, before = 0, None
+    while still < STABLE_ROUNDS:
+        now = descendants(root)
+        running = [pid for pid in now if not is_stopped(pid)]
+        for pid in running:
+            send_signal(pid, signal.SIGSTOP)
+        stopped.update(running)
+        still = still + 1 if not running and now == before else 0
+        before = now
+        if running or still == 0:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(0.001)
+    return True
+
+
+def is_dead(pid: int) -> bool:
+    """Whether every thread of the process has ended."""
+    return _all_threads(pid, b"ZXx")
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether no thread of the process runs; one that has gone does not."""
+    return _all_threads(pid, STOPPED_STATES)
+
+
+def _all_threads(pid: int, states: bytes) -> bool:
+    try:
+        threads = os.listdir(f"/proc/{pid}/task")
+    except OSError:
+        return True
+    for thread in threads:
+        try:
+            with open(f"/proc/{pid}/task/{thread}/stat", "rb") as file:
+                state = file.read().rpartition(b") ")[2][:1]
+        except OSError:
+            continue
+        if state not in states:
+            return False
+    return True
+
+
+def _parents() -> list[tuple[int, int]]:
+    """Return (pid, parent) of every process."""
+    if sys.platform != "linux":
+        import subprocess
+
+        listing = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], capture_output=True, check=True)
+        numbers = [int(number) for number in listing.stdout.split()]
+        return list(zip(numbers[::2], numbers[1::2], strict=True))
+    pairs = []
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    fields = file.read().rpartition(b") ")[2].split()
+            except OSError:
+                continue  # it has just gone
+            pairs.append((int(name), int(fields[1])))
+    return pairs

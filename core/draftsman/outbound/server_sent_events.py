@@ -1,0 +1,67 @@
+"""Server-sent events: a stream of bytes becomes events (WHATWG HTML, 9.2)."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Final
+
+from draftsman.errors import Failure
+
+MOST: Final = 4 * 1024 * 1024
+"""Characters of one event at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSentEvent:
+    """One event; `name` is `message` where none was given."""
+
+    name: str
+    data: str
+
+
+async def parse_events(chunks: AsyncIterator[bytes]) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events; one that the stream's end cuts off is none. Raises Failure."""
+    name, size = "", 0
+    data: list[str] = []
+    async for line in _lines(chunks):
+        size += len(line)
+        if size > MOST:
+            raise _too_large()
+        if not line:
+            if data:
+                yield ServerSentEvent(name or "message", "\n".join(data))
+            name, data, size = "", [], 0
+            continue
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        if field == "data":
+            data.append(value)
+        elif field == "event":
+            name = value
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
+    decoder = codecs.getincrementaldecoder("utf-8-sig")(errors="replace")
+    parts: list[str] = []
+    size, after_cr = 0, False
+    async for chunk in chunks:
+        if not (text := decoder.decode(chunk)):
+            continue
+        if after_cr:
+            text = text.removeprefix("\n")
+        after_cr = text.endswith("\r") or (after_cr and not text)
+        *complete, rest = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+        for line in complete:
+            yield "".join((*parts, line))
+            parts, size = [], 0
+        parts.append(rest)
+        size += len(rest)
+        if size > MOST:
+            raise _too_large()
+
+
+def _too_large() -> Failure:
+    text = f"an event of the stream has over {MOST:,} characters"
+    return Failure(text, origin="http", code="body_too_large")

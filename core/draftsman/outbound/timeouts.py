@@ -1,0 +1,47 @@
+"""Time-outs that name themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Self
+
+from draftsman.domain.retries.retry_policy import RetryPolicy
+from draftsman.errors import Failure
+
+
+@dataclass(frozen=True, slots=True)
+class Timeouts:
+    """The time-outs of one call, in seconds."""
+
+    call: float
+    connect: float
+    idle: float | None = None
+
+    @classmethod
+    def of(cls, policy: RetryPolicy) -> Self:
+        """Return those of a job's limits."""
+        return cls(policy.call_timeout, policy.connect_timeout, policy.idle_timeout)
+
+
+@asynccontextmanager
+async def time_limit(
+    name: str, seconds: float | None, what: str, *, origin: str = "handler"
+) -> AsyncIterator[asyncio.Timeout]:
+    """End the block after so many seconds, with a Failure that says which limit it was.
+
+        async with limit("idle", 60, "no byte"): …   ->   no byte for 60 s (idle limit)
+
+    The failure's code is `NAME_timeout`. A TimeoutError of the block's own passes.
+    """
+    scope = asyncio.timeout(seconds)
+    try:
+        async with scope:
+            yield scope
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        text = f"{what} for {seconds:g} s ({name} limit)"
+        raise Failure(text, origin=origin, code=f"{name}_timeout") from None

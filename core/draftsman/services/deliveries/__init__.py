@@ -1,0 +1,1 @@
+"""Deliveries: the outbox, message contents and sending."""

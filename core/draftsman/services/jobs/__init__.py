@@ -1,0 +1,1 @@
+"""Jobs: submission, control, bulk retry and queries."""

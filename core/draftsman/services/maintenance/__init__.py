@@ -1,0 +1,1 @@
+"""Maintenance: sweeps, reminders and event archives."""

@@ -1,0 +1,1 @@
+"""Runs: claims, checkpoints, settlement and the worker registry."""

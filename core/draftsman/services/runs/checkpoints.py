@@ -1,0 +1,223 @@
+"""What a run saves on its way: checkpoints, steps, events, artifacts, logs, usage.
+
+Every call proves the run's lease; LeaseLost means that the run must stop and write nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime
+from typing import Any
+
+from draftsman.domain.ids import new_id
+from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
+from draftsman.domain.reserved_names import BUNDLE, Owner, check_key
+from draftsman.domain.run import Lease
+from draftsman.domain.text import (
+    CHECKPOINT_LIMIT,
+    REQUEST_LIMIT,
+    clean,
+    clean_within_limit,
+    truncate_payload,
+)
+from draftsman.errors import LeaseLost, NotFound, UsageError
+from draftsman.store import checkpoints as store
+from draftsman.store import run_state
+from draftsman.store.postgres.database import Connection, Database
+
+ARTIFACT_LIMIT = 25 * 1024 * 1024
+"""Bytes of one artifact."""
+MAX_RUN = 2**31 - 1
+"""An ordinal that no run reaches."""
+
+
+class Checkpoints:
+    """Saves and reads what runs leave."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+
+    async def save(self, lease: Lease, data: dict[str, Any], bundle: bytes | None = None) -> None:
+        """Save the handler's state and, with it, the work in progress.
+
+        Raises LeaseLost, and UsageError over 1 MiB of JSON or a bundle over 25 MB.
+        """
+        data = clean_within_limit(data, CHECKPOINT_LIMIT, "a checkpoint")
+        if bundle is not None:
+            _fits(BUNDLE, bundle)
+
+        async def work(conn: Connection) -> bool:
+            kept = None
+            if bundle is not None:
+                kept = await store.artifact(conn, lease, BUNDLE, "bundle", bundle)
+                if kept is None:
+                    return False
+            return await store.checkpoint(conn, lease, data, kept)
+
+        await self._fenced(lease, work)
+
+    async def latest(self, job: int) -> tuple[dict[str, Any] | None, bytes | None]:
+        """Return the newest checkpoint's data and work bundle."""
+        async with self._db.connection() as conn:
+            found = await store.last_checkpoint(conn, job)
+            if found is None:
+                return None, None
+            data, bundle = found
+            return data, None if bundle is None else await store.content(conn, bundle)
+
+    async def begin_step(
+        self,
+        lease: Lease,
+        key: str,
+        invocation_id: str | None = None,
+        owner: Owner = Owner.HANDLER,
+    ) -> tuple[store.Step, bool]:
+        """Note that an effect is about to happen; return the step, and whether it is new.
+
+        Raises UsageError for a key of the other owner.
+        """
+        key = clean(key)
+        check_key(key, owner, "step")
+        invocation = clean(invocation_id) if invocation_id else str(new_id())
+
+        async def work(conn: Connection) -> tuple[bool, store.Step | None]:
+            return await store.begin_step(conn, lease, key, invocation, owner)
+
+        owned, known = await self._db.run_transaction(work)
+        if not owned:
+            raise _lost(lease)
+        new = store.Step(key, "pending", invocation, None, owner)
+        return (known, False) if known else (new, True)
+
+    async def finish_step(
+        self, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
+    ) -> None:
+        """Record the effect's result; at most 1 MiB of JSON."""
+        key = clean(key)
+        check_key(key, owner, "step")
+        result = clean_within_limit(result, REQUEST_LIMIT, f"the result of step {key!r}")
+        await self._fenced(lease, lambda conn: store.finish_step(conn, lease, key, result, owner))
+
+    async def steps(self, job: int) -> Sequence[store.Step]:
+        """Return every step of a job."""
+        async with self._db.connection() as conn:
+            return await store.steps(conn, job)
+
+    async def event(
+        self,
+        lease: Lease,
+        kind: str,
+        payload: dict[str, Any],
+        *,
+        unless_after: int | None = None,
+    ) -> int:
+        """Append to the trail and return the event's id; over 10 KB the payload is cut and says so.
+
+        Who sends again what may have come through says after which event it would be found.
+        """
+        cut, name = truncate_payload(payload), clean(kind)[:100]
+        made = await self._db.run_transaction(
+            lambda conn: store.event(conn, lease, name, cut, unless_after)
+        )
+        if made is None:
+            raise _lost(lease)
+        return made
+
+    async def artifact(self, lease: Lease, name: str, kind: str, data: bytes) -> None:
+        """Keep a file of at most 25 MB under a name; the same name again replaces it."""
+        _fits(name, data)
+
+        async def work(conn: Connection) -> bool:
+            return await store.artifact(conn, lease, clean(name), kind, data) is not None
+
+        await self._fenced(lease, work)
+
+    async def log(self, lease: Lease, seq: int, text: str, limit: int = UNLIMITED) -> bool:
+        """Append a chunk of at most 64 KB to the run's log.
+
+        Return whether the job's logs have room for it below `limit` bytes; else it is left out.
+        """
+        owned, kept = await self._db.run_transaction(
+            lambda conn: store.log(conn, lease, seq, clean(text), limit)
+        )
+        if not owned:
+            raise _lost(lease)
+        return kept
+
+    async def spend(self, lease: Lease, quota: Quota, size: int, limit: QuotaLimit) -> bool:
+        """Count one use of so many bytes; return whether the job's quota allows it."""
+        owned, kept = await self._db.run_transaction(
+            lambda conn: store.consume_quota(conn, lease, quota, size, limit)
+        )
+        if not owned:
+            raise _lost(lease)
+        return kept
+
+    async def usage(self, lease: Lease, amounts: dict[str, Any]) -> None:
+        """Record what the run used so far."""
+        await self._fenced(lease, lambda conn: run_state.usage(conn, lease, clean(amounts)))
+
+    async def artifacts(self, job: int) -> Sequence[store.Artifact]:
+        """Return the files that the runs of a job left."""
+        async with self._db.connection() as conn:
+            return await store.artifacts(conn, job)
+
+    async def read_artifact(
+        self, job: int, name: str, most: int | None = None
+    ) -> tuple[store.Artifact, bytes]:
+        """Return the newest artifact of that name and its bytes, of the first so many MiB or all.
+
+        Raises NotFound with the names.
+        """
+        async with self._db.connection() as conn:
+            found = await store.find_artifact(conn, job, name)
+            if found is None:
+                names = ", ".join(sorted({item.name for item in await store.artifacts(conn, job)}))
+                raise NotFound(f"D-{job} has no artifact {name!r}; it has: {names or 'none'}")
+            return found, await store.content(conn, found.id, most)
+
+    async def patch(self, job: int, run: int | None = None) -> store.Artifact | None:
+        """Return the patch of a run, or the newest of the job; None: there is none."""
+        async with self._db.connection() as conn:
+            return await store.find_patch(conn, job, run)
+
+    async def content(self, artifact: store.Artifact, most: int | None = None) -> bytes:
+        """Return an artifact's bytes, of the first so many MiB or all."""
+        async with self._db.connection() as conn:
+            return await store.content(conn, artifact.id, most)
+
+    async def logs(
+        self, job: int, after: tuple[int, int] = (0, 0), limit: int = 100
+    ) -> Sequence[store.LogChunk]:
+        """Return the chunks of a job's logs that follow (run, seq)."""
+        async with self._db.connection() as conn:
+            return await store.logs(conn, job, after, limit)
+
+    async def log_end(
+        self,
+        job: int,
+        after: tuple[int, int] = (0, 0),
+        before: tuple[int, int] = (MAX_RUN, 0),
+        limit: int = 100,
+    ) -> Sequence[store.LogChunk]:
+        """Return the newest chunks of a job's logs between two (run, seq), in their order."""
+        async with self._db.connection() as conn:
+            return (await store.log_end(conn, job, after, before, limit))[::-1]
+
+    async def now(self) -> datetime:
+        """Return the database's time, which decides what is due."""
+        async with self._db.connection() as conn:
+            return await store.now(conn)
+
+    async def _fenced(self, lease: Lease, work: Callable[[Connection], Awaitable[bool]]) -> None:
+        if not await self._db.run_transaction(work):
+            raise _lost(lease)
+
+
+def _lost(lease: Lease) -> LeaseLost:
+    return LeaseLost(f"run {lease.run} no longer owns D-{lease.job}")
+
+
+def _fits(name: str, data: bytes) -> None:
+    if len(data) > ARTIFACT_LIMIT:
+        raise UsageError(f"artifact {name!r} has {len(data):,} bytes; at most 25 MB are kept")

@@ -1,0 +1,72 @@
+"""What is wrong with a configuration, in one line."""
+
+from __future__ import annotations
+
+import os
+import re
+import reprlib
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+from pydantic_settings import SettingsError
+
+from draftsman.field_errors import describe_error
+
+SECRET: Final = ("url", "secret", "token", "key")
+"""How the names of keys end whose wrong value may be a secret."""
+
+
+def explain(error: ValidationError, path: Path | None, model: type[BaseModel]) -> str:
+    """Return the file or variable, the key, the value and what is allowed.
+
+    `path` is the file that was read, `model` what the configuration is checked against.
+    """
+    first = error.errors()[0]
+    key = ".".join(str(part) for part in first["loc"]) or "configuration"
+    origin = _variable(first["loc"]) or (str(path) if path else "configuration")
+    if first["type"] == "extra_forbidden":
+        allowed = ", ".join(_allowed(first["loc"], model))
+        return f"{origin}: unknown key {key!r}; allowed here: {allowed}"
+    said = describe_error(first).replace("an object of keys and values", "a table")
+    return f"{origin}: {key}{_shown(first)}: {said}"
+
+
+def _shown(error: ErrorDetails) -> str:
+    """Return the wrong value, cut; nothing for tables, lists and what may hold a secret."""
+    value, place = error["input"], error["loc"]
+    hidden = "env" in place or str(place[-1] if place else "").endswith(SECRET)
+    if hidden or not isinstance(value, str | int | float):
+        return ""
+    return f" is {reprlib.repr(value)}"
+
+
+def _variable(location: tuple[int | str, ...]) -> str | None:
+    """Return the environment variable that the value at `location` came from, if one did."""
+    given = {name.upper(): name for name in os.environ}
+    for length in range(len(location), 0, -1):
+        name = "DRAFTSMAN_" + "__".join(str(part) for part in location[:length]).upper()
+        if name in given:
+            return given[name]
+    return None
+
+
+def unparsable(error: SettingsError) -> str:
+    """Name the variables that may be meant: the library tells the table, not the key."""
+    table = re.search(r'field "(\w+)"', str(error))
+    prefix = f"DRAFTSMAN_{table[1] if table else ''}".upper()
+    names = sorted(name for name in os.environ if name.upper().startswith(prefix))
+    return f"{', '.join(names)}: lists and tables are written as JSON here, such as '[\"default\"]'"
+
+
+def _allowed(location: tuple[int | str, ...], model: type[BaseModel]) -> list[str]:
+    """Return the keys allowed beside the offending one."""
+    for part in location[:-1]:
+        field = model.model_fields.get(str(part))
+        if field is None:
+            continue
+        for candidate in (field.annotation, *getattr(field.annotation, "__args__", ())):
+            if isinstance(candidate, type) and issubclass(candidate, BaseModel):
+                model = candidate
+    return sorted(model.model_fields)

@@ -1,0 +1,205 @@
+"""Rows of checkpoints, steps, events, artifacts and logs of a run."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg.types.json import Jsonb
+
+from draftsman.domain.quota import UNLIMITED, Quota, QuotaLimit
+from draftsman.domain.reserved_names import Owner
+from draftsman.domain.run import Lease
+from draftsman.store.postgres.database import (
+    Connection,
+    execute,
+    fetch_all,
+    fetch_one,
+    rows,
+    scalar,
+)
+from draftsman.store.queries import load
+
+_Q = load("checkpoints")
+
+MAX_CHECKPOINTS = 5
+"""The latest ones that stay."""
+CHUNK = 1024 * 1024
+"""Bytes of an artifact's row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of `job_steps`."""
+
+    key: str
+    status: str
+    invocation_id: str
+    result: Any
+    owner: str = Owner.HANDLER
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """One row of `artifacts`; `size` in bytes."""
+
+    id: int
+    job: int
+    run: int
+    name: str
+    kind: str
+    size: int
+    sha256: str
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A piece of a run's log."""
+
+    run: int
+    seq: int
+    text: str
+
+
+async def checkpoint(
+    conn: Connection, lease: Lease, data: dict[str, Any], bundle: int | None
+) -> bool:
+    """Save it and drop the oldest; False when the run had lost its job."""
+    params = {**_lease(lease), "data": Jsonb(data), "bundle": bundle, "keep": MAX_CHECKPOINTS}
+    return await scalar(conn, _Q["checkpoint"], params) is not None
+
+
+async def last_checkpoint(conn: Connection, job: int) -> tuple[dict[str, Any], int | None] | None:
+    """Return the newest data and the id of its bundle."""
+    found = await rows(conn, _Q["last_checkpoint"], {"job": job})
+    return (found[0][0], found[0][1]) if found else None
+
+
+async def begin_step(
+    conn: Connection, lease: Lease, key: str, invocation: str, owner: Owner = Owner.HANDLER
+) -> tuple[bool, Step | None]:
+    """Note that the effect is about to happen.
+
+    Return whether the run still owns its job, and the step as it was before this call.
+    """
+    params = {**_lease(lease), "key": key, "invocation": invocation, "owner": owner}
+    owned, status, known, result = (await rows(conn, _Q["begin_step"], params))[0]
+    return owned, Step(key, status, known, result, owner) if status else None
+
+
+async def finish_step(
+    conn: Connection, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
+) -> bool:
+    """Record the effect's first result; False when the run had lost its job."""
+    params = {**_lease(lease), "key": key, "result": Jsonb(result), "owner": owner}
+    return await scalar(conn, _Q["finish_step"], params) is not None
+
+
+async def steps(conn: Connection, job: int) -> list[Step]:
+    """Return every step of the job, oldest first."""
+    return await fetch_all(conn, _Q["steps"], {"job": job}, Step)
+
+
+async def event(
+    conn: Connection,
+    lease: Lease,
+    kind: str,
+    payload: dict[str, Any],
+    unless_after: int | None = None,
+) -> int | None:
+    """Append to the trail; return the event's id, None when the run had lost its job.
+
+    One of this run that says the same and is newer than `unless_after` stands for it.
+    """
+    params = {**_lease(lease), "kind": kind, "payload": Jsonb(payload), "after": unless_after}
+    return await scalar(conn, _Q["event"], params)  # type: ignore[no-any-return]
+
+
+async def artifact(conn: Connection, lease: Lease, name: str, kind: str, data: bytes) -> int | None:
+    """Store a file of the run, in place of one of the same name; None without the lease."""
+    size, sha256 = len(data), hashlib.sha256(data).hexdigest()
+    params = {**_lease(lease), "name": name, "kind": kind, "size": size, "sha256": sha256}
+    made = await scalar(conn, _Q["artifact"], params)
+    if made is None:
+        return None
+    await execute(conn, _Q["clear_chunks"], {"artifact": made})
+    for seq, start in enumerate(range(0, size, CHUNK)):
+        piece = {"artifact": made, "seq": seq, "data": data[start : start + CHUNK]}
+        await execute(conn, _Q["chunk"], piece)
+    return int(made)
+
+
+async def log(
+    conn: Connection, lease: Lease, seq: int, text: str, limit: int = UNLIMITED
+) -> tuple[bool, bool]:
+    """Append a chunk to the run's log, while the logs of the job have at most `limit` bytes.
+
+    Return whether the run still owns its job, and whether there was room.
+    """
+    params = {**_lease(lease), "seq": seq, "text": text, "limit": limit}
+    owned, kept = (await rows(conn, _Q["log"], params))[0]
+    return owned, kept
+
+
+async def consume_quota(
+    conn: Connection, lease: Lease, quota: Quota, size: int, limit: QuotaLimit
+) -> tuple[bool, bool]:
+    """Count one use of so many bytes against a quota of the job.
+
+    Return whether the run still owns its job, and whether the quota allows it.
+    """
+    params = {**_lease(lease), "quota": quota, "bytes": size}
+    params |= {"most": limit.count, "most_bytes": limit.bytes}
+    owned, kept = (await rows(conn, _Q["consume_quota"], params))[0]
+    return owned, kept
+
+
+async def artifacts(conn: Connection, job: int) -> list[Artifact]:
+    """Return what the runs of a job left, work bundles excluded."""
+    return await fetch_all(conn, _Q["artifacts"], {"job": job}, Artifact)
+
+
+async def find_artifact(conn: Connection, job: int, name: str) -> Artifact | None:
+    """Return the newest artifact of that name."""
+    return await fetch_one(conn, _Q["find_artifact"], {"job": job, "name": name}, Artifact)
+
+
+async def find_patch(conn: Connection, job: int, run: int | None = None) -> Artifact | None:
+    """Return the patch of a run, or the newest of the job."""
+    return await fetch_one(conn, _Q["find_patch"], {"job": job, "run": run}, Artifact)
+
+
+async def content(conn: Connection, artifact: int, most: int | None = None) -> bytes:
+    """Return an artifact's bytes, of the first so many MiB or all."""
+    params = {"artifact": artifact, "most": most}
+    return b"".join(row[0] for row in await rows(conn, _Q["chunks"], params))
+
+
+async def logs(
+    conn: Connection, job: int, after: tuple[int, int], limit: int
+) -> Sequence[LogChunk]:
+    """Return the chunks that follow (run, seq)."""
+    params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
+    return await fetch_all(conn, _Q["logs"], params, LogChunk)
+
+
+async def log_end(
+    conn: Connection, job: int, after: tuple[int, int], before: tuple[int, int], limit: int
+) -> Sequence[LogChunk]:
+    """Return the newest chunks between two (run, seq), newest first."""
+    params = {"job": job, "run": after[0], "seq": after[1], "limit": limit}
+    params |= {"before_run": before[0], "before_seq": before[1]}
+    return await fetch_all(conn, _Q["log_end"], params, LogChunk)
+
+
+async def now(conn: Connection) -> datetime:
+    """Return the database's clock."""
+    return await scalar(conn, _Q["now"])  # type: ignore[no-any-return]
+
+
+def _lease(lease: Lease) -> dict[str, Any]:
+    return {"job": lease.job, "token": lease.token}

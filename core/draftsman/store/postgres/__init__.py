@@ -1,0 +1,1 @@
+"""PostgreSQL: connections, errors, notifications and the schema."""

@@ -1,0 +1,69 @@
+"""Connections that a caller opened, with a transaction that is the caller's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+import psycopg
+from psycopg.pq import TransactionStatus
+
+from draftsman.errors import UsageError
+from draftsman.store.postgres.database import Connection
+
+CallersConnection = psycopg.AsyncConnection[Any] | psycopg.Connection[Any]
+"""A psycopg connection of either kind, with any row factory."""
+
+
+def adapt(connection: CallersConnection) -> Connection:
+    """Return the connection with the interface that the store uses.
+
+    Raises UsageError for what is no connection of psycopg 3, and for one that commits each
+    statement by itself.
+    """
+    if not isinstance(connection, psycopg.AsyncConnection | psycopg.Connection):
+        given = f"{type(connection).__module__}.{type(connection).__qualname__}"
+        raise UsageError(f"connection is a {given}; give a connection of psycopg 3")
+    if connection.autocommit and connection.info.transaction_status is TransactionStatus.IDLE:
+        raise UsageError(
+            "connection is in autocommit mode and in no transaction; use: with"
+            " connection.transaction()"
+        )
+    if isinstance(connection, psycopg.AsyncConnection):
+        return connection
+    return cast(Connection, _Blocking(connection))
+
+
+class _Blocking:
+    """A blocking connection whose statements wait in a thread.
+
+    A statement may wait for a transaction of another thread that itself calls this client: on the
+    event loop's thread, both would wait forever.
+    """
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self._connection = connection
+
+    @asynccontextmanager
+    async def cursor(self, *, row_factory: Any) -> AsyncIterator[_BlockingCursor]:
+        with self._connection.cursor(row_factory=row_factory) as cursor:
+            yield _BlockingCursor(cursor)
+
+    async def execute(self, query: Any, params: Any = None) -> psycopg.Cursor[Any]:
+        return await asyncio.to_thread(self._connection.execute, query, params)
+
+
+class _BlockingCursor:
+    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
+        self._cursor = cursor
+
+    async def execute(self, query: Any, params: Any = None) -> None:
+        await asyncio.to_thread(self._cursor.execute, query, params)
+
+    async def fetchall(self) -> list[Any]:
+        return self._cursor.fetchall()
+
+    async def fetchone(self) -> Any:
+        return self._cursor.fetchone()

@@ -1,0 +1,196 @@
+-- What a run saves on its way. Each statement locks the job by the run's lease first: a predicate
+-- alone would let an insert commit after the next claim. A job that somebody wants canceled takes
+-- no more progress, so that its run learns it with the next write; only its log goes on.
+
+-- name: checkpoint
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), made AS (
+    INSERT INTO draftsman.job_checkpoints (job, run, data, bundle)
+    SELECT number, run_count, %(data)s, %(bundle)s FROM mine
+    RETURNING id, job
+), pruned AS (
+    DELETE FROM draftsman.job_checkpoints c
+     USING mine m
+     WHERE c.job = m.number
+       AND c.id <= (SELECT id FROM draftsman.job_checkpoints WHERE job = m.number
+                     ORDER BY id DESC OFFSET %(keep)s - 1 LIMIT 1)
+)
+SELECT id FROM made
+
+-- One whose bundle was replaced by a file of an agent, as older versions let it, does not count.
+-- name: last_checkpoint
+SELECT c.data, c.bundle FROM draftsman.job_checkpoints c
+ WHERE c.job = %(job)s
+   AND (c.bundle IS NULL
+        OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
+ ORDER BY c.id DESC
+ LIMIT 1
+
+-- The step as it was before this call, or nothing when this call made it.
+-- name: begin_step
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), made AS (
+    INSERT INTO draftsman.job_steps (job, key, owner, invocation_id, run)
+    SELECT number, %(key)s, %(owner)s, %(invocation)s, run_count FROM mine
+        ON CONFLICT (job, key) DO NOTHING
+    RETURNING invocation_id
+)
+SELECT m.number IS NOT NULL, s.status::text, s.invocation_id, s.result
+  FROM (SELECT 1) one
+  LEFT JOIN mine m ON true
+  LEFT JOIN draftsman.job_steps s
+    ON s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
+
+-- name: finish_step
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), written AS (
+    UPDATE draftsman.job_steps s
+       SET status = 'done', result = %(result)s, run = m.run_count,
+           finished_at = draftsman.now()
+      FROM mine m
+     WHERE s.job = m.number AND s.key = %(key)s AND s.owner = %(owner)s
+       AND s.status = 'pending'
+)
+SELECT number FROM mine
+
+-- name: steps
+SELECT key, status::text, invocation_id, result, owner FROM draftsman.job_steps
+ WHERE job = %(job)s
+ ORDER BY created_at, key
+
+-- A run that sends an event again, because no reply came, finds the one that came through.
+-- name: event
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count, worker_id FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+), sent AS MATERIALIZED (
+    SELECT e.id FROM mine m
+      JOIN draftsman.job_events e ON e.job = m.number AND e.run = m.run_count
+     WHERE e.id > %(after)s::bigint AND e.kind = %(kind)s AND e.payload = %(payload)s
+     LIMIT 1
+), made AS (
+    INSERT INTO draftsman.job_events (job, run, kind, actor, payload)
+    SELECT number, run_count, %(kind)s, 'worker:' || worker_id, %(payload)s FROM mine
+     WHERE NOT EXISTS (SELECT FROM sent)
+    RETURNING id
+)
+SELECT id FROM sent UNION ALL SELECT id FROM made
+
+-- name: artifact
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       AND cancel_requested_at IS NULL
+       FOR NO KEY UPDATE
+)
+INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
+SELECT number, run_count, %(name)s, %(kind)s, %(size)s, %(sha256)s FROM mine
+    ON CONFLICT (job, run, name) DO UPDATE
+       SET kind = excluded.kind, size = excluded.size, sha256 = excluded.sha256,
+           created_at = draftsman.now()
+RETURNING id
+
+-- name: clear_chunks
+DELETE FROM draftsman.artifact_chunks WHERE artifact = %(artifact)s
+
+-- name: chunk
+INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
+VALUES (%(artifact)s, %(seq)s, %(data)s)
+
+-- A chunk, while the logs of the job have room for it.
+-- name: log
+WITH mine AS MATERIALIZED (
+    SELECT number, run_count FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), counted AS (
+    INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
+    SELECT number, 'log', 1, octet_length(%(text)s::text) FROM mine
+     WHERE octet_length(%(text)s::text) <= %(limit)s::bigint
+        ON CONFLICT (job, quota) DO UPDATE
+           SET count = q.count + 1, bytes = q.bytes + excluded.bytes
+         WHERE q.bytes + excluded.bytes <= %(limit)s::bigint
+    RETURNING job
+), written AS (
+    INSERT INTO draftsman.run_log_chunks (job, run, seq, text)
+    SELECT m.number, m.run_count, %(seq)s, %(text)s
+      FROM mine m JOIN counted c ON c.job = m.number
+        ON CONFLICT DO NOTHING
+)
+SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
+
+-- One use of a quota; a use that would be over the limit is not counted. The lock of the job keeps
+-- two writes apart.
+-- name: consume_quota
+WITH mine AS MATERIALIZED (
+    SELECT number FROM draftsman.jobs
+     WHERE number = %(job)s AND lease_token = %(token)s AND status = 'running'
+       FOR NO KEY UPDATE
+), counted AS (
+    INSERT INTO draftsman.job_quotas AS q (job, quota, count, bytes)
+    SELECT number, %(quota)s, 1, %(bytes)s FROM mine
+     WHERE %(most)s::bigint >= 1 AND %(bytes)s::bigint <= %(most_bytes)s::bigint
+        ON CONFLICT (job, quota) DO UPDATE
+           SET count = q.count + 1, bytes = q.bytes + excluded.bytes
+         WHERE q.count < %(most)s::bigint
+           AND q.bytes + excluded.bytes <= %(most_bytes)s::bigint
+    RETURNING job
+)
+SELECT EXISTS (SELECT FROM mine), EXISTS (SELECT FROM counted)
+
+-- name: artifacts
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND kind <> 'bundle'
+ ORDER BY run, id
+
+-- The newest of that name.
+-- name: find_artifact
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND name = %(name)s
+ ORDER BY run DESC
+ LIMIT 1
+
+-- The patch of a run, or the newest of the job.
+-- name: find_patch
+SELECT id, job, run, name, kind, size, sha256, created_at FROM draftsman.artifacts
+ WHERE job = %(job)s AND kind = 'patch' AND (%(run)s::int IS NULL OR run = %(run)s)
+ ORDER BY run DESC, id DESC
+ LIMIT 1
+
+-- The first so many, or all.
+-- name: chunks
+SELECT data FROM draftsman.artifact_chunks
+ WHERE artifact = %(artifact)s AND seq < coalesce(%(most)s::int, 2147483647)
+ ORDER BY seq
+
+-- Chunks after (run, seq); a run of 0 starts at the beginning.
+-- name: logs
+SELECT run, seq, text FROM draftsman.run_log_chunks
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+ ORDER BY run, seq
+ LIMIT %(limit)s
+
+-- The end of a job's log: the newest chunks between two (run, seq).
+-- name: log_end
+SELECT run, seq, text FROM draftsman.run_log_chunks
+ WHERE job = %(job)s AND (run, seq) > (%(run)s, %(seq)s)
+   AND (run, seq) < (%(before_run)s, %(before_seq)s)
+ ORDER BY run DESC, seq DESC
+ LIMIT %(limit)s
+
+-- name: now
+SELECT draftsman.now()

@@ -1,0 +1,74 @@
+-- What people do to jobs.
+
+-- name: lock
+SELECT number, status, invoker_id, worker_id, run_count, cancel_requested_at IS NOT NULL AS canceling
+  FROM draftsman.jobs
+ WHERE number = %(job)s
+   FOR NO KEY UPDATE
+
+-- A running job is asked to stop; its worker hears of it at once and at its next fenced write.
+-- name: request_cancel
+SELECT draftsman.request_cancel(
+    %(job)s::bigint, %(by)s::text, %(reason)s::text, %(detail)s::jsonb)
+
+-- Ends a job that is not finished, its open question and its open run with it.
+-- name: cancel_now
+SELECT draftsman.cancel_job(%(job)s::bigint, %(by)s::text, %(reason)s::text)
+
+-- The whole request of a job, and the first of its chain, which has the overrides that were asked
+-- for: a retry in between may have been given answers besides, which nobody inherits.
+-- name: request_columns
+WITH RECURSIVE chain AS (
+    SELECT number, retry_of, overrides FROM draftsman.jobs WHERE number = %(job)s
+     UNION ALL
+    SELECT j.number, j.retry_of, j.overrides
+      FROM chain c JOIN draftsman.jobs j ON j.number = c.retry_of
+)
+SELECT to_jsonb(j) || jsonb_build_object('overrides', c.overrides) AS request, c.number AS root
+  FROM draftsman.jobs j
+ CROSS JOIN chain c
+ WHERE j.number = %(job)s AND c.retry_of IS NULL
+
+-- A page of the jobs that ended so, in the order of their numbers, and which of them are wanted and
+-- what followed them. All of the page come back, so that the next one begins where it ended.
+-- name: finished
+SELECT j.number, j.status, j.type, j.agent, j.ticket_title, j.last_error, j.finished_at,
+       (%(type)s::text IS NULL OR j.type = %(type)s)
+       AND (%(agent)s::text IS NULL OR j.agent = %(agent)s)
+       AND (%(repo)s::text IS NULL
+            OR j.repo_name = %(repo)s OR j.repo_owner || '/' || j.repo_name = %(repo)s)
+       AND (%(since)s::float8 IS NULL
+            OR j.finished_at >= draftsman.now() - make_interval(secs => %(since)s)) IS TRUE AS wanted,
+       (SELECT n.number FROM draftsman.jobs n
+         WHERE n.type = j.type AND n.retry_of = j.number
+           AND n.idempotency_key = 'retry:' || CASE WHEN j.retry_of IS NULL THEN j.number::text
+               ELSE split_part(j.idempotency_key, ':', 2) END || ':' || (j.chain_length + 1)
+           AND NOT starts_with(n.idempotency_key, 'auto:'))
+           AS followed_by
+  FROM draftsman.jobs j
+ WHERE (j.status, j.number) > (%(status)s::draftsman.job_status, %(after)s::bigint)
+   AND (j.status, j.number) <= (%(status)s::draftsman.job_status, 9223372036854775807)
+ ORDER BY j.status, j.number
+ LIMIT %(limit)s
+
+-- The newest checkpoint and its work bundle go to the retry, as those of a run before its first.
+-- name: copy_checkpoint
+SELECT draftsman.inherit_checkpoint(%(old)s::bigint, %(new)s::bigint)
+
+-- The newest answer that only came too late for an expired question, and the question's key.
+-- name: late_answer
+SELECT q.key, coalesce(a.payload ->> 'value', a.payload ->> 'text')
+  FROM draftsman.job_answers a
+  JOIN draftsman.job_questions q ON q.job = a.job AND q.ordinal = a.question
+ WHERE a.job = %(job)s AND a.kind = 'input' AND a.payload -> 'late' = 'true'
+   AND q.status = 'expired'
+ ORDER BY a.id DESC
+ LIMIT 1
+
+-- Once for what the channel calls it; the job's lock is held.
+-- name: refuse
+INSERT INTO draftsman.job_events (job, kind, actor, payload)
+SELECT %(job)s, 'action_refused', %(by)s, %(detail)s::jsonb
+ WHERE NOT EXISTS (SELECT FROM draftsman.job_events
+                    WHERE job = %(job)s AND kind = 'action_refused'
+                      AND payload @> jsonb_build_object('event', %(detail)s::jsonb -> 'event'))

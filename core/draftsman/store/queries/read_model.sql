@@ -1,0 +1,286 @@
+-- What people look at.
+
+-- name: get
+SELECT number, id, type, idempotency_key, request_digest, queue, priority, position, subject_key,
+       status, claimed_from, mode, source, source_type::text, external_event_id, invoker_id,
+       invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
+       overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, run_count,
+       attempts, max_attempts, retry_count, max_retries, next_retry_at, last_error,
+       error_class::text, on_lost, worker_id, lease_token, cancel_requested_at,
+       cancel_requested_by, cancel_reason, result, version, created_at, queued_at, claimed_at,
+       started_at, finished_at, updated_at
+  FROM draftsman.jobs
+ WHERE number = %(number)s
+
+-- name: find
+SELECT number FROM draftsman.jobs
+ WHERE id BETWEEN %(lowest)s AND %(highest)s
+ ORDER BY id
+ LIMIT 2
+
+-- The newest jobs first, between two numbers. The status index gives each status in this order, so
+-- that a page costs its rows however long the past is; what other filters refuse is bounded by the
+-- caller's `lowest`. The bounds stand twice: compared as rows they are the ends of a scan, apart
+-- PostgreSQL can tell how few rows they leave, and does not read the table whole instead. That the
+-- status is one is not said: the index of numbers would give the order then, and be read from end to
+-- end for a status that few jobs have.
+-- name: page
+SELECT p.*
+  FROM unnest(%(statuses)s::draftsman.job_status[]) AS w (status)
+ CROSS JOIN LATERAL (
+       SELECT number, id, type, queue, status, mode, source::text, agent, repo_owner, repo_name,
+              ticket_title, invoker_id, tags, attempts, max_attempts, retry_count, max_retries,
+              run_count, next_retry_at, run_at, last_error, error_class::text, created_at,
+              started_at, finished_at,
+              CASE WHEN status IN ('scheduled', 'retrying')
+                   THEN extract(epoch FROM coalesce(next_retry_at, run_at)
+                                           - draftsman.now())::float8 END AS due_in
+         FROM draftsman.jobs
+        WHERE (status, number) >= (w.status, %(lowest)s::bigint)
+          AND (status, number) < (w.status, %(before)s::bigint)
+          AND number >= %(lowest)s::bigint AND number < %(before)s::bigint
+          AND (%(agent)s::text IS NULL OR agent = %(agent)s)
+          AND (%(repo)s::text IS NULL
+               OR repo_name = %(repo)s OR repo_owner || '/' || repo_name = %(repo)s)
+          AND (%(invoker)s::text IS NULL OR invoker_id = %(invoker)s)
+          AND (%(tag)s::text IS NULL OR %(tag)s = ANY (tags))
+          AND (%(since)s::timestamptz IS NULL OR created_at >= %(since)s)
+        ORDER BY status DESC, number DESC
+        LIMIT %(limit)s) p
+ ORDER BY p.number DESC
+ LIMIT %(limit)s
+
+-- name: newest
+SELECT coalesce(max(number), 0) FROM draftsman.jobs
+
+-- Before which number no job is as new as that: numbers follow time, but for clocks that were set
+-- back, by up to an hour. Halves what is left until nothing is.
+-- name: first_since
+WITH RECURSIVE half AS (
+    SELECT 0::bigint AS low, (SELECT coalesce(max(number), 0) + 1 FROM draftsman.jobs) AS high
+     UNION ALL
+    SELECT CASE WHEN m.older THEN m.number ELSE h.low END,
+           CASE WHEN m.older THEN h.high ELSE (h.low + h.high) / 2 END
+      FROM half h
+     CROSS JOIN LATERAL (
+           SELECT number, number < h.high AND created_at < %(since)s::timestamptz - interval '1 hour' AS older
+             FROM draftsman.jobs
+            WHERE number >= (h.low + h.high) / 2
+            ORDER BY number
+            LIMIT 1) m
+     WHERE h.high - h.low > 1
+)
+SELECT min(high) FROM half
+
+-- name: runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE job = %(job)s
+ ORDER BY ordinal
+
+-- The runs of all jobs, the newest job's first: the key gives this order, so a page costs its rows.
+-- name: latest_runs
+SELECT job, ordinal, worker_id, lease_token, params_snapshot, status, heartbeat_at, started_at,
+       finished_at, exit_code, error, error_class::text, usage, result
+  FROM draftsman.job_runs
+ WHERE (job, ordinal) < (%(job)s::bigint, %(ordinal)s::int)
+ ORDER BY job DESC, ordinal DESC
+ LIMIT %(limit)s
+
+-- One job's trail: its row lock orders the ids.
+-- name: job_events
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       txid::text::bigint AS txid
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND id > %(after)s
+ ORDER BY id
+ LIMIT %(limit)s
+
+-- The end of one job's trail: its newest events after an id.
+-- name: latest_job_events
+SELECT job, id, run, kind, from_status::text, to_status::text, actor, payload, created_at, epoch,
+       txid::text::bigint AS txid
+  FROM draftsman.job_events
+ WHERE job = %(job)s AND id > %(after)s
+ ORDER BY id DESC
+ LIMIT %(limit)s
+
+-- Everybody's trail, safe to follow: never past a transaction that may still commit. Ordered by the
+-- column: a bare `txid` would be the output's number, which no index has.
+-- name: events
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.job_events e
+ WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+ ORDER BY e.epoch, e.txid, e.id
+ LIMIT %(limit)s
+
+-- The same feed backwards, from before a cursor: the newest first.
+-- name: latest_events
+SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.actor, e.payload,
+       e.created_at, e.epoch, e.txid::text::bigint AS txid
+  FROM draftsman.job_events e
+ WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+ ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+ LIMIT %(limit)s
+
+-- Planners know nothing of an epoch and its transactions together: they expect one event after any
+-- cursor, and would sort all of a long trail; nor of how many jobs a status has between two numbers.
+-- For this transaction only an index gives the order.
+-- name: in_order
+SELECT set_config('enable_sort', 'off', true)
+
+-- Where the feed ends now: the cursor of somebody who wants only what comes.
+-- name: end_cursor
+SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+
+-- What the newest so many events between two cursors tell, in spans of so many seconds: how many jobs
+-- ended, and how long the questions had waited that were answered. `rest` is where to go on.
+-- name: activity
+WITH passed AS MATERIALIZED (
+    SELECT e.epoch, e.txid, e.id, e.job, e.to_status,
+           floor(extract(epoch FROM e.created_at) / %(seconds)s)::bigint AS span,
+           CASE WHEN e.kind = 'answer_received' AND NOT starts_with(e.actor, 'worker:')
+                     AND (e.payload ->> 'question') ~ '^[1-9][0-9]{0,8}$'
+                THEN (e.payload ->> 'question')::int END AS question
+      FROM draftsman.job_events e
+     WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
+       AND (e.epoch, e.txid, e.id) < (%(end_epoch)s, %(end_txid)s::text::xid8, %(end_id)s)
+     ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
+     LIMIT %(limit)s
+), answered AS (
+    SELECT p.span, array_agg(q.seconds) AS seconds
+      FROM passed p
+     CROSS JOIN LATERAL (
+           SELECT extract(epoch FROM answered_at - asked_at)::float8 AS seconds
+             FROM draftsman.job_questions
+            WHERE job = p.job AND ordinal = p.question AND status = 'answered'
+            LIMIT 1) q
+     WHERE p.question IS NOT NULL
+     GROUP BY p.span
+), rest AS (
+    SELECT epoch, txid, id FROM passed
+     WHERE (SELECT count(*) FROM passed) = %(limit)s
+     ORDER BY epoch, txid, id
+     LIMIT 1
+)
+SELECT s.span, s.ended, coalesce(a.seconds, '{}') AS answers,
+       r.epoch, r.txid::text::bigint AS txid, r.id
+  FROM (SELECT span, count(*) FILTER (WHERE to_status = ANY (%(ended)s::draftsman.job_status[]))
+               AS ended
+          FROM passed
+         GROUP BY span) s
+  LEFT JOIN answered a ON a.span = s.span
+  LEFT JOIN rest r ON true
+
+-- name: status
+SELECT status FROM draftsman.jobs WHERE number = %(job)s
+
+-- name: status_and_version
+SELECT status, version FROM draftsman.jobs WHERE number = %(job)s
+
+-- The chain of a job, from the request to the newest: each retry has the next key of the first.
+-- name: chain
+WITH RECURSIVE first AS (
+    SELECT j.number, j.type
+      FROM draftsman.jobs own
+      JOIN draftsman.jobs j ON j.number = CASE WHEN own.retry_of IS NULL THEN own.number
+           ELSE split_part(own.idempotency_key, ':', 2)::bigint END
+     WHERE own.number = %(job)s
+), chain AS (
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class,
+           f.number AS root, j.type
+      FROM first f JOIN draftsman.jobs j ON j.number = f.number
+     UNION ALL
+    SELECT j.number, j.status, j.retry_of, j.chain_length, j.last_error, j.error_class, c.root,
+           j.type
+      FROM chain c
+      JOIN draftsman.jobs j ON j.type = c.type AND j.retry_of = c.number
+       AND j.idempotency_key = 'retry:' || c.root || ':' || (c.chain_length + 1)
+       AND NOT starts_with(j.idempotency_key, 'auto:')
+)
+SELECT number, status, retry_of, chain_length, last_error, error_class::text FROM chain
+ ORDER BY chain_length
+
+-- Why a job is where it is: its place by the claim's own view, and who could take it.
+-- name: why
+SELECT j.number, j.status, j.queue, j.type, j.run_at, j.next_retry_at, j.last_error,
+       j.error_class::text, j.run_count, j.attempts, j.max_attempts, j.retry_count, j.max_retries,
+       j.worker_id, j.cancel_requested_at, j.cancel_requested_by, j.cancel_reason,
+       EXISTS (SELECT FROM draftsman.claimable c WHERE c.number = j.number) AS claimable,
+       (SELECT count(*) FROM (
+           SELECT c.priority, c.position, c.created_at, c.number FROM draftsman.claimable c
+            WHERE c.queue = j.queue AND j.status IN ('queued', 'resumed')
+            ORDER BY c.priority DESC, c.position, c.created_at, c.number
+            LIMIT 1000) b
+         WHERE b.priority > j.priority OR (b.priority = j.priority
+               AND (b.position, b.created_at, b.number)
+                   < (j.position, j.created_at, j.number))) AS ahead,
+       (SELECT count(*) FROM draftsman.workers w
+         WHERE j.queue = ANY (w.queues) AND NOT w.draining
+           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS workers,
+       (SELECT count(*) FROM draftsman.workers w
+         WHERE j.queue = ANY (w.queues) AND NOT w.draining AND j.type = ANY (w.types)
+           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS able,
+       (SELECT coalesce(sum(w.slots), 0) FROM draftsman.workers w
+         WHERE j.queue = ANY (w.queues) AND NOT w.draining
+           AND w.heartbeat_at > draftsman.now() - make_interval(secs => %(lease)s)) AS slots,
+       (SELECT w.host FROM draftsman.workers w WHERE w.id = j.worker_id) AS host,
+       (SELECT extract(epoch FROM draftsman.now() - r.heartbeat_at)::float8
+          FROM draftsman.job_runs r
+         WHERE r.job = j.number AND r.status = 'running') AS silent,
+       CASE WHEN j.status IN ('scheduled', 'retrying')
+            THEN extract(epoch FROM coalesce(j.next_retry_at, j.run_at) - draftsman.now())::float8
+            END AS due_in
+  FROM draftsman.jobs j
+ WHERE j.number = %(job)s
+
+-- What is live exactly; of what has ended, which only grows, at most so many of a status.
+-- name: counts
+SELECT w.status::text, c.count
+  FROM unnest(enum_range(NULL::draftsman.job_status)) AS w (status)
+ CROSS JOIN LATERAL (
+       SELECT count(*) AS count
+         FROM (SELECT FROM draftsman.jobs
+                WHERE (status, number) >= (w.status, 0)
+                  AND (status, number) < (w.status, 9223372036854775807)
+                ORDER BY status, number
+                LIMIT CASE WHEN w.status = ANY (%(ended)s::draftsman.job_status[])
+                      THEN %(most)s::bigint END) j) c
+ WHERE c.count > 0
+
+-- name: open_counts
+SELECT count(*) AS open,
+       count(*) FILTER (WHERE expires_at < draftsman.now() + interval '1 hour') AS soon,
+       min(expires_at) AS next
+  FROM draftsman.job_questions
+ WHERE status = 'open'
+
+-- Answers of the last day, at most the last 10,000: how many, and the median seconds from asking to
+-- answering.
+-- name: answer_times
+SELECT count(*),
+       percentile_cont(0.5) WITHIN GROUP (ORDER BY extract(epoch FROM q.answered_at - q.asked_at))
+  FROM (SELECT job, question, accepted, created_at
+          FROM draftsman.job_answers
+         ORDER BY id DESC
+         LIMIT 10000) a
+ CROSS JOIN LATERAL (
+       SELECT asked_at, answered_at
+         FROM draftsman.job_questions
+        WHERE job = a.job AND ordinal = a.question AND status = 'answered'
+          AND answered_at > draftsman.now() - interval '1 day'
+        LIMIT 1) q
+ WHERE a.accepted AND a.created_at > draftsman.now() - interval '1 day'
+
+-- name: health
+SELECT current_setting('server_version') AS version,
+       extract(epoch FROM clock_timestamp())::float8 AS clock,
+       current_setting('fsync') AS fsync,
+       current_setting('synchronous_commit') AS synchronous_commit,
+       inet_server_addr() IS NULL AS local,
+       session_user::text AS role,
+       draftsman.session_kind() AS kind

@@ -1,0 +1,91 @@
+-- Requests become jobs.
+
+-- One statement for one request or a thousand: the job, and its event by trigger. What all requests
+-- of a batch share is read once. Keys are inserted in sorted order, so that two batches cannot
+-- deadlock; numbers and positions follow the order of the request. A request whose job is there
+-- already, or is just being committed by a concurrent twin, leaves no row.
+-- name: submit
+WITH fresh AS MATERIALIZED (
+    SELECT w.*, nextval('draftsman.jobs_number_seq') AS number,
+           nextval('draftsman.job_positions') AS position
+      FROM jsonb_populate_record(NULL::draftsman.request, %(shared)s::jsonb) c
+     CROSS JOIN LATERAL jsonb_populate_recordset(c, %(rows)s::jsonb) w
+     WHERE (SELECT number FROM draftsman.jobs
+             WHERE type = w.type AND idempotency_key = w.idempotency_key
+               AND NOT starts_with(idempotency_key, 'auto:')) IS NULL
+       AND (SELECT number FROM draftsman.jobs
+             WHERE subject_key = w.subject_key
+               AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired'))
+           IS NULL
+), context AS MATERIALIZED (
+    SELECT set_config('draftsman.actor', %(actor)s, true),
+           set_config('draftsman.detail', '', true)  -- of what led to it, earlier in a transaction
+)
+INSERT INTO draftsman.jobs AS j (number, id, type, idempotency_key, request_digest, queue, priority,
+       position, subject_key, status, mode, source, source_type, external_event_id, invoker_id,
+       invoker_display_name, repo_owner, repo_name, ticket_url, ticket_title, ticket_text, payload,
+       overrides, requested_skills, tags, agent, retry_of, chain_length, run_at, max_attempts,
+       max_retries, on_lost, has_targets, queued_at)
+       OVERRIDING SYSTEM VALUE
+SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.priority,
+       w.position, w.subject_key,
+       CASE WHEN t.run_at > draftsman.now() THEN 'scheduled' ELSE 'queued'
+       END::draftsman.job_status,
+       w.mode, w.source, w.source_type, w.external_event_id, w.invoker_id, w.invoker_display_name,
+       w.repo_owner, w.repo_name, w.ticket_url, w.ticket_title, w.ticket_text, w.payload,
+       w.overrides, w.requested_skills, w.tags, w.agent, w.retry_of, w.chain_length, t.run_at,
+       w.max_attempts, w.max_retries, w.on_lost, coalesce(w.has_targets, false),
+       CASE WHEN t.run_at > draftsman.now() THEN NULL ELSE draftsman.now() END
+  FROM fresh w
+ CROSS JOIN context
+ CROSS JOIN LATERAL (
+       SELECT coalesce(w.run_at, draftsman.now() + make_interval(secs => w.delay)) AS run_at) t
+ ORDER BY w.type, w.idempotency_key
+    ON CONFLICT DO NOTHING
+RETURNING j.number, j.id, j.status,
+          CASE WHEN j.status = 'queued' THEN pg_notify('draftsman_jobs', j.queue)::text END AS told
+
+-- The jobs that were there before: of the same type and key, else a live one of the same subject.
+-- name: existing
+SELECT w.ordinal, j.number, j.id, j.status, j.request_digest, j.same_key
+  FROM unnest(%(types)s::text[], %(keys)s::text[], %(subjects)s::text[])
+       WITH ORDINALITY AS w (type, idempotency_key, subject_key, ordinal)
+ CROSS JOIN LATERAL (
+       SELECT number, id, status, request_digest, true AS same_key
+         FROM draftsman.jobs
+        WHERE type = w.type AND idempotency_key = w.idempotency_key
+          AND NOT starts_with(idempotency_key, 'auto:')
+        UNION ALL
+       SELECT number, id, status, request_digest, false
+         FROM draftsman.jobs
+        WHERE subject_key = w.subject_key
+          AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired')
+        ORDER BY same_key DESC
+        LIMIT 1) j
+
+-- Requests that joined live jobs leave an event each, in the order of the jobs they lock.
+-- name: join
+SELECT draftsman.join_request(r.job, %(actor)s, r.request)
+  FROM (SELECT job, request
+          FROM unnest(%(jobs)s::bigint[], %(requests)s::jsonb[]) AS w (job, request)
+         ORDER BY job) r
+
+-- Another job that the same person asked for in the same words, told at the same place, less than so
+-- many seconds before this one or meanwhile. Whoever commits second sees the other; both bounds keep
+-- it to jobs that are near.
+-- name: recent_duplicate
+SELECT o.number, o.status,
+       greatest(0, extract(epoch FROM draftsman.now() - o.created_at))::float8 AS ago
+  FROM draftsman.jobs j
+  JOIN draftsman.jobs o
+    ON o.number > j.number - %(near)s AND o.number < j.number + %(near)s AND o.number <> j.number
+   AND o.type = j.type AND o.invoker_id = j.invoker_id AND o.request_digest = j.request_digest
+   AND o.status <> 'canceled' AND o.retry_of IS NULL
+   AND o.created_at > j.created_at - make_interval(secs => %(seconds)s)
+ CROSS JOIN LATERAL (
+       SELECT FROM draftsman.job_targets t
+        WHERE t.job = o.number AND t.channel = %(channel)s AND t.target = %(target)s
+        LIMIT 1) t
+ WHERE j.number = %(job)s
+ ORDER BY o.number DESC
+ LIMIT 1

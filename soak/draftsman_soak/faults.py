@@ -1,0 +1,221 @@
+"""What goes wrong: a deck of faults, shuffled anew each time that it is through."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+import re
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import psutil
+
+from draftsman.errors import DatabaseUnreachable
+from draftsman.runtime import Runtime
+from draftsman_soak.database_clock import DatabaseClock
+from draftsman_soak.fault_injection import cut_connections
+from draftsman_soak.ledger import Fault, Ledger, retry_until_reachable
+from draftsman_soak.seed_config import LEASE
+from draftsman_soak.seed_environment import SeedEnvironment
+from draftsman_soak.worker_fleet import WorkerFleet, WorkerSlot
+
+EVERY: Final = (0.7, 3.0)
+"""Seconds between two faults: some hit a worker that has not begun to work."""
+DOWN: Final = (0.0, 2.0)
+"""Seconds that the database stays down."""
+MIXED: Final = (0.5, 3.0)
+"""Seconds in which old sessions have the old clock and new ones the new."""
+REVIVAL: Final = 20.0
+"""Seconds that the workers get to start a killed server again before we do."""
+LOOKOUT: Final = 5.0
+"""Seconds to look out for an agent that could be killed."""
+PING: Final = 0.1
+"""Seconds between two looks."""
+RUN: Final = re.compile(r"/runs/D-(\d+)\.")
+
+
+@dataclass(slots=True)
+class FaultInjector:
+    """Does one thing after the other, and undoes it."""
+
+    place: SeedEnvironment
+    crew: WorkerFleet
+    session: Runtime
+    ledger: Ledger
+    clock: DatabaseClock
+    chance: random.Random
+    agents: bool = True
+    other_clocks: bool = True
+    _asleep: set[asyncio.Task[None]] = field(default_factory=set, init=False)
+
+    async def run(self, seconds: float) -> None:
+        """Let things go wrong for so long; return when all of it is undone."""
+        end, deck = time.monotonic() + seconds, list[str]()
+        try:
+            while (left := end - time.monotonic()) > 0:
+                await asyncio.sleep(min(left, self.chance.uniform(*EVERY)))
+                deck = deck or self._deck()
+                if time.monotonic() < end:
+                    await self._act(deck.pop())
+        finally:
+            await asyncio.gather(*self._asleep, return_exceptions=True)
+
+    async def _act(self, kind: str) -> None:
+        done = len(self.ledger.faults)
+        await self._acts()[kind]()
+        if len(self.ledger.faults) == done:
+            self.ledger.missed[kind] += 1
+
+    def _deck(self) -> list[str]:
+        """Return the kinds in the order, from the last, in which they come; workers die most."""
+        kinds = [*self._acts(), *["worker killed"] * 4, "worker stopped", "worker drained"]
+        kinds = [kind for kind in kinds if self.agents or kind != "agent killed"]
+        kinds = [kind for kind in kinds if self.other_clocks or kind != "worker on another clock"]
+        self.chance.shuffle(kinds)
+        return [*kinds, "worker killed"]
+
+    def _acts(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return {
+            "worker killed": self._kill_worker,
+            "worker stopped": self._stop_worker,
+            "worker drained": self._drain_worker,
+            "worker on another clock": self._other_clock,
+            "agent killed": self._kill_agent,
+            "supervisor killed": self._kill_supervisor,
+            "database stopped, fast": lambda: self._stop_database("fast"),
+            "database stopped, immediate": lambda: self._stop_database("immediate"),
+            "database killed": self._kill_database,
+            "connections cut": self._cut,
+            "clock put on": lambda: self._shift(1),
+            "clock put back": lambda: self._shift(-1),
+        }
+
+    async def _kill_worker(self) -> None:
+        hand, worker = self._a_worker()
+        if worker is None:
+            return
+        name = await self._name(worker)
+        if not hand.supervised:
+            hand.kill()
+        with contextlib.suppress(psutil.Error):
+            worker.kill()
+        self._note("worker killed", worker=name)
+
+    async def _stop_worker(self) -> None:
+        """Stop it for longer than its lease, in the background; it wakes and finds itself lost."""
+        _, worker = self._a_worker()
+        if worker is None:
+            return
+        name = await self._name(worker)
+        with contextlib.suppress(psutil.Error):
+            worker.send_signal(signal.SIGSTOP)
+            self._note("worker stopped", worker=name)
+            task = asyncio.create_task(self._wake(worker, LEASE + self.chance.uniform(1, 3)))
+            self._asleep.add(task)
+            task.add_done_callback(self._asleep.discard)
+
+    async def _wake(self, worker: psutil.Process, seconds: float) -> None:
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            with contextlib.suppress(psutil.Error):
+                worker.send_signal(signal.SIGCONT)
+
+    async def _drain_worker(self) -> None:
+        hand, worker = self._a_worker()
+        if worker is not None:
+            name = await self._name(worker)
+            hand.terminate()
+            self._note("worker drained", worker=name)
+
+    async def _other_clock(self) -> None:
+        """Kill one that is not supervised; the next in its place has a monotonic clock ahead."""
+        hands = [hand for hand in self.crew.slots if not hand.supervised and hand.worker()]
+        if hands:
+            hand = self.chance.choice(hands)
+            hand.other_clock = not hand.other_clock
+            worker = hand.worker()
+            name = await self._name(worker) if worker else None
+            hand.kill()
+            self._note("worker on another clock", worker=name)
+
+    async def _kill_agent(self) -> None:
+        for _ in range(round(LOOKOUT / PING)):
+            if agents := [agent for hand in self.crew.slots for agent in hand.agents()]:
+                break
+            await asyncio.sleep(PING)
+        if agents:
+            agent = self.chance.choice(agents)
+            with contextlib.suppress(psutil.Error):
+                found = RUN.search(agent.cwd())
+                agent.kill()
+                self._note("agent killed", job=int(found[1]) if found else None)
+
+    async def _kill_supervisor(self) -> None:
+        """Its worker notices, and drains."""
+        hand = self.crew.slots[0]
+        worker = hand.worker()
+        if worker is not None:
+            name = await self._name(worker)
+            hand.kill()
+            self._note("supervisor killed", worker=name)
+
+    async def _stop_database(self, mode: str) -> None:
+        self._note(f"database stopped, {mode}")
+        await asyncio.to_thread(self.place.server.stop, mode)  # type: ignore[arg-type]
+        await asyncio.sleep(self.chance.uniform(*DOWN))
+        await asyncio.to_thread(self.place.server.ensure)
+
+    async def _kill_database(self) -> None:
+        """Kill the server's first process; the workers bring it back."""
+        pid = (await asyncio.to_thread(self.place.server.status)).pid
+        if pid is None:
+            return
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(pid).kill()
+            self._note("database killed")
+        for _ in range(round(REVIVAL / PING)):
+            if (await asyncio.to_thread(self.place.server.status)).version:
+                break
+            await asyncio.sleep(PING)
+        await asyncio.to_thread(self.place.server.ensure)
+
+    async def _cut(self) -> None:
+        share = self.chance.choice((0.3, 1.0))
+        with contextlib.suppress(DatabaseUnreachable):
+            await asyncio.to_thread(cut_connections, self.place.server, share)
+            self._note("connections cut")
+
+    async def _shift(self, sign: int) -> None:
+        """Give new sessions another time, let both be for a moment, then end the old ones."""
+        minutes = self.chance.uniform(0.5, 5) * sign
+        await self.clock.set(self.clock.offset + 60 * minutes)
+        self._note("clock put on" if sign > 0 else "clock put back", interrupts=False)
+        with contextlib.suppress(DatabaseUnreachable):
+            await asyncio.to_thread(cut_connections, self.place.server, 0.5)
+        await asyncio.sleep(self.chance.uniform(*MIXED))
+        await self.clock.apply_to_all()
+
+    def _a_worker(self) -> tuple[WorkerSlot, psutil.Process | None]:
+        working = [hand for hand in self.crew.slots if hand.worker() is not None]
+        hand = self.chance.choice(working or list(self.crew.slots))
+        return hand, hand.worker()
+
+    async def _name(self, worker: psutil.Process) -> str | None:
+        """Return the id under which the worker's runs are in the trail; None before it has one."""
+        known = await retry_until_reachable(lambda: self.session.read_model.workers())
+        return next((str(one.id) for one in known if one.pid == worker.pid), None)
+
+    def _note(
+        self,
+        kind: str,
+        *,
+        worker: str | None = None,
+        job: int | None = None,
+        interrupts: bool = True,
+    ) -> None:
+        self.ledger.faults.append(Fault(kind, time.time(), worker, job, interrupts))

@@ -1,0 +1,114 @@
+"""What a soak counts; the fields are the keys of `--json`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from draftsman_soak.final_state import FinalState
+from draftsman_soak.ledger import Ledger
+from draftsman_soak.recovery import percentile, recoveries
+from draftsman_soak.violations import Violations
+
+KILLS = ("worker killed", "agent killed", "supervisor killed", "database killed")
+
+
+@dataclass(slots=True)
+class Figures:
+    """Counts of all seeds so far, times in seconds; from `effects_doubled` on they must be 0."""
+
+    jobs: int = 0
+    ended: Counter[str] = field(default_factory=Counter)
+    """Jobs by how they ended."""
+    runs: int = 0
+    answers_given: int = 0
+    answers_accepted: int = 0
+    kills: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
+    """Everything that was done, kills included, by its kind."""
+    faults_missed: Counter[str] = field(default_factory=Counter)
+    """What found nothing to hit, as an agent that was to be killed where none ran."""
+    restarts: int = 0
+    ended_by_themselves: Counter[int] = field(default_factory=Counter)
+    """Workers that nobody told to end, by exit code."""
+    effects: int = 0
+    effects_refused: int = 0
+    """Requests that came twice, as of a run that was suspended, and made nothing outside."""
+    recovered: int = 0
+    """Times that a fault hit a running job and it went on."""
+    recovery_p50: float | None = None
+    recovery_p95: float | None = None
+    recovery: dict[str, dict[str, float | None]] = field(default_factory=dict)
+    """`recovered`, `p50` and `p95` by the kind of the fault, the slowest kind first."""
+    effects_doubled: int = 0
+    answers_lost: int = 0
+    jobs_lost: int = 0
+    jobs_stuck: int = 0
+    jobs_run_twice_at_once: int = 0
+    jobs_ended_wrongly: int = 0
+    invariants_broken: int = 0
+    could_not_run: list[str] = field(default_factory=list)
+    """What this machine lacks."""
+    findings: list[str] = field(default_factory=list)
+    """One line for each of the counts that must be 0."""
+    failed: dict[int, str] = field(default_factory=dict)
+    """Folder with the logs, by the seed that broke a promise."""
+    _times: list[tuple[str, float]] = field(default_factory=list)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every promise was kept."""
+        return not self.findings
+
+    def add(self, seed: int, world: FinalState, ledger: Ledger, verdict: Violations) -> None:
+        """Count one more seed."""
+        jobs = world.jobs.values()
+        self.jobs += len(ledger.jobs)
+        self.ended.update(job.status for job in jobs)
+        self.runs += sum(moment.kind == "job_started" for job in jobs for moment in job.job_events)
+        self.answers_given += len(ledger.submitted_answers)
+        self.answers_accepted += sum(given.accepted for given in ledger.submitted_answers)
+        self.faults.update(fault.kind for fault in ledger.faults)
+        self.faults_missed.update(ledger.missed)
+        self.kills = sum(self.faults[kind] for kind in KILLS)
+        self.restarts += ledger.restarts
+        self.ended_by_themselves.update(ledger.exits)
+        self._count_effects(world)
+        self._recover(recoveries(jobs, ledger.faults))
+        self.could_not_run = sorted({*self.could_not_run, *ledger.unsupported})
+        self._judge(seed, verdict)
+
+    def _count_effects(self, world: FinalState) -> None:
+        for job in world.jobs.values():
+            self.effects += len(job.effects.made)
+            asked = sum(not request.recorded for request in job.effects.requests)
+            self.effects_refused += max(0, asked - len(job.effects.made))
+
+    def _recover(self, times: Iterable[tuple[str, float]]) -> None:
+        self._times += times
+        seconds = [value for _, value in self._times]
+        self.recovered = len(seconds)
+        self.recovery_p50 = percentile(seconds, 0.5)
+        self.recovery_p95 = percentile(seconds, 0.95)
+        kinds: dict[str, list[float]] = {}
+        for kind, value in self._times:
+            kinds.setdefault(kind, []).append(value)
+        self.recovery = {
+            kind: {
+                "recovered": len(values),
+                "p50": percentile(values, 0.5),
+                "p95": percentile(values, 0.95),
+            }
+            for kind, values in sorted(kinds.items(), key=lambda item: -max(item[1]))
+        }
+
+    def _judge(self, seed: int, verdict: Violations) -> None:
+        self.effects_doubled += len(verdict.doubled)
+        self.answers_lost += len(verdict.answers_lost)
+        self.jobs_lost += len(verdict.jobs_lost)
+        self.jobs_stuck += len(verdict.stuck)
+        self.jobs_run_twice_at_once += len(verdict.overlapping)
+        self.jobs_ended_wrongly += len(verdict.wrongly_ended)
+        self.invariants_broken += len(verdict.broken)
+        self.findings += [f"seed {seed}: {finding}" for finding in verdict.findings]

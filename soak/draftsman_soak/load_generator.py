@@ -1,0 +1,106 @@
+"""The load: requests of every kind, some of them sent by several at once."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.invocation import Invocation
+from draftsman.domain.job import TERMINAL
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman_soak.actors import actor_for
+from draftsman_soak.ledger import Ledger, retry_until_reachable
+from draftsman_soak.seed_config import PEOPLE, PREFIX
+
+LIVE: Final = 40
+"""Jobs that have not ended, above which no more are asked for."""
+BATCH: Final = 4
+LOOK: Final = 0.25
+"""Seconds between two looks how much there is to do."""
+AGENTS: Final = 2
+"""Jobs of the sample agent at the same time: each is a clone and a dozen programs."""
+WEIGHTS: Final = {
+    "steps": 5,
+    "ask": 4,
+    "gate": 3,
+    "defaulted": 2,
+    "rest": 2,
+    "flaky": 2,
+    "doomed": 1,
+}
+
+
+@dataclass(slots=True)
+class LoadGenerator:
+    """Asks for jobs of one seed, through several sessions."""
+
+    sessions: Sequence[Runtime]
+    ledger: Ledger
+    chance: random.Random
+    folder: Path
+    repo: Path | None = None
+    """What the sample agent works on; None where there is no git."""
+    on_made: Callable[[int], object] = lambda _: None
+    _count: int = field(default=0, init=False)
+
+    async def run(self) -> None:
+        """Ask for more whenever there is little to do, until cancelled."""
+        while True:
+            counts = await retry_until_reachable(lambda: self.sessions[0].read_model.stats())
+            live = sum(count for status, count in counts.jobs.items() if status not in TERMINAL)
+            if live < LIVE:
+                await asyncio.gather(*(self.submit(self.request()) for _ in range(BATCH)))
+                await self._agent()
+            await asyncio.sleep(LOOK)
+
+    async def submit(self, request: Invocation) -> None:
+        """Send one request, sometimes through every session at once; all must find the same job."""
+        copies = self.chance.choice((1, 1, len(self.sessions)))
+        actor = actor_for(PEOPLE[0])
+
+        async def send(session: Runtime) -> None:
+            made = await retry_until_reachable(lambda: session.submissions.submit(request, actor))
+            known = made.number in self.ledger.jobs
+            self.ledger.requests.setdefault(str(request.key), set()).add(made.number)
+            self.ledger.jobs[made.number] = request.type
+            if not known:
+                self.on_made(made.number)
+
+        await asyncio.gather(*(send(session) for session in self.sessions[:copies]))
+
+    def request(self) -> Invocation:
+        """Return the next request."""
+        name = self.chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+        payload: dict[str, Any] = {
+            "outside": str(self.folder),
+            "lookup": self.chance.random() < 0.5,
+            "pause": self.chance.choice((0.05, 0.1, 0.5)),
+            "steps": self.chance.randint(1, 6),
+            "questions": self.chance.randint(1, 3),
+            "expires_in": self.chance.uniform(1, 4),
+            "quorum": self.chance.randint(1, len(PEOPLE) - 1),
+            "seconds": self.chance.uniform(0.2, 2),
+            "failures": self.chance.randint(1, 3),
+        }
+        return invocation(type=f"{PREFIX}{name}", key=self._key(), payload=payload)
+
+    async def _agent(self) -> None:
+        if self.repo is None:
+            return
+        lines = await retry_until_reachable(
+            lambda: self.sessions[0].read_model.jobs(agent="tidy", limit=AGENTS)
+        )
+        if sum(line.status not in TERMINAL for line in lines) < AGENTS:
+            repo = str(self.repo)
+            await self.submit(
+                invocation(type="run_agent", agent="tidy", repo=repo, key=self._key())
+            )
+
+    def _key(self) -> str:
+        self._count += 1
+        return f"request-{self._count}"

@@ -1,0 +1,199 @@
+"""A job that people follow in a channel of Slack, on a card, and on the command line.
+
+Five people answer, each in a way of their own. What they have open before anybody answered, a
+button on the screen and a window, they can still send when somebody else was faster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from enum import StrEnum
+from typing import Final
+
+from draftsman.domain.event import Event
+from draftsman.domain.question import QuestionKind, QuestionSpec
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.runtime import Runtime
+from draftsman.settings import SecretSettings, TrelloSettings
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.outbound import modal_views
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.service import Service
+from tests.bots.contract import LIVE
+from tests.bots.slack.channel_fixtures import Json, actionable, shown
+from tests.bots.slack.transport import service_harness
+from tests.core.outbox.rows import deliveries_of
+from tests.factories import Factory
+from tests.support.slack import FakeSlack
+from tests.support.trello import FakeTrello
+from tests.support.waits import until
+from tests.tui.cli.cli_runner import Cli
+
+HOUR: Final = 3600.0
+NOT_ACCEPTED: Final = "That did not count"
+DENIAL_REASON: Final = "not on a Friday"
+
+
+class AnswerPath(StrEnum):
+    """How somebody answers; also their name."""
+
+    BUTTON = "bea"
+    THREAD = "tia"
+    MODAL = "mona"
+    CARD = "cara"
+    SHELL = "cleo"
+
+
+Reply = str | bool
+"""A choice, or whether a gate is to open."""
+
+
+class CrossChannelJob:
+    """Both chats with the whole bots in them, and a command line."""
+
+    def __init__(
+        self, rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
+    ) -> None:
+        self.rt, self.make, self.cli = rt, make, cli
+        self.slack, self.trello = slack, trello
+        self.room = slack.channel("ops", [account(way) for way in AnswerPath])
+        self.board = trello.board("Work", [member_of(trello, way) for way in AnswerPath])
+        self.card = trello.card(self.board, trello.list(self.board, "To do"), "Fix the parser")
+        self.bots: Service
+
+    async def asked(self, ask: QuestionSpec) -> None:
+        """Let a job ask in both places, and everybody look at it."""
+        notify = (f"slack:{self.room}", f"trello:{self.card}")
+        self.work = await self.make.asked(ask, notify=notify)
+        self.gate = ask.kind is QuestionKind.APPROVAL
+        await self.quiet()
+        (status,) = self.slack.messages(self.room)
+        (asked,) = self.slack.messages(self.room, status["ts"])
+        self._thread, self._ts = status["ts"], asked["ts"]
+        bea, mona = account(AnswerPath.BUTTON), account(AnswerPath.MODAL)
+        action = ids.APPROVE if self.gate else ids.answer_action(2)
+        self._pressed = self.slack.chosen(bea, self.room, self._ts, action)
+        await self.slack.press(mona, self.room, self._ts, ids.DENY if self.gate else ids.FREE)
+        await self.slack.until(lambda: self.slack.views(mona), "the window")
+
+    async def say(self, way: AnswerPath, word: Reply) -> str:
+        """Answer in one way; return what the command line says, if it is that way."""
+        who, name = account(way), f"{self.work.name}/1"
+        if way is AnswerPath.BUTTON:
+            assert word in (True, "blue"), "the button that was on the screen"
+            await self.slack.interactive(self._pressed)
+        elif way is AnswerPath.THREAD:
+            await self.slack.say(who, self.room, reply_text(word), self._thread)
+        elif way is AnswerPath.MODAL:
+            (view,) = self.slack.views(who)
+            values = {modal_views.REASON: DENIAL_REASON} if self.gate else {modal_views.TEXT: word}
+            await self.slack.submit(who, view["id"], values)
+        elif way is AnswerPath.CARD:
+            self.trello.comment(self.card, member_of(self.trello, way), reply_text(word))
+            await self.look()
+        elif word is False:
+            return (await self.cli("deny", name, "--reason", DENIAL_REASON)).err
+        else:
+            verb = ["approve", name] if word is True else ["answer", name, word]
+            return (await self.cli(*verb)).err
+        return ""
+
+    async def late(self, way: AnswerPath) -> str:
+        """Answer when it is too late; return the word why it did not count."""
+        word: Reply = (way is not AnswerPath.MODAL) if self.gate else "blue"
+        said = await self.say(way, word)
+        if way in (AnswerPath.BUTTON, AnswerPath.THREAD):
+            words = await self.slack.until(
+                lambda: self.slack.ephemerals(self.room, account(way)), f"a word for {way}"
+            )
+            (found,) = words
+            return str(found["text"])
+        if way is AnswerPath.MODAL:
+            (view,) = self.slack.views(account(way))
+            return str(view["errors"])
+        if way is AnswerPath.CARD:
+            await self.quiet()
+            [said] = [text for text in self.comments if NOT_ACCEPTED in text]
+        return said
+
+    async def look(self) -> None:
+        """Let the poller look at the board."""
+        assert await self.bots.poller.poll_once() == 0
+
+    async def quiet(self) -> None:
+        """Wait until all is said in both places."""
+
+        async def look() -> bool:
+            found = await deliveries_of(self.rt, self.work.number)
+            return not any(one.status in LIVE for one in found)
+
+        await until(look, "what is to be said")
+
+    @property
+    def comments(self) -> list[str]:
+        """What the comments of the bot on the card say."""
+        bot = self.trello.bot_member
+        return [one.text for one in self.trello.comments(self.card) if one.member == bot]
+
+    @property
+    def question(self) -> Json:
+        """The question's message in Slack."""
+        return self.slack.world.channels[self.room].messages[self._ts]
+
+    async def copies(self) -> list[str]:
+        """Return what the copies of the question say, none of which can be answered any more."""
+        await self.quiet()
+        assert actionable(self.question) == []
+        comment = self.comments[1]
+        assert "Write a comment" not in comment
+        return [shown(self.question), comment]
+
+    async def shell(self) -> str:
+        """Return what the command line shows of the question."""
+        found = (await self.cli("show", self.work.name)).out
+        return found[found.index("Questions") : found.index("Told")]
+
+    async def job_events(self) -> list[Event]:
+        """Return what happened to the job."""
+        return list(await self.rt.read_model.job_events(self.work.number))
+
+
+def account(way: AnswerPath) -> str:
+    """Return somebody's id in Slack."""
+    return f"U{way.upper()}"
+
+
+def member_of(trello: FakeTrello, way: AnswerPath) -> str:
+    """Return somebody's id in Trello."""
+    return next(id for id, one in trello.world.members.items() if one.username == way)
+
+
+def reply_text(word: Reply) -> str:
+    """Return a word as people write it."""
+    return word if isinstance(word, str) else ("approve" if word else f"deny {DENIAL_REASON}")
+
+
+@asynccontextmanager
+async def street(
+    rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
+) -> AsyncIterator[CrossChannelJob]:
+    """Serve both chats; the board is looked at when somebody commented."""
+    one = CrossChannelJob(rt, make, cli, slack, trello)
+    await rt.boards.save(BoardConfig(board_id=one.board, name="Work"), make.owner)
+    place = SecretSettings(env="NOWHERE")
+    given = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
+    one.bots = bots = Service(rt, given, Credentials(trello.key, trello.token, trello.secret))
+    running = asyncio.create_task(bots.run())
+
+    async def begun() -> bool:
+        return await rt.boards.cursor(one.board) is not None
+
+    try:
+        async with service_harness.serving(rt, slack):
+            await until(begun, "the first look at the board")
+            yield one
+    finally:
+        bots.end()
+        await running

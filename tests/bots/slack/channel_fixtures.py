@@ -1,0 +1,60 @@
+"""A Slack, a channel that speaks there, and what of it people can see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.people.policy import Person
+from draftsman_bots.slack.outbound.channel import SlackChannel, client
+from tests.core.channels import contract
+from tests.support.slack import FakeSlack
+
+Json = dict[str, Any]
+
+
+def slack_channel(slack: FakeSlack, timeout: float = 5.0) -> SlackChannel:
+    """Return the channel of the bot of this Slack."""
+    return SlackChannel(client(slack.bot_token, slack.api_url, timeout), timeout=timeout)
+
+
+def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
+    """Return a message of D-7; fields of its job are given as `subject_…`."""
+    about = {
+        name.removeprefix("subject_"): fields.pop(name)
+        for name in list(fields)
+        if name.startswith("subject_")
+    }
+    made = contract.message(kind, target=target, **fields)
+    return replace(made, subject=replace(made.subject, **about))
+
+
+def person(name: str, own: str | None = None) -> Person:
+    """Return somebody, with a Slack id or without one."""
+    return Person(name, frozenset({"approver"}), {Source.SLACK: own} if own else {})
+
+
+def texts(said: Any) -> Iterator[str]:
+    """Yield every text of a message or a part of it, in its order."""
+    if isinstance(said, dict):
+        if said.get("type") in ("mrkdwn", "plain_text"):
+            yield said["text"]
+        for value in said.values():
+            yield from texts(value)
+    elif isinstance(said, list):
+        for value in said:
+            yield from texts(value)
+
+
+def shown(said: Json) -> str:
+    """Return all that people read of a message's blocks."""
+    return "\n".join(texts(said.get("blocks", [])))
+
+
+def actionable(said: Json) -> list[str]:
+    """Return the action ids of what can be pressed."""
+    rows = [block for block in said.get("blocks", []) if block["type"] == "actions"]
+    return [element["action_id"] for row in rows for element in row["elements"]]

@@ -1,0 +1,64 @@
+"""Slack as a place where much goes wrong: by its own server, at random, with a seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final
+
+from tests.core.outbox.chaos import VisibleMessage
+from tests.support.slack import FakeSlack, Fault, error
+
+RATES: Final = {
+    Fault.RATE_LIMIT(0.02): 0.08,
+    Fault.DROP_BEFORE: 0.05,
+    Fault.DROP_AFTER: 0.1,
+    Fault.HTML_503: 0.05,
+    Fault.HTML_AFTER: 0.05,
+    Fault.GARBAGE_AFTER: 0.04,
+    Fault.CUT_AFTER: 0.04,
+    error("internal_error"): 0.04,
+}
+
+
+class SlackBackend:
+    """A workspace that fails."""
+
+    def __init__(self, seed: int, channels: int) -> None:
+        self.known = {fault.name for fault in RATES}
+        self.fault_counts: Counter[str] = Counter()
+        self._slack = FakeSlack()
+        self._seed = seed
+        self._channels = channels
+        self._rooms: list[str] = []
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Serve it."""
+        slack = await stack.enter_async_context(self._slack)
+        self._rooms = [slack.channel(f"room-{n}") for n in range(self._channels)]
+        slack.faults.random(self._seed, RATES)
+        self.fault_counts = slack.faults.seen
+        return "tests.bots.slack.dispatch", slack.api_url, slack.bot_token
+
+    def target(self, n: int) -> str:
+        """Return one of the channels."""
+        return f"slack:{self._rooms[n % self._channels]}"
+
+    async def reach(self, count: int) -> None:
+        """Look at the channels until there is so much in them."""
+        rooms = [self._slack.world.channels[room].messages for room in self._rooms]
+        while sum(map(len, rooms)) < count:
+            await self._slack.heard()
+
+    def seen(self) -> list[VisibleMessage]:
+        """Return what is in every channel, by thread."""
+        return [
+            VisibleMessage(
+                f"{room} {one.get('thread_ts', one['ts'])}",
+                one["metadata"]["event_payload"]["delivery_id"],
+                one["text"],
+            )
+            for room in self._rooms
+            for one in self._slack.world.channels[room].messages.values()
+        ]

@@ -1,0 +1,271 @@
+"""Blocks and views are held against the table of rules: at the limit, and one over it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from slack_sdk.models import blocks as sdk
+from slack_sdk.models.views import View
+
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.block_rules import BLOCKS, ELEMENTS, PARTS, VIEWS
+from tests.support.slack.block_validation import message_blocks, options, surface, whole_view
+from tests.support.slack.rule_types import Spec
+
+Json = dict[str, Any]
+
+
+def plain(text: str) -> Json:
+    return {"type": "plain_text", "text": text}
+
+
+def section(text: str = "a", **more: Any) -> Json:
+    return {"type": "section", "text": {"type": "mrkdwn", "text": text}, **more}
+
+
+def button(**more: Any) -> Json:
+    return {"type": "button", "text": plain("Go"), "action_id": "go"} | more
+
+
+def actions(*elements: Any, **more: Any) -> Json:
+    return {"type": "actions", "elements": list(elements), **more}
+
+
+def select(count: int = 1, **more: Any) -> Json:
+    return {"type": "static_select", "action_id": "pick", "options": some(count)} | more
+
+
+def some(count: int) -> list[Json]:
+    return [option(str(number)) for number in range(count)]
+
+
+def option(value: str, text: str = "a") -> Json:
+    return {"text": plain(text), "value": value}
+
+
+def field(element: Json | None = None, label: str = "a", **more: Any) -> Json:
+    found = element or {"type": "plain_text_input", "action_id": "text"}
+    return {"type": "input", "label": plain(label), "element": found, **more}
+
+
+def confirm(**more: Any) -> Json:
+    return {
+        "title": plain("a"), "text": plain("a"), "confirm": plain("a"), "deny": plain("a"),
+    } | more  # fmt: skip
+
+
+def many_buttons(count: int) -> Json:
+    return actions(*(button(action_id=str(number)) for number in range(count)))
+
+
+A = "a"
+GROUP = {"label": plain(A), "options": [option("1")]}
+LIMITS: dict[str, tuple[int, Any]] = {
+    "section text": (3000, lambda n: section(A * n)),
+    "section fields": (10, lambda n: {"type": "section", "fields": [plain(A)] * n}),
+    "section field": (2000, lambda n: {"type": "section", "fields": [plain(A * n)]}),
+    "header": (150, lambda n: {"type": "header", "text": plain(A * n)}),
+    "markdown": (12_000, lambda n: {"type": "markdown", "text": A * n}),
+    "block_id": (255, lambda n: section(block_id=A * n)),
+    "action_id": (255, lambda n: actions(button(action_id=A * n))),
+    "actions elements": (25, many_buttons),
+    "context elements": (10, lambda n: {"type": "context", "elements": [plain(A)] * n}),
+    "button text": (75, lambda n: actions(button(text=plain(A * n)))),
+    "button value": (2000, lambda n: actions(button(value=A * n))),
+    "button url": (3000, lambda n: actions(button(url="https://" + A * (n - 8)))),
+    "options": (100, lambda n: actions(select(n))),
+    "option text": (75, lambda n: actions(select(options=[option("1", A * n)]))),
+    "option value": (150, lambda n: actions(select(options=[option(A * n)]))),
+    "option groups": (
+        100,
+        lambda n: actions({
+            "type": "static_select", "action_id": "pick",
+            "option_groups": [GROUP] * n,
+        }),
+    ),
+    "placeholder": (150, lambda n: actions(select(placeholder=plain(A * n)))),
+    "overflow options": (
+        5, lambda n: actions({"type": "overflow", "options": some(n)}),
+    ),
+    "confirm title": (100, lambda n: actions(button(confirm=confirm(title=plain(A * n))))),
+    "confirm text": (300, lambda n: actions(button(confirm=confirm(text=plain(A * n))))),
+    "confirm button": (30, lambda n: actions(button(confirm=confirm(deny=plain(A * n))))),
+    "input label": (2000, lambda n: field(label=A * n)),
+    "input hint": (2000, lambda n: field(hint=plain(A * n))),
+    "checkboxes": (
+        10, lambda n: actions({"type": "checkboxes", "options": some(n)}),
+    ),
+    "image alt text": (
+        2000, lambda n: {"type": "image", "image_url": "https://a.example", "alt_text": A * n},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_block_may_be_at_its_limit_and_not_over_it(name: str) -> None:
+    limit, make = LIMITS[name]
+    assert message_blocks([make(limit)])
+    with pytest.raises(ApiError) as caught:
+        message_blocks([make(limit + 1)])
+    assert caught.value.error == "invalid_blocks"
+    assert len(caught.value.more["errors"]) == 1
+    over = (f"less than {limit + 1} ", f"no more than {limit} ", f"and {limit}")
+    assert any(part in caught.value.more["errors"][0] for part in over)
+
+
+BAD: dict[str, tuple[Any, str]] = {
+    "an unknown block": ({"type": "banner"}, "type: banner [json-pointer:/blocks/0/type]"),
+    "a block without type": ({}, "missing required field: type [json-pointer:/blocks/0]"),
+    "no text in a section": ({"type": "section"}, "must define either `text` or `fields`"),
+    "an empty text": (section(""), "more than 0 characters [json-pointer:/blocks/0/text/text]"),
+    "a string for a text": ({"type": "header", "text": "a"}, "must provide an object"),
+    "mrkdwn in a header": (
+        {"type": "header", "text": {"type": "mrkdwn", "text": "a"}}, "must be one of: plain_text",
+    ),
+    "a text of no kind": ({"type": "section", "text": {"text": "a"}}, "must be one of"),
+    "a text that is a number": (
+        {"type": "header", "text": {"type": "plain_text", "text": 1}}, "must be a string",
+    ),
+    "emoji in mrkdwn": (
+        {"type": "section", "text": {"type": "mrkdwn", "text": "a", "emoji": True}},
+        "invalid additional property: emoji",
+    ),
+    "a property nobody knows": (section(colour="red"), "invalid additional property: colour"),
+    "a button without a text": (
+        actions({"type": "button", "action_id": "go"}), "missing required field: text",
+    ),
+    "a button of a wrong style": (actions(button(style="blue")), "must be one of: primary, danger"),
+    "a button with a bad URL": (actions(button(url="nonsense")), "must be a valid URL"),
+    "no elements": (actions(), "no less than 1 items allowed"),
+    "an input in actions": (actions(field()["element"]), "unsupported type: plain_text_input"),
+    "a button in a context": (
+        {"type": "context", "elements": [button()]}, "unsupported type: button",
+    ),
+    "a button in an input": (field(button()), "unsupported type: button"),
+    "an action_id twice": (actions(button(), button()), "`action_id` already exists"),
+    "a select without options": (
+        actions({"type": "static_select", "action_id": "a"}), "must define exactly one of",
+    ),
+    "a select with both": (actions(select(option_groups=[GROUP])), "must define exactly one of"),
+    "an initial option from elsewhere": (
+        actions(select(initial_option=option("9"))), "must exactly match",
+    ),
+    "an option without a value": (
+        actions(select(options=[{"text": plain("a")}])), "missing required field: value",
+    ),
+    "a flag that is a word": (field(optional="yes"), "must be a boolean"),
+    "an image of nothing": ({"type": "image", "alt_text": "a"}, "must define exactly one of"),
+    "elements that are none": (actions("go"), "must provide an object"),
+    "elements in no list": ({"type": "actions", "elements": {}}, "must be an array"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_block_is_refused_with_one_reason(name: str) -> None:
+    block, reason = BAD[name]
+    with pytest.raises(ApiError) as caught:
+        message_blocks([block])
+    assert len(caught.value.more["errors"]) == 1
+    assert reason in caught.value.more["errors"][0]
+
+
+def test_blocks_together_have_limits_too() -> None:
+    assert message_blocks([section()] * 50)
+    assert [*surface("message", [section()] * 51)] == [
+        "no more than 50 items allowed [json-pointer:/blocks]"
+    ]
+    twice = [section(block_id="a"), section(block_id="a")]
+    assert "`block_id` already exists" in next(surface("message", twice))
+    long = [{"type": "markdown", "text": "a" * 6001}] * 2
+    assert "less than 12001" in next(surface("message", long))
+
+
+@pytest.mark.parametrize("found", [None, "a", {}, [1], ["a"]])
+def test_what_is_no_list_of_blocks_has_a_word_of_its_own(found: object) -> None:
+    with pytest.raises(ApiError) as caught:
+        message_blocks(found)
+    assert caught.value.error == "invalid_blocks_format"
+
+
+def modal(**more: Any) -> Json:
+    return {"type": "modal", "title": plain("a"), "blocks": [section()]} | more
+
+
+@pytest.mark.parametrize(
+    ("limit", "make"),
+    [
+        (24, lambda n: modal(title=plain(A * n))),
+        (24, lambda n: modal(submit=plain(A * n))),
+        (24, lambda n: modal(close=plain(A * n))),
+        (3000, lambda n: modal(private_metadata=A * n)),
+        (255, lambda n: modal(callback_id=A * n)),
+        (255, lambda n: modal(external_id=A * n)),
+        (100, lambda n: modal(blocks=[section()] * n)),
+    ],
+)
+def test_a_view_may_be_at_its_limit_and_not_over_it(limit: int, make: Any) -> None:
+    assert whole_view(make(limit), ("modal",))
+    with pytest.raises(ApiError) as caught:
+        whole_view(make(limit + 1), ("modal",))
+    assert caught.value.error == "invalid_arguments"
+    assert "[json-pointer:/view/" in caught.value.more["response_metadata"]["messages"][0]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        None, {}, {"type": "modal"}, modal(type="home"), modal(title="a"), modal(blocks="a"),
+        modal(blocks=[field()]), modal(colour="red"),
+        modal(blocks=[{"type": "markdown", "text": "a"}]),
+        {"type": "modal", "blocks": []},
+    ],
+)  # fmt: skip
+def test_a_bad_view_is_refused(view: object) -> None:
+    with pytest.raises(ApiError) as caught:
+        whole_view(view, ("modal",))
+    assert caught.value.error == "invalid_arguments"
+
+
+def test_a_view_with_an_input_needs_a_submit() -> None:
+    assert whole_view(modal(blocks=[field()], submit=plain("Send")), ("modal",))
+
+
+def test_offered_options_are_held_against_the_same_rules() -> None:
+    assert not [*options({"options": [option(str(number)) for number in range(100)]})]
+    assert [*options({"options": [option("1")] * 101})]
+    assert [*options({"options": [option("1", "a" * 76)]})]
+    assert [*options({})]
+    assert [*options(None)]
+
+
+def test_the_limits_are_those_of_the_sdk() -> None:
+    def most(spec: Spec) -> int | None:
+        return spec.most
+
+    section_fields, select_fields = BLOCKS["section"].fields, ELEMENTS["static_select"].fields
+    pairs = [
+        (most(section_fields["fields"]), sdk.SectionBlock.fields_max_length),
+        (most(section_fields["text"]), sdk.SectionBlock.text_max_length),
+        (most(BLOCKS["header"].fields["text"]), sdk.HeaderBlock.text_max_length),
+        (most(BLOCKS["actions"].fields["elements"]), sdk.ActionsBlock.elements_max_length),
+        (most(BLOCKS["context"].fields["elements"]), sdk.ContextBlock.elements_max_length),
+        (most(BLOCKS["input"].fields["label"]), sdk.InputBlock.label_max_length),
+        (most(BLOCKS["divider"].fields["block_id"]), sdk.Block.block_id_max_length),
+        (most(ELEMENTS["button"].fields["text"]), sdk.ButtonElement.text_max_length),
+        (most(ELEMENTS["button"].fields["value"]), sdk.ButtonElement.value_max_length),
+        (most(ELEMENTS["button"].fields["url"]), sdk.ButtonElement.url_max_length),
+        (most(ELEMENTS["button"].fields["action_id"]), sdk.ButtonElement.action_id_max_length),
+        (most(select_fields["options"]), sdk.StaticSelectElement.options_max_length),
+        (most(ELEMENTS["overflow"].fields["options"]), sdk.OverflowMenuElement.options_max_length),
+        (most(PARTS["option"].fields["text"]), sdk.Option.label_max_length),
+        (most(PARTS["option"].fields["value"]), sdk.Option.value_max_length),
+        (most(PARTS["confirm"].fields["title"]), sdk.ConfirmObject.title_max_length),
+        (most(PARTS["confirm"].fields["text"]), sdk.ConfirmObject.text_max_length),
+        (most(PARTS["confirm"].fields["deny"]), sdk.ConfirmObject.deny_max_length),
+        (most(VIEWS["modal"].fields["title"]), View.title_max_length),
+        (most(VIEWS["modal"].fields["submit"]), View.submit_max_length),
+        (most(VIEWS["modal"].fields["private_metadata"]), View.private_metadata_max_length),
+        (most(VIEWS["modal"].fields["callback_id"]), View.callback_id_max_length),
+    ]  # fmt: skip
+    assert [ours for ours, _ in pairs] == [theirs for _, theirs in pairs]

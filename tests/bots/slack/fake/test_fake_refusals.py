@@ -1,0 +1,309 @@
+"""The fake refuses what Slack refuses, in Slack's words."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from aiohttp import ClientSession
+from slack_sdk.errors import SlackApiError
+from slack_sdk.web.async_client import AsyncWebClient
+from slack_sdk.webhook.async_client import AsyncWebhookClient
+
+from tests.support.slack import FakeSlack
+from tests.support.slack.methods.registry import METHODS
+from tests.support.slack.world import Hook
+
+MODAL: dict[str, Any] = {
+    "type": "modal",
+    "title": {"type": "plain_text", "text": "New job"},
+    "blocks": [{"type": "divider"}],
+}
+NONSENSE: dict[str, Any] = {
+    "channel": 7, "ts": [], "user": {}, "users": ",,", "blocks": "{", "view": "[", "files": "{}",
+    "limit": "x", "cursor": "?", "oldest": "y", "length": -1, "metadata": "7", "thread_ts": {},
+    "trigger_id": 1, "timestamp": None, "name": [], "filename": 7, "file": {}, "types": 3,
+}  # fmt: skip
+META = {"event_type": "delivery", "event_payload": {"id": 1}}
+
+
+async def refusal(call: Awaitable[Any]) -> dict[str, Any]:
+    """Return what a call was refused with."""
+    with pytest.raises(SlackApiError) as caught:
+        await call
+    data: dict[str, Any] = caught.value.response.data  # type: ignore[union-attr, unused-ignore]
+    return data
+
+
+async def test_tokens_are_looked_at(slack: FakeSlack, client: AsyncWebClient) -> None:
+    for token, error in (
+        ("xoxb-other", "invalid_auth"),
+        (slack.app_token, "not_allowed_token_type"),
+    ):
+        other = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
+        assert (await refusal(other.auth_test()))["error"] == error
+    bare = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
+    assert (await refusal(bare.auth_test()))["error"] == "not_authed"
+    found = await refusal(client.apps_connections_open(app_token=slack.bot_token))
+    assert found["error"] == "not_allowed_token_type"
+
+
+@pytest.mark.parametrize("error", ["token_revoked", "account_inactive", "token_expired"])
+async def test_a_revoked_token_does_nothing(
+    slack: FakeSlack, client: AsyncWebClient, general: str, error: str
+) -> None:
+    slack.revoke(error)
+    found = await refusal(client.chat_postMessage(channel=general, text="one"))
+    assert found["error"] == error
+    assert slack.messages(general) == []
+    slack.revoke(None)
+    await client.chat_postMessage(channel=general, text="one")
+
+
+@pytest.mark.parametrize(
+    ("scope", "call"),
+    [
+        ("chat:write", lambda c, where: c.chat_postMessage(channel=where, text="one")),
+        ("channels:history", lambda c, where: c.conversations_history(channel=where)),
+        ("channels:read", lambda c, where: c.conversations_info(channel=where)),
+        ("users:read", lambda c, _: c.users_info(user="U1")),
+        ("im:write", lambda c, _: c.conversations_open(users="USLACKBOT")),
+        ("files:write", lambda c, _: c.files_getUploadURLExternal(filename="a", length=1)),
+        ("reactions:write", lambda c, w: c.reactions_add(channel=w, timestamp="1", name="eyes")),
+    ],
+)
+async def test_a_missing_scope_is_named(
+    slack: FakeSlack,
+    client: AsyncWebClient,
+    general: str,
+    scope: str,
+    call: Callable[[AsyncWebClient, str], Awaitable[Any]],
+) -> None:
+    slack.world.scopes.discard(scope)
+    found = await refusal(call(client, general))
+    assert found["error"] == "missing_scope"
+    assert scope in found["needed"]
+    assert scope not in found["provided"].split(",")
+
+
+async def test_where_the_bot_is_not_it_cannot_post(
+    slack: FakeSlack, client: AsyncWebClient
+) -> None:
+    places = {
+        "C0NOTHING": "channel_not_found",
+        slack.channel("public", bot=False): "not_in_channel",
+        slack.channel("secret", private=True, bot=False): "channel_not_found",
+        slack.channel("old", archived=True): "is_archived",
+    }
+    for place, error in places.items():
+        found = await refusal(client.chat_postMessage(channel=place, text="one"))
+        assert found["error"] == error
+    slack.world.scopes.add("chat:write.public")
+    await client.chat_postMessage(channel="#public", text="one")
+
+
+async def test_what_the_bot_is_not_in_it_cannot_read(
+    slack: FakeSlack, client: AsyncWebClient
+) -> None:
+    public = slack.channel("public", bot=False)
+    found = await refusal(client.conversations_replies(channel=public, ts="1.0"))
+    assert found["error"] == "not_in_channel"
+
+
+@pytest.mark.parametrize(
+    ("said", "error"),
+    [
+        ({}, "no_text"),
+        ({"text": ""}, "no_text"),
+        ({"text": "a", "blocks": "nonsense"}, "invalid_blocks_format"),
+        ({"text": "a", "blocks": [{"type": "divider"}] * 51}, "invalid_blocks"),
+        ({"text": "a", "metadata": {"event_type": "delivery"}}, "invalid_metadata_format"),
+        ({"text": "a", "metadata": META | {"event_payload": {"a": "b" * 20_000}}},
+         "metadata_too_large"),
+        ({"attachments": [{"text": "a"}] * 101}, "too_many_attachments"),
+    ],
+)  # fmt: skip
+async def test_a_bad_message_is_not_posted(
+    slack: FakeSlack, client: AsyncWebClient, general: str, said: dict[str, Any], error: str
+) -> None:
+    found = await refusal(client.api_call("chat.postMessage", json={"channel": general} | said))
+    assert found["error"] == error
+    assert slack.messages(general) == []
+
+
+async def test_bad_blocks_are_explained_as_slack_does(client: AsyncWebClient, general: str) -> None:
+    block = {"type": "section", "text": {"type": "mrkdwn", "text": "a" * 3001}}
+    call = client.chat_postMessage(channel=general, text="one", blocks=[block])
+    problem = "must be less than 3001 characters [json-pointer:/blocks/0/text/text]"
+    found = await refusal(call)
+    assert found["errors"] == [problem]
+    assert found["response_metadata"] == {"messages": [f"[ERROR] {problem}"]}
+
+
+async def test_a_text_is_cut_when_posted_and_refused_when_changed(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
+    posted = await client.chat_postMessage(channel=general, text="a" * 40_001)
+    assert len(slack.messages(general)[0]["text"]) == 40_000
+    call = client.chat_update(channel=general, ts=posted["ts"], text="a" * 4001)
+    assert (await refusal(call))["error"] == "msg_too_long"
+
+
+async def test_only_its_own_messages_can_be_changed(
+    slack: FakeSlack, client: AsyncWebClient, general: str, anna: str
+) -> None:
+    slack.event_delivery.patience = 0
+    said = await slack.say(anna, general, "mine")
+    update = client.chat_update(channel=general, ts=said.ts, text="yours")
+    assert (await refusal(update))["error"] == "cant_update_message"
+    delete = client.chat_delete(channel=general, ts=said.ts)
+    assert (await refusal(delete))["error"] == "cant_delete_message"
+    gone = client.chat_update(channel=general, ts="1.000000", text="none")
+    assert (await refusal(gone))["error"] == "message_not_found"
+    thread = client.conversations_replies(channel=general, ts="1.000000")
+    assert (await refusal(thread))["error"] == "thread_not_found"
+
+
+async def test_a_reply_to_what_is_gone_falls_into_the_channel(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
+    posted = await client.chat_postMessage(channel=general, text="one")
+    await client.chat_delete(channel=general, ts=posted["ts"])
+    reply = await client.chat_postMessage(channel=general, text="two", thread_ts=posted["ts"])
+    assert "thread_ts" not in reply["message"]
+    assert [message["text"] for message in slack.messages(general)] == ["two"]
+
+
+async def test_a_thread_outlives_its_first_message(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
+    top = await client.chat_postMessage(channel=general, text="top")
+    await client.chat_postMessage(channel=general, text="one", thread_ts=top["ts"])
+    await client.chat_delete(channel=general, ts=top["ts"])
+    await client.chat_postMessage(channel=general, text="two", thread_ts=top["ts"])
+    assert slack.messages(general) == []
+    assert [message["text"] for message in slack.messages(general, top["ts"])] == ["one", "two"]
+    update = client.chat_update(channel=general, ts=top["ts"], text="back")
+    assert (await refusal(update))["error"] == "message_not_found"
+
+
+async def test_an_ephemeral_message_needs_somebody_there(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
+    other = slack.user("otto")
+    call = client.chat_postEphemeral(channel=general, user=other, text="psst")
+    assert (await refusal(call))["error"] == "user_not_in_channel"
+    unknown = client.users_info(user="U0NOBODY")
+    assert (await refusal(unknown))["error"] == "user_not_found"
+
+
+async def test_a_trigger_opens_one_modal_and_soon(
+    slack: FakeSlack, client: AsyncWebClient, anna: str
+) -> None:
+    late = slack.world.trigger(anna)
+    slack.later(3.1)
+    found = await refusal(client.views_open(trigger_id=late, view=MODAL))
+    assert found["error"] == "expired_trigger_id"
+    once = slack.world.trigger(anna)
+    await client.views_open(trigger_id=once, view=MODAL)
+    found = await refusal(client.views_open(trigger_id=once, view=MODAL))
+    assert found["error"] == "exchanged_trigger_id"
+    found = await refusal(client.views_open(trigger_id="1.2.3", view=MODAL))
+    assert found["error"] == "invalid_trigger_id"
+
+
+async def test_views_are_refused_for_their_names_and_sizes(
+    slack: FakeSlack, client: AsyncWebClient, anna: str
+) -> None:
+    named = MODAL | {"external_id": "job-1"}
+    opened = await client.views_open(trigger_id=slack.world.trigger(anna), view=named)
+    twice = client.views_open(trigger_id=slack.world.trigger(anna), view=named)
+    assert (await refusal(twice))["error"] == "duplicate_external_id"
+    stale = client.views_update(view_id=opened["view"]["id"], hash="1.old", view=MODAL)
+    assert (await refusal(stale))["error"] == "hash_conflict"
+    gone = client.views_update(view_id="V0", view=MODAL)
+    assert (await refusal(gone))["error"] == "not_found"
+    section = {"type": "section", "text": {"type": "mrkdwn", "text": "a" * 2999}}
+    huge = client.views_update(
+        view_id=opened["view"]["id"], view=MODAL | {"blocks": [section] * 99}
+    )
+    assert (await refusal(huge))["error"] == "view_too_large"
+
+
+async def test_no_more_than_three_modals_are_stacked(
+    slack: FakeSlack, client: AsyncWebClient, anna: str
+) -> None:
+    top = await client.views_open(trigger_id=slack.world.trigger(anna), view=MODAL)
+    for _ in range(2):
+        trigger = slack.world.trigger(anna, top["view"]["id"])
+        top = await client.views_push(trigger_id=trigger, view=MODAL)
+    trigger = slack.world.trigger(anna, top["view"]["id"])
+    found = await refusal(client.views_push(trigger_id=trigger, view=MODAL))
+    assert found["error"] == "push_limit_reached"
+
+
+async def test_no_home_tab_without_its_setting(
+    slack: FakeSlack, client: AsyncWebClient, anna: str
+) -> None:
+    slack.world.home_enabled = False
+    view = {"type": "home", "blocks": [{"type": "divider"}]}
+    assert (await refusal(client.views_publish(user_id=anna, view=view)))["error"] == "not_enabled"
+
+
+async def test_a_response_url_works_five_times_in_half_an_hour(
+    slack: FakeSlack, general: str, anna: str
+) -> None:
+    hook = AsyncWebhookClient(slack.world.hook(Hook(anna, general, slack.world.now())))
+    assert [(await hook.send(text="one")).status_code for _ in range(6)] == [200] * 5 + [404]
+    late = AsyncWebhookClient(slack.world.hook(Hook(anna, general, slack.world.now())))
+    slack.later(30 * 60 + 1)
+    answer = await late.send(text="one")
+    assert (answer.status_code, "expired_url" in answer.body) == (404, True)
+    bad = AsyncWebhookClient(slack.world.hook(Hook(anna, general, slack.world.now())))
+    answer = await bad.send(text="one", blocks=[{"type": "header"}])
+    assert (answer.status_code, "invalid_blocks" in answer.body) == (400, True)
+
+
+async def test_an_upload_must_be_whole(
+    slack: FakeSlack, client: AsyncWebClient, general: str
+) -> None:
+    place = await client.files_getUploadURLExternal(filename="a", length=3)
+    early = client.files_completeUploadExternal(files=[{"id": place["file_id"]}])
+    assert (await refusal(early))["error"] == "file_update_failed"
+    async with ClientSession() as session:
+        for data, status in ((b"ab", 400), (b"abc", 200)):
+            async with session.post(place["upload_url"], data=data) as answer:
+                assert answer.status == status
+    lost = client.files_completeUploadExternal(files=[{"id": "F0"}])
+    assert (await refusal(lost))["error"] == "file_not_found"
+    nowhere = client.files_completeUploadExternal(
+        files=[{"id": place["file_id"]}], channel_id="C0NOTHING"
+    )
+    assert (await refusal(nowhere))["error"] == "channel_not_found"
+    assert slack.files == []
+    await client.files_completeUploadExternal(files=[{"id": place["file_id"]}], channel_id=general)
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+async def test_no_method_falls_over_nonsense(slack: FakeSlack, general: str, name: str) -> None:
+    method = METHODS[name]
+    token = slack.app_token if method.token == "app" else slack.bot_token
+    client = AsyncWebClient(token, base_url=slack.api_url, retry_handlers=[])
+    odd = [{}, NONSENSE, NONSENSE | {"channel": general}, NONSENSE | {"channel": [], "view": {}}]
+    for said in odd:
+        try:
+            answer = await client.api_call(name, json=said)
+        except SlackApiError as refused:
+            answer = refused.response
+        assert answer.status_code == 200
+        assert answer["ok"] is True or answer["error"]
+
+
+async def test_nonsense_is_answered_in_json(slack: FakeSlack, client: AsyncWebClient) -> None:
+    assert (await refusal(client.api_call("chat.shout")))["error"] == "unknown_method"
+    headers = {"Authorization": f"Bearer {slack.bot_token}", "Content-Type": "application/json"}
+    async with ClientSession(headers=headers) as session:
+        for body, error in (("{", "invalid_json"), ("[]", "json_not_object")):
+            async with session.post(slack.api_url + "auth.test", data=body) as answer:
+                assert (await answer.json())["error"] == error

@@ -1,0 +1,120 @@
+"""Sockets are opened, refreshed, cut and left half-open, and the SDK comes back."""
+
+from __future__ import annotations
+
+import asyncio
+
+import aiohttp
+import pytest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from tests.support.slack import FakeSlack
+from tests.support.slack.bolt_adapters import bolt_app, by_socket
+from tests.support.slack.sockets import SOCKETS_MOST
+from tests.support.waits import DEADLINE
+
+SOON = 0.05
+"""Seconds in which the SDK notices that a socket is dead."""
+
+
+async def dial(slack: FakeSlack, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:
+    client = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
+    opened = await client.apps_connections_open(app_token=slack.app_token)
+    return await session.ws_connect(opened["url"])
+
+
+async def test_the_sdk_says_hello_and_goes(slack: FakeSlack) -> None:
+    async with by_socket(bolt_app(slack), slack):
+        assert slack.sockets.count == 1
+    await slack.sockets.wait(0)
+
+
+@pytest.mark.parametrize("reason", ["warning", "refresh_requested"])
+async def test_the_sdk_comes_back_when_it_is_told_to_go(slack: FakeSlack, reason: str) -> None:
+    async with by_socket(bolt_app(slack), slack):
+        await slack.sockets.disconnect(reason)
+        await slack.sockets.wait(1, opened=2)
+
+
+async def test_the_sdk_comes_back_when_the_connection_is_cut(slack: FakeSlack) -> None:
+    async with by_socket(bolt_app(slack), slack, SOON):
+        slack.sockets.drop()
+        await slack.sockets.wait(1, opened=2)
+
+
+async def test_the_sdk_comes_back_when_the_server_hangs_up(slack: FakeSlack) -> None:
+    async with by_socket(bolt_app(slack), slack, SOON):
+        await slack.sockets.close()
+        await slack.sockets.wait(1, opened=2)
+
+
+async def test_the_sdk_notices_a_silent_socket(slack: FakeSlack) -> None:
+    async with by_socket(bolt_app(slack), slack, SOON):
+        slack.sockets.silence()
+        await slack.sockets.wait(1, opened=2)
+
+
+async def test_a_silent_socket_brings_nothing(slack: FakeSlack, general: str, anna: str) -> None:
+    slack.event_delivery.patience = 0.05
+    async with by_socket(bolt_app(slack), slack):
+        slack.sockets.silence()
+        assert (await slack.command(anna, general, "help")).status is None
+    assert slack.sockets.acks == []
+
+
+async def test_a_link_that_is_disabled_is_left_open(slack: FakeSlack) -> None:
+    async with aiohttp.ClientSession() as session:
+        socket = await dial(slack, session)
+        assert (await socket.receive_json())["num_connections"] == 1
+        await slack.sockets.disconnect("link_disabled")
+        assert (await socket.receive_json())["reason"] == "link_disabled"
+        assert (slack.sockets.count, socket.closed) == (1, False)
+
+
+async def test_an_eleventh_socket_is_one_too_many(slack: FakeSlack) -> None:
+    async with aiohttp.ClientSession() as session:
+        sockets = [await dial(slack, session) for _ in range(SOCKETS_MOST)]
+        counts = [(await socket.receive_json())["num_connections"] for socket in sockets]
+        assert counts == [*range(1, SOCKETS_MOST + 1)]
+        said = await (await dial(slack, session)).receive_json()
+        assert (said["type"], said["reason"]) == ("disconnect", "too_many_websockets")
+        assert slack.sockets.count == SOCKETS_MOST
+
+
+async def test_an_address_works_once(slack: FakeSlack) -> None:
+    client = AsyncWebClient(base_url=slack.api_url, retry_handlers=[])
+    opened = await client.apps_connections_open(app_token=slack.app_token)
+    async with aiohttp.ClientSession() as session:
+        await session.ws_connect(opened["url"])
+        with pytest.raises(aiohttp.WSServerHandshakeError):
+            await session.ws_connect(opened["url"])
+
+
+async def test_sockets_take_turns(slack: FakeSlack, general: str, anna: str) -> None:
+    slack.event_delivery.patience = 0.05
+    async with aiohttp.ClientSession() as session:
+        sockets = [await dial(slack, session) for _ in range(2)]
+        for socket in sockets:
+            await socket.receive_json()
+        for text in ("one", "two"):
+            await slack.command(anna, general, text)
+        got = [(await socket.receive_json())["payload"]["text"] for socket in sockets]
+    assert sorted(got) == ["one", "two"]
+
+
+async def test_an_envelope_on_a_cut_socket_comes_again(
+    slack: FakeSlack, general: str, anna: str
+) -> None:
+    app = bolt_app(slack)
+    seen: list[str] = []
+
+    @app.event("message")
+    async def message(body: dict[str, str]) -> None:
+        seen.append(body["event_id"])
+        if len(seen) == 1:
+            slack.sockets.drop()
+
+    slack.event_delivery.patience = 2 * DEADLINE
+    async with by_socket(app, slack, SOON), asyncio.timeout(DEADLINE):
+        done = await slack.say(anna, general, "one", retries=1)
+    assert (done.acked, done.attempts, len(seen), len(set(seen))) == (True, 2, 2, 1)

@@ -1,0 +1,119 @@
+"""Asked, told, asked back, answered: what is heard meets what is said."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman_bots.slack.outbound.channel import SlackChannel
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, SlackBotHarness
+from tests.core.outbox.chat_harness import FAST, running
+from tests.factories import GATE, QUESTION
+from tests.support.waits import until
+
+Seen = Callable[[str, str | None, str], Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
+    """Let the outbox speak; give what waits for a message that says something, and returns it."""
+    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
+    channel = SlackChannel(bench.desk.client, timeout=5)
+
+    async def find(place: str, thread: str | None, text: str) -> dict[str, Any]:
+        def there() -> list[dict[str, Any]]:
+            return [one for one in bench.slack.messages(place, thread) if text in str(one)]
+
+        async def look() -> bool:
+            if not there():
+                return False
+            refs = [one.external_ref or "" for one in await bench.rt.outbox.all()]
+            return any(ref.startswith(f"{place}/{there()[-1]['ts']}") for ref in refs)
+
+        await until(look, f"{text!r} in {place}, and known to be there")
+        return there()[-1]
+
+    async with running(DeliveryDispatcher(deliver, [channel], FAST)):
+        yield find
+
+
+async def test_a_reply_under_the_card_of_a_command_answers(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    await bench.slack.command(ANNA, bench.general, "fix it")
+    card = await seen(bench.general, None, "D-1")
+    work = await bench.make.running(1)
+    await bench.rt.questions.ask(work.lease, QUESTION)
+    asked = await seen(bench.general, card["ts"], "Which one?")
+    assert "draftsman_answer:2" in str(asked)
+    await bench.slack.say(BEN, bench.general, "2", card["ts"])
+    question = await bench.rt.questions.get(1, 1)
+    assert await bench.answer(question) == ("blue", ("ben",))
+
+    async def look() -> bool:
+        found = bench.slack.messages(bench.general, card["ts"])
+        return not any("draftsman_answer:2" in str(one) for one in found)
+
+    await until(look, "a question without buttons")
+
+
+async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    ack = await bench.slack.mention(ANNA, bench.general, "fix it")
+    work = await bench.make.running(1)
+    await bench.rt.questions.ask(work.lease, GATE)
+    asked = await seen(bench.general, ack.ts, "Deploy?")
+    pressed = await bench.slack.press(CAROL, bench.general, asked["ts"], "draftsman_approve")
+    late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
+    assert late.acked
+    (said,) = await bench.whispered(DAVE)
+    assert said == "That did not count: D-1/1 was approved by carol before"
+
+
+async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    room = bench.slack.channel("small", [ANNA, CAROL])
+    ack = await bench.slack.mention(ANNA, room, "fix it", retries=3)
+    [
+        job
+    ] = await bench.rt.read_model.jobs()  # of the two events of a mention, either takes a number
+    work = await bench.make.running(job.number)
+    await bench.rt.questions.ask(work.lease, GATE)
+    direct = bench.slack.direct(DAVE)
+    copy = await seen(direct, None, "Deploy?")
+    await bench.slack.say(DAVE, direct, "deny too risky", copy["ts"])
+    question = await bench.rt.questions.get(job.number, 1)
+    assert await bench.answer(question) == ("denied", ("dave",))
+    assert ack.acked
+
+
+async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
+    bench: SlackBotHarness, seen: Seen
+) -> None:
+    room = bench.slack.channel("small", [ANNA, CAROL])
+    await bench.slack.mention(ANNA, room, "fix it", retries=3)
+    [
+        job
+    ] = await bench.rt.read_model.jobs()  # of the two events of a mention, either takes a number
+    work = await bench.make.running(job.number)
+    again = GATE.model_copy(update={"key": "again", "text": "Really?"})
+    await bench.rt.questions.ask(work.lease, GATE)
+    direct = bench.slack.direct(DAVE)
+    copy = await seen(direct, None, "Deploy?")
+    await bench.make.decide(
+        job.number, True, bench.rt.policy.resolve(Actor(Source.CLI, "carol", "Carol"))
+    )
+    await bench.rt.questions.ask((await bench.make.running(job.number)).lease, again)
+    await bench.slack.say(DAVE, direct, "approve", copy["ts"])
+    assert await bench.is_open(await bench.rt.questions.get(job.number, 2))
+    await bench.desk.background.idle()
+    (said,) = bench.slack.messages(direct, copy["ts"])[-1:]
+    assert said["text"] == f"That did not count: D-{job.number}/1 was approved by carol before"

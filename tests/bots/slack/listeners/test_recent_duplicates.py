@@ -1,0 +1,141 @@
+"""The same words once more: a second job on purpose, and a word about the first."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+
+from draftsman.store.postgres.database import Connection, Database
+from draftsman_bots.slack.transport.acknowledgments import IN_DOUBT
+from tests.bots.slack.listeners.conftest import ANNA, BEN, SlackBotHarness
+from tests.support.clock import Clock
+from tests.support.waits import background, until, wait_blocked
+
+SLOW_COMMIT = """
+CREATE FUNCTION draftsman.late() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    LOOP
+        BEGIN
+            PERFORM pg_advisory_xact_lock_shared(7);
+            RETURN NULL;
+        EXCEPTION WHEN query_canceled THEN NULL;  -- as a server that hears no cancel
+        END;
+    END LOOP;
+END $$;
+CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.jobs DEFERRABLE INITIALLY DEFERRED
+    FOR EACH ROW EXECUTE FUNCTION draftsman.late();
+"""
+"""Commits wait for advisory lock 7, and for nothing else."""
+
+
+async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
+    ack = await bench.slack.command(ANNA, channel or bench.general, text)
+    return str(ack.body["text"])
+
+
+async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
+    bench: SlackBotHarness, clock: Clock
+) -> None:
+    assert await _typed(bench, "fix the parser") == "D-1 is queued: it tells how it goes."
+    await clock.forward(12)
+    said = await _typed(bench, "fix  the parser --agent=tidy")
+    assert re.sub(r"\b[1-5]\d s ago", "12 s ago", said) == (
+        "D-2 is queued: it tells how it goes.\n"
+        "The same was asked 12 s ago as D-1 (queued); if one is enough, cancel the other:"
+        " `/draftsman cancel D-2`"
+    )
+    assert len(await bench.jobs()) == 2
+    await clock.forward(61)
+    assert "The same" not in await _typed(bench, "fix the parser")
+
+
+async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> None:
+    other = bench.slack.channel("other", [ANNA, BEN])
+    await _typed(bench, "fix it")
+    for text, channel in (
+        ("fix that", ""),
+        ("investigate it", ""),
+        ("fix it --ref=main", ""),
+        ("fix it", other),
+    ):
+        assert "The same" not in await _typed(bench, text, channel)
+    ack = await bench.slack.command(await bench.linked("erin"), bench.general, "fix it")
+    assert "The same" not in ack.body["text"]
+    assert len(await bench.jobs()) == 6
+
+
+async def test_what_was_canceled_may_be_asked_again(bench: SlackBotHarness) -> None:
+    await _typed(bench, "fix it")
+    await _typed(bench, "cancel D-1")
+    assert "The same" not in await _typed(bench, "fix it")
+
+
+async def test_of_two_at_once_one_is_warned(bench: SlackBotHarness) -> None:
+    said = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
+    assert sum("The same was asked" in one for one in said) >= 1
+    assert len(await bench.jobs()) == 2
+
+
+async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None:
+    await _typed(bench, "fix it")
+    await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
+    _, said = await bench.whispered(ANNA)
+    assert "The same was asked 0 s ago as D-1 (queued)" in said
+
+
+async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
+    bench: SlackBotHarness, db: Database, conn: Connection
+) -> None:
+    """The job is committed, and the database stalls before the look for another one."""
+    first, second = await db.dedicated_connection(), await db.dedicated_connection()
+    try:
+        await first.execute("BEGIN")
+        await first.execute("LOCK TABLE draftsman.deliveries IN SHARE MODE")
+        await second.execute("BEGIN")
+        async with background(_typed(bench, "fix it")) as typed:
+            await wait_blocked(conn, by=first.info.backend_pid)
+            lock = second.execute("LOCK TABLE draftsman.job_targets IN ACCESS EXCLUSIVE MODE")
+            async with background(lock) as locked:
+                await wait_blocked(conn, by=first.info.backend_pid, sessions=2)
+                await first.execute("COMMIT")
+                await locked
+                assert await typed == "D-1 is queued: it tells how it goes."
+    finally:
+        await second.close()
+        await first.close()
+    assert await bench.jobs() == ["it"]
+
+
+async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
+    bench: SlackBotHarness, db: Database, conn: Connection
+) -> None:
+    """The commit outlives both the bot's patience and its wish to take it back."""
+    await conn.execute(SLOW_COMMIT)
+    holder = await db.dedicated_connection()
+    try:
+        await holder.execute("SELECT pg_advisory_lock(7)")
+        async with background(_typed(bench, "fix it")) as typed:
+            await wait_blocked(conn, by=holder.info.backend_pid)
+            assert await typed == IN_DOUBT
+        await holder.execute("SELECT pg_advisory_unlock(7)")
+    finally:
+        await holder.close()
+
+    async def made() -> bool:
+        return await bench.jobs() == ["it"]
+
+    await until(made, "the job that nobody waited for")
+    await conn.execute("DROP TRIGGER late ON draftsman.jobs")
+    assert "ago as D-1 (queued)" in await _typed(bench, "fix it")
+
+
+async def test_case_2_the_same_message_with_another_event_id_and_a_slightly_different_body(
+    bench: SlackBotHarness,
+) -> None:
+    first = await bench.slack.mention(ANNA, bench.general, "fix it")
+    event = {**first.sent["event"], "text": f"{first.sent['event']['text']} ", "client_msg_id": "x"}
+    for extra in ({"event": event}, {"event": {**event, "text": f"{event['text']}\u200b"}}):
+        again = await bench.slack.event({**first.sent, "event_id": "Ev0OTHER", **extra})
+        assert again.acked
+    assert await bench.jobs() == ["it"]
+    assert await bench.whispered(ANNA) == []

@@ -1,0 +1,191 @@
+"""Words after a mention in the thread of a question: an answer or a command, never both."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.messages.delivery import DeliveryKind
+from draftsman.domain.question import QuestionSpec
+from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.slack.scopes import FULL, MINIMAL
+from tests.bots.slack.channel_fixtures import message, shown
+from tests.bots.slack.listeners.conftest import ANNA, BEN, CAROL, DAVE, MENTIONS, SlackBotHarness
+from tests.factories import GATE
+
+WORDS = QuestionSpec(key="how", text="How?", freeform=True)
+VERBS = QuestionSpec(key="verb", text="Which verb?", choices=("list", "retry", "approve"))
+
+
+@pytest.fixture(params=["minimal", "full"])
+def manifest(request: pytest.FixtureRequest, bench: SlackBotHarness) -> str:
+    """Let Slack deliver what this manifest subscribes to: a mention alone, or a message as well."""
+    if request.param == "minimal":
+        bench.slack.subscribed = MENTIONS
+    return str(request.param)
+
+
+async def test_a_question_is_answered_in_words_that_begin_with_a_command(
+    bench: SlackBotHarness, manifest: str
+) -> None:
+    question, root = await bench.asked(WORDS)
+    await bench.slack.mention(BEN, bench.general, "list the files first", root, copies=2)
+    assert await bench.answer(question) == ("list the files first", ("ben",))
+    (said,) = await bench.whispered(BEN)
+    assert said == (
+        f"In this thread, what you write to me answers {question.name}. For the command, type"
+        " `/draftsman list` outside of threads."
+    )
+    await bench.slack.mention(BEN, bench.general, "list", root)
+    assert f"*D-{question.job}*" in (await bench.whispered(BEN))[1], "no question is open any more"
+
+
+@pytest.mark.parametrize("text", ["fix it at once", "cancel D-1", "help", "answer the mail first"])
+async def test_no_command_is_run_of_what_is_an_answer(bench: SlackBotHarness, text: str) -> None:
+    bench.slack.subscribed = MENTIONS
+    question, root = await bench.asked(WORDS)
+    await bench.slack.mention(BEN, bench.general, text, root)
+    assert await bench.answer(question) == (text, ("ben",))
+    assert len(await bench.jobs()) == 1
+
+
+async def test_an_answer_that_names_its_question_is_its_words_alone(bench: SlackBotHarness) -> None:
+    question, root = await bench.asked(WORDS)
+    await bench.slack.mention(BEN, bench.general, f"answer {question.name} slowly", root)
+    assert await bench.answer(question) == ("slowly", ("ben",))
+
+
+async def test_words_that_match_a_choice_are_it_and_others_are_a_command(
+    bench: SlackBotHarness, manifest: str
+) -> None:
+    question, root = await bench.asked(VERBS)
+    await bench.slack.mention(BEN, bench.general, "status", root)
+    assert await bench.is_open(question)
+    assert f"*D-{question.job}*" in (await bench.whispered(BEN))[0]
+    await bench.slack.mention(BEN, bench.general, "List", root)
+    assert await bench.answer(question) == ("list", ("ben",))
+
+
+async def test_a_decision_is_a_word_where_nothing_can_be_approved(bench: SlackBotHarness) -> None:
+    question, root = await bench.asked(VERBS)
+    await bench.slack.mention(BEN, bench.general, "approve", root)
+    assert await bench.answer(question) == ("approve", ("ben",))
+    other, its = await bench.asked(WORDS)
+    await bench.slack.say(BEN, bench.general, "deny it with 403", its)
+    assert await bench.answer(other) == ("deny it with 403", ("ben",))
+
+
+async def test_of_several_questions_that_take_words_none_is_guessed(
+    bench: SlackBotHarness, manifest: str
+) -> None:
+    one, root = await bench.asked(WORDS)
+    two, _ = await bench.asked(WORDS, root=root)
+    await bench.slack.mention(BEN, bench.general, "list the files", root)
+    assert await bench.is_open(one)
+    assert await bench.is_open(two)
+    (said,) = await bench.whispered(BEN)
+    assert said.startswith("Which question does that answer?\n")
+    assert "For the command, type `/draftsman list`" in said
+    (word,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, word["ts"], two.name)
+    await bench.desk.background.idle()
+    (view,) = bench.slack.views(BEN)
+    await bench.slack.submit(BEN, view["id"])
+    assert await bench.answer(two) == ("list the files", ("ben",))
+
+
+async def test_words_go_to_the_one_question_that_takes_them(bench: SlackBotHarness) -> None:
+    choice, root = await bench.asked(VERBS)
+    gate, _ = await bench.asked(GATE, root=root)
+    words, _ = await bench.asked(WORDS, root=root)
+    await bench.slack.mention(BEN, bench.general, "show me first", root)
+    assert await bench.answer(words) == ("show me first", ("ben",))
+    assert await bench.is_open(choice)
+    assert await bench.is_open(gate)
+
+
+async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) -> None:
+    gate, root = await bench.asked(GATE)
+    for text in ("list", "fix it", "approve it all"):
+        await bench.slack.mention(CAROL, bench.general, text, root)
+        assert await bench.is_open(gate)
+    listed, refused, how = await bench.whispered(CAROL)
+    assert f"*D-{gate.job}*" in listed
+    assert refused.startswith(f"A job waits in this thread for an answer to {gate.name}")
+    assert how.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    assert len(await bench.jobs()) == 1
+    await bench.slack.mention(CAROL, bench.general, "approve", root)
+    assert await bench.answer(gate) == ("approved", ("carol",))
+
+
+async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackBotHarness) -> None:
+    root = await bench.slack.say(BEN, bench.general, "it fails")
+    request = await bench.slack.mention(ANNA, bench.general, "fix it", root.ts)
+    question, _ = await bench.asked(WORDS, root=root.ts)
+    edited = f"<@{bench.slack.bot_user}> fix it and more"
+    await bench.slack.edit(bench.general, request.ts, edited)
+    assert await bench.is_open(question)
+    assert "the edit changes nothing" in (await bench.whispered(ANNA))[0]
+
+
+@pytest.mark.parametrize(
+    ("scopes", "call", "advice"),
+    [
+        (MINIMAL, "@draftsman ", "with `@draftsman ANSWER` in this thread"),
+        (FULL, "", "by a reply in this thread"),
+    ],
+)
+async def test_the_advice_fits_the_manifest(
+    bench: SlackBotHarness, scopes: tuple[str, ...], call: str, advice: str
+) -> None:
+    bench.slack.world.scopes = set(scopes)
+    answer = await bench.desk.client.auth_test()
+    bench.desk.identity.read_scopes(answer.headers)
+    channel = SlackChannel(bench.desk.client, timeout=5, identity=bench.desk.identity)
+    question, _ = await bench.asked(WORDS)
+    await channel.send(message(DeliveryKind.QUESTION, bench.general, question=question))
+    asked = bench.slack.messages(bench.general)[-1]
+    assert advice in shown(asked)
+    notified = "mention @draftsman in this thread" if call else "reply in this thread"
+    assert f"{notified}: your answer" in asked["text"]
+    usage = (await bench.slack.command(ANNA, bench.general, "help")).body["text"]
+    assert f"`{call}ANSWER`" in usage
+    direct = bench.slack.direct(BEN)
+    await channel.send(message(DeliveryKind.QUESTION, direct, question=question))
+    (copy,) = bench.slack.messages(direct)
+    assert "by a reply in this thread" in shown(copy), "both manifests read direct messages"
+
+
+@pytest.mark.parametrize(
+    ("ask", "who", "text"),
+    [(GATE, CAROL, "approve"), (WORDS, BEN, "list the files first")],
+    ids=["gate", "words"],
+)
+async def test_a_message_that_comes_again_answers_no_later_question(
+    bench: SlackBotHarness, ask: QuestionSpec, who: str, text: str
+) -> None:
+    first, root = await bench.asked(ask)
+    written = await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(first)
+    work = await bench.make.running(first.job)
+    await bench.rt.questions.ask(work.lease, ask.model_copy(update={"key": "second"}))
+    second = await bench.rt.questions.get(first.job, 2)
+    await bench.slack.event({**written.sent, "event_id": "Ev0OTHER"})
+    assert await bench.is_open(second)
+    await bench.slack.mention(who, bench.general, text, root)
+    assert not await bench.is_open(second)
+
+
+async def test_a_message_that_comes_late_decides_no_gate_that_was_asked_meanwhile(
+    bench: SlackBotHarness,
+) -> None:
+    first, root = await bench.asked(GATE)
+    written = (await bench.post("a message, for its ts"))["ts"]
+    other = await bench.slack.mention(DAVE, bench.general, "approve", root)
+    work = await bench.make.running(first.job)
+    await bench.rt.questions.ask(work.lease, GATE.model_copy(update={"key": "second"}))
+    second = await bench.rt.questions.get(first.job, 2)
+    event = {**other.sent["event"], "user": CAROL, "ts": written, "client_msg_id": "x"}
+    await bench.slack.event({**other.sent, "event_id": "Ev0LATE", "event": event})
+    assert await bench.is_open(second)
+    (said,) = await bench.whispered(CAROL)
+    assert first.name in said

@@ -1,0 +1,78 @@
+"""Replies under a message of ours that is there, and that nobody has written down yet."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
+from draftsman.services.deliveries.delivery_sender import DeliverySender
+from draftsman.store.postgres.database import Connection
+from tests.bots.slack.channel_fixtures import slack_channel
+from tests.bots.slack.listeners.conftest import BEN, SlackBotHarness
+from tests.core.outbox.chat_harness import FAST, running
+from tests.core.outbox.rows import deliveries_of
+from tests.support.waits import until, wait_blocked
+
+
+@asynccontextmanager
+async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> AsyncIterator[str]:
+    """Let the card of a job be posted, and hold back what writes that down; give its ts."""
+    deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
+    holder = await bench.rt.db.dedicated_connection()
+    try:
+        await holder.execute("BEGIN")
+        held = "SELECT FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE"
+        await holder.execute(held, (job,))
+        async with running(DeliveryDispatcher(deliver, [slack_channel(bench.slack)], FAST)):
+            await wait_blocked(conn, by=holder.info.backend_pid)
+            (card,) = bench.slack.messages(bench.general)
+            try:
+                yield card["ts"]
+            finally:
+                await holder.execute("ROLLBACK")
+
+            async def written() -> bool:
+                return any(
+                    one.status is DeliveryStatus.SENT for one in await deliveries_of(bench.rt, job)
+                )
+
+            await until(written, "a card that is written down")
+    finally:
+        await holder.close()
+
+
+async def test_a_reply_comes_again_once_it_is_known_what_it_is_about(
+    bench: SlackBotHarness, conn: Connection
+) -> None:
+    work = await bench.make.asked(notify=(f"slack:{bench.general}",))
+    question = await bench.rt.questions.get(work.number, 1)
+    async with _unwritten(bench, conn, work.number) as card:
+        early = await bench.slack.say(BEN, bench.general, "blue", card)
+        assert not early.acked, "Slack is to send it again"
+        assert await bench.is_open(question)
+    assert (await bench.slack.event(early.sent, retries=3)).attempts == 1
+    assert await bench.answer(question) == ("blue", ("ben",))
+    assert await bench.whispered(BEN) == []
+
+
+async def test_talk_in_other_threads_is_let_go_meanwhile(
+    bench: SlackBotHarness, conn: Connection
+) -> None:
+    other = bench.slack.channel("other", [BEN])
+    work = await bench.make.asked(notify=(f"slack:{bench.general}",))
+    async with _unwritten(bench, conn, work.number):
+        lunch = await bench.slack.say(BEN, bench.general, "lunch?")
+        assert (await bench.slack.say(BEN, bench.general, "at one", lunch.ts)).acked
+        elsewhere = await bench.desk.client.chat_postMessage(channel=other, text="hello")
+        assert (await bench.slack.say(BEN, other, "hello", elsewhere["ts"])).acked
+
+
+@pytest.mark.parametrize("thread", ["yesterday", "1e9", "9" * 40, "-1.5", "1.5\x00"])
+async def test_a_thread_that_slack_never_made_is_none(bench: SlackBotHarness, thread: str) -> None:
+    said = {"thread_ts": thread}
+    assert (await bench.slack.say(BEN, bench.general, "hello", more=said)).acked
+    assert await bench.whispered(BEN) == []

@@ -1,0 +1,98 @@
+"""What every bot shows of a job, shown by the one of Slack."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from tests.bots.contract import BotContract
+from tests.bots.slack.channel_fixtures import Json, shown, slack_channel
+from tests.support.slack import FakeSlack, Fault, error
+from tests.support.slack.message_store import remove
+
+POST = "chat.postMessage"
+LIVE = re.compile(r"<(?:[@#]|!(?!date))[^>]*>|<http[^>]*\|[^>]*>")
+
+
+class SlackSide:
+    """A channel of a workspace."""
+
+    invites = "in this thread, or in a terminal"
+
+    def __init__(self, slack: FakeSlack) -> None:
+        self._slack = slack
+        self._room = slack.channel("ops", [slack.user("carol", id="U-CAROL")])
+        self.channel = slack_channel(slack)
+        self.notify = (f"slack:{self._room}",)
+
+    def texts(self) -> list[str]:
+        """Return what is read of each message but files."""
+        return [shown(one) for one in self._all() if not one.get("files")]
+
+    def _all(self) -> list[Json]:
+        top = self._slack.messages(self._room)
+        return [
+            *top,
+            *(one for card in top for one in self._slack.messages(self._room, card["ts"])),
+        ]
+
+    def live(self) -> list[str]:
+        """Return commands, mentions and links; only mrkdwn is read for them."""
+        return LIVE.findall("".join(text for one in self._all() for text in mrkdwn(one)))
+
+    def files(self) -> list[bytes]:
+        """Return what was uploaded."""
+        return [file["data"] for file in self._slack.files]
+
+    def calls(self) -> int:
+        """Return how many calls there were."""
+        return len(self._slack.calls)
+
+    def drop_next_response(self) -> None:
+        """Hang up when the next post is done."""
+        self._slack.faults.next(POST, Fault.DROP_AFTER)
+
+    def rate_limit_next(self) -> None:
+        """Refuse the next post for a while."""
+        self._slack.faults.next(POST, Fault.RATE_LIMIT(30))
+
+    def reject_file(self) -> None:
+        """Refuse to take a file."""
+        self._slack.faults.next("files.getUploadURLExternal", error("file_uploads_disabled"))
+
+    def revoke(self) -> None:
+        """Let nobody in."""
+        self._slack.revoke()
+
+    def remove_destination(self) -> None:
+        """Archive the channel."""
+        self._slack.world.channels[self._room].archived = True
+
+    def delete_status_message(self) -> None:
+        """Delete the card."""
+        (card,) = self._slack.messages(self._room)
+        remove(self._slack.world.channels[self._room], card["ts"])
+
+
+def mrkdwn(said: Any) -> Iterator[str]:
+    """Yield every text that Slack parses."""
+    if isinstance(said, dict):
+        if said.get("type") == "mrkdwn":
+            yield said["text"]
+        for value in said.values():
+            yield from mrkdwn(value)
+    elif isinstance(said, list):
+        for value in said:
+            yield from mrkdwn(value)
+
+
+class TestSlack(BotContract):
+    """The suite."""
+
+    @pytest.fixture
+    async def side(self) -> AsyncIterator[SlackSide]:
+        async with FakeSlack() as slack:
+            yield SlackSide(slack)

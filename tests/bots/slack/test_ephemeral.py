@@ -1,0 +1,95 @@
+"""A private word finds its way, whichever of them are closed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+from slack_sdk.web.async_client import AsyncWebClient
+
+from draftsman_bots.background import BackgroundTasks
+from draftsman_bots.slack.context import BotContext
+from draftsman_bots.slack.usecases.ephemeral import Reply, ReplyTarget, send_ephemeral
+from tests.support.slack import FakeSlack, Fault, error
+from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Hook
+
+WORD = Reply("already answered by @ben")
+
+
+@dataclass
+class Whisperer:
+    """What of a desk a private word needs."""
+
+    client: AsyncWebClient
+    background: BackgroundTasks = field(default_factory=BackgroundTasks)
+
+
+async def said(desk: Whisperer, place: ReplyTarget) -> None:
+    send_ephemeral(cast("BotContext", desk), place, WORD)
+    await desk.background.idle()
+
+
+def texts(found: list[dict[str, Any]]) -> list[str]:
+    return [one["text"] for one in found]
+
+
+@pytest.mark.parametrize("gone", ["used six times", "half an hour old"])
+async def test_case_46_an_address_that_is_used_up_is_not_needed(
+    slack: FakeSlack, client: AsyncWebClient, anna: str, general: str, gone: str
+) -> None:
+    hook = Hook(anna, general, slack.world.now())
+    place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
+    desk = Whisperer(client)
+    if gone == "used six times":
+        hook.uses = HOOK_USES
+    else:
+        slack.later(HOOK_LIFE + 1)
+    await said(desk, place)
+    assert texts(slack.ephemerals(general, anna)) == [WORD.text]
+    slack.faults.next("chat.postEphemeral", error("channel_not_found"))
+    await said(desk, place)
+    assert texts(slack.messages(slack.direct(anna))) == [WORD.text], "by hand, when all is closed"
+
+
+async def test_case_46_the_address_is_used_where_the_bot_may_not_post(
+    slack: FakeSlack, client: AsyncWebClient, anna: str
+) -> None:
+    room = slack.channel("without-the-bot", [anna], private=True, bot=False)
+    hook = Hook(anna, room, slack.world.now())
+    await said(Whisperer(client), ReplyTarget(anna, room, response_url=slack.world.hook(hook)))
+    assert texts(slack.ephemerals(room, anna)) == [WORD.text]
+    assert hook.uses == 1
+    assert slack.messages(slack.direct(anna)) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.DROP_BEFORE, Fault.SLOW(2), Fault.HTML_503])
+async def test_a_way_that_breaks_or_takes_too_long_is_followed_by_the_next(
+    slack: FakeSlack, anna: str, general: str, fault: Fault
+) -> None:
+    client = AsyncWebClient(slack.bot_token, slack.api_url, timeout=1, retry_handlers=[])
+    hook = Hook(anna, general, slack.world.now())
+    place = ReplyTarget(anna, general, response_url=slack.world.hook(hook))
+    slack.faults.next("chat.postEphemeral", fault)
+    await said(Whisperer(client), place)
+    assert hook.uses == 1
+    slack.faults.next("chat.postEphemeral", fault)
+    slack.faults.next("response_url", fault)
+    await said(Whisperer(client), place)
+    assert texts(slack.messages(slack.direct(anna))) == [WORD.text]
+
+
+async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
+    slack: FakeSlack,
+    client: AsyncWebClient,
+    anna: str,
+    general: str,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    slack.faults.next("*", Fault.DROP_BEFORE, times=3)
+    place = ReplyTarget(
+        anna, general, response_url=slack.world.hook(Hook(anna, general, slack.world.now()))
+    )
+    await said(Whisperer(client), place)
+    assert "a private word was not said: ServerDisconnectedError" in caplog.text
+    assert slack.faults.left == 0

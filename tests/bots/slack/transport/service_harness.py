@@ -1,0 +1,191 @@
+"""The bot's transport, run in this process against the fake Slack, with listeners of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from slack_sdk.web.async_client import AsyncWebClient
+
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman.settings import SlackSettings
+from draftsman_bots.http import Server, bind
+from draftsman_bots.slack import ids
+from draftsman_bots.slack.credentials import Credentials
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.identity import Identity
+from draftsman_bots.slack.service import Service
+from draftsman_bots.slack.transport.dispatcher import SlackDispatcher, build
+from draftsman_bots.slack.transport.http_app import EVENTS_PATH, application
+from draftsman_bots.slack.transport.socket_mode import SocketModeClient
+from tests.support.slack import FakeSlack
+from tests.support.waits import until
+
+if TYPE_CHECKING:
+    from slack_bolt.async_app import AsyncApp
+
+ANNA = "U-ANNA"
+
+
+@dataclass
+class RecordingListeners:
+    """A few listeners: requests become jobs; what is told to fail fails."""
+
+    rt: Runtime
+    stuck: asyncio.Event = field(default_factory=asyncio.Event)
+    """Lets go of what ignores that it was given up."""
+
+    def register(self, app: AsyncApp) -> None:
+        app.event("message")(self.message)
+        app.event("app_mention")(self.message)
+        app.event("reaction_added")(self.fail)
+        app.command(re.compile("/stuck"))(self.hang)
+        app.command(re.compile("/waits"))(self.wait)
+        app.command(re.compile("/fails"))(self.fail)
+        app.command(re.compile(".*"))(self.command)
+        app.view(re.compile(".*"))(self.view)
+
+    async def message(self, event: dict[str, Any], ack: Any) -> None:
+        if not event.get("bot_id"):
+            key = ids.message_key("T1", event["channel"], event["ts"])
+            await self.submit(key, event["text"], event["user"])
+        await ack()
+
+    async def command(self, body: dict[str, Any], ack: Any) -> None:
+        made = await self.submit(ids.trigger_key(body["trigger_id"]), body["text"], body["user_id"])
+        await ack(response_type="ephemeral", text=made)
+
+    async def view(self, body: dict[str, Any], ack: Any) -> None:
+        await self.submit(f"slack:view:{body['view']['id']}", "view", body["user"]["id"])
+        await ack()
+
+    async def fail(self) -> None:
+        raise RuntimeError("the xoxb-123456789012-secret of a test")
+
+    async def wait(self) -> None:
+        await self.stuck.wait()
+
+    async def hang(self, ack: Any) -> None:
+        while not self.stuck.is_set():
+            try:
+                await self.stuck.wait()
+            except asyncio.CancelledError:
+                continue
+        await ack()
+
+    async def submit(self, key: str, text: str, user: str) -> str:
+        actor = Actor(Source.SLACK, user, user)
+        asked = invocation(type="echo", key=key, text=text, notify=("slack:C1",))
+        return (await self.rt.submissions.submit(asked, actor)).name
+
+
+@dataclass
+class ServiceHarness:
+    """What a test holds."""
+
+    slack: FakeSlack
+    bot: SlackDispatcher
+    health: BotHealth
+    listeners: RecordingListeners
+    general: str
+    url: str = ""
+    sockets: SocketModeClient | None = None
+
+    def outcomes(self) -> dict[str, float]:
+        """Return how many requests ended how."""
+        found: dict[str, float] = {}
+        for metric in self.health.registry.collect():
+            for sample in metric.samples:
+                if sample.name == "draftsman_slack_requests_total":
+                    outcome = sample.labels["outcome"]
+                    found[outcome] = found.get(outcome, 0) + sample.value
+        return found
+
+    async def problem(self, part: str) -> None:
+        """Return once health is red with these words."""
+
+        async def look() -> bool:
+            return part in "\n".join(self.health.as_json()["problems"].values())
+
+        await until(look, f"the problem {part!r}")
+
+    async def well(self) -> None:
+        """Return once nothing is wrong."""
+
+        async def look() -> bool:
+            return self.health.ready
+
+        await until(look, "health")
+
+
+@asynccontextmanager
+async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
+    """Give a bot that nothing comes to yet."""
+    async with FakeSlack() as slack:
+        slack.user("anna", id=ANNA)
+        slack.subscribed.add("reaction_added")
+        general = slack.channel("general", [ANNA])
+        client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
+        identity, health, listeners = Identity(), BotHealth(), RecordingListeners(rt)
+        identity.update({"team_id": slack.team, "user_id": slack.bot_user, "bot_id": "B1"})
+        bot = SlackDispatcher(build(client, identity, listeners.register), health)
+        yield ServiceHarness(slack, bot, health, listeners, general)
+        listeners.stuck.set()
+        await bot.close()
+
+
+@asynccontextmanager
+async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
+    """Give a bot that Slack reaches by HTTP."""
+    async with made(rt) as rig:
+        served = bind(("127.0.0.1", 0), "slack")
+        server = Server(application(rig.bot, rig.slack.signing_secret, rig.health))
+        serving = asyncio.create_task(server.serve([served]))
+        rig.url = f"http://127.0.0.1:{served.getsockname()[1]}"
+        rig.slack.request_url = rig.url + EVENTS_PATH
+        yield rig
+        await rig.slack.event_delivery.close()
+        server.end()
+        await serving
+
+
+@asynccontextmanager
+async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarness]:
+    """Give a bot with its two connections."""
+    async with made(rt) as rig:
+        client = AsyncWebClient(base_url=rig.slack.api_url, retry_handlers=[])
+        rig.sockets = SocketModeClient(rig.bot, client, rig.slack.app_token, rig.health, **times)
+        running = asyncio.create_task(rig.sockets.run())
+        await rig.well()
+        await rig.slack.sockets.wait(2)
+        yield rig
+        rig.sockets.stop.set()
+        await running
+
+
+@asynccontextmanager
+async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
+    """Give the whole of the process of the bots, by sockets."""
+    given = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
+    known = Credentials(slack.bot_token, slack.app_token)
+    service = Service(rt, SlackSettings.model_validate(given), known)
+    running = asyncio.create_task(service.run())
+    try:
+        await slack.sockets.wait(2)
+
+        async def ready() -> bool:
+            return service.health.ready
+
+        await until(ready, "readiness")
+        yield service
+    finally:
+        service.end()
+        await running
+    await slack.sockets.wait(0)

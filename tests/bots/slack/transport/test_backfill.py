@@ -1,0 +1,197 @@
+"""Replies that Slack never delivered: found in the threads of open questions, and counted once."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from draftsman.domain.question import QuestionSpec, QuestionStatus
+from draftsman.runtime import Runtime
+from draftsman_bots.slack.health import BotHealth
+from draftsman_bots.slack.service import Service
+from draftsman_bots.slack.transport import app_events, socket_mode
+from draftsman_bots.slack.usecases import backfill
+from tests.bots.slack.transport.service_harness import serving
+from tests.core.loops.workers import event_kinds
+from tests.factories import QUESTION, Factory
+from tests.support.slack import FakeSlack, Fault
+from tests.support.waits import until
+
+LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
+READ = "conversations.replies"
+BEN = "U-BEN"
+
+
+@dataclass
+class Scene:
+    """A question that is asked in a thread, while Slack delivers nothing."""
+
+    rt: Runtime
+    slack: FakeSlack
+    make: Factory
+    general: str
+    job: int = 0
+    root: str = ""
+
+    async def ask(self, ask: QuestionSpec = QUESTION) -> None:
+        """Let a job ask, and wait until its message is known to be there."""
+        self.slack.subscribed -= {"message.channels", "app_mention"}
+        work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
+        self.job = work.number
+        await self.posted(1)
+        self.root = self.slack.messages(self.general)[0]["ts"]
+
+    async def posted(self, count: int) -> None:
+        async def look() -> bool:
+            return len(await self.rt.threads.question_messages()) == count
+
+        await until(look, f"{count} question(s)")
+
+    async def say(self, text: str) -> str:
+        """Reply in the thread; no event says so."""
+        ack = await self.slack.say(BEN, self.general, text, self.root)
+        assert ack.copies == ()
+        return ack.ts
+
+    async def limited(self) -> None:
+        assert (await self.slack.event(LIMITED)).acked
+
+    async def answered(self, ordinal: int = 1) -> str:
+        async def look() -> bool:
+            question = await self.rt.questions.get(self.job, ordinal)
+            return question.status is QuestionStatus.ANSWERED
+
+        await until(look, "the answer")
+        ended = (await self.rt.questions.get(self.job, ordinal)).resolution or {}
+        return str(ended.get("value"))
+
+    def reads(self) -> list[str]:
+        return [call.outcome for call in self.slack.calls if call.method == READ]
+
+
+@pytest.fixture
+async def scene(patient: Runtime, slack: FakeSlack, make: Factory) -> Scene:
+    slack.user("ben", id=BEN)
+    return Scene(patient, slack, make, slack.channel("general", [BEN]))
+
+
+@pytest.fixture
+async def service(patient: Runtime, slack: FakeSlack, scene: Scene) -> AsyncIterator[Service]:
+    async with serving(patient, slack) as one:
+        yield one
+
+
+async def test_case_60_a_reply_that_was_held_back_answers_once(
+    scene: Scene, service: Service
+) -> None:
+    await scene.ask()
+    ts = await scene.say("blue")
+    await scene.limited()
+    assert await scene.answered() == "blue"
+    before = await event_kinds(scene.rt, scene.job)
+    scene.slack.subscribed.add("message.channels")
+    assert (await scene.slack.echo(scene.general, ts)).acked
+    assert await event_kinds(scene.rt, scene.job) == before, "its event changes nothing"
+    _, given = await scene.rt.questions.of_job(scene.job)
+    assert [one.source_event_id for one in given] == [
+        f"slack:msg:{scene.slack.team}:{scene.general}:{ts}"
+    ]
+
+
+async def test_case_60_the_bots_own_words_and_commands_are_no_answers(
+    scene: Scene, service: Service
+) -> None:
+    await scene.ask()
+    await scene.say(f"<@{scene.slack.bot_user}> cancel D-{scene.job}")
+    await scene.say("2")
+    await scene.limited()
+    assert await scene.answered() == "blue"
+    assert scene.slack.ephemerals(scene.general, BEN) == []
+
+
+async def test_case_60_what_may_have_been_meant_for_another_question_is_not_guessed_at(
+    scene: Scene, service: Service
+) -> None:
+    await scene.ask()
+    first, here = scene.job, f"slack:{scene.general}/{scene.root}"
+    scene.job = (await scene.make.asked(QUESTION, notify=(here,))).number
+    await scene.posted(2)
+    await scene.say("2")
+    await scene.make.answer(first, "red")
+    await scene.say("1")
+    await scene.limited()
+    assert await scene.answered() == "red"
+
+
+async def test_case_60_a_read_that_is_put_off_goes_on_where_it_was(
+    scene: Scene, service: Service
+) -> None:
+    await scene.ask()
+    await scene.say("blue")
+    scene.slack.faults.next(READ, Fault.RATE_LIMIT(0.05), times=2)
+    await scene.limited()
+    assert await scene.answered() == "blue"
+    assert scene.reads() == ["rate limit", "rate limit", "ok"]
+
+
+async def test_case_60_without_the_scope_health_says_so_and_nobody_asks_twice(
+    scene: Scene, service: Service
+) -> None:
+    await scene.ask()
+    scene.slack.world.scopes.discard("channels:history")
+    await scene.limited()
+
+    async def said() -> bool:
+        return "needs channels:history" in service.health.as_json()["notes"].get(
+            backfill.HEALTH_KEY, ""
+        )
+
+    await until(said, "the note")
+    assert service.health.ready
+    assert scene.reads() == ["missing_scope"]
+
+
+async def test_case_60_what_is_held_back_until_the_end_is_read_afterwards(
+    scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backfill, "AFTERWARDS", 0.3)
+    await scene.ask()
+    await scene.limited()
+    await scene.slack.until(lambda: len(scene.reads()) == 1, "a first look")
+    await scene.say("blue")
+    assert await scene.answered() == "blue"
+
+
+async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
+    scene: Scene, patient: Runtime
+) -> None:
+    async with serving(patient, scene.slack):
+        await scene.ask()
+    await scene.say("nonsense")
+    await scene.say("blue")
+    async with serving(patient, scene.slack):
+        assert await scene.answered() == "blue"
+    assert scene.slack.ephemerals(scene.general, BEN) == [], "nobody is told of old words"
+
+
+async def test_a_reply_of_a_long_time_without_connections_is_found(
+    scene: Scene, service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await scene.ask()
+    scene.slack.sockets.drop()
+    await scene.slack.sockets.wait(2, opened=4)
+    assert scene.reads() == [], "Slack itself repeats what a short time missed"
+    monkeypatch.setattr(socket_mode, "LOST_AFTER", 0.0)
+    await scene.say("blue")
+    scene.slack.sockets.drop()
+    assert await scene.answered() == "blue"
+
+
+def test_case_60_the_warning_fades() -> None:
+    health = BotHealth()
+    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=app_events.NOTE_SECONDS)
+    assert health.as_json()["notes"] == {app_events.LIMITED: app_events.HELD_BACK}
+    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=0)
+    assert health.as_json()["notes"] == {}

@@ -1,0 +1,168 @@
+"""What the HTTP endpoint turns away, what it ignores, and what it says of itself."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.bots.slack.transport.conftest import JobTexts
+from tests.bots.slack.transport.service_harness import ANNA, ServiceHarness
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+JSON = {"Content-Type": "application/json"}
+CHALLENGE = json.dumps({"type": "url_verification", "challenge": "abc", "token": "x"}).encode()
+
+
+async def _read(rig: ServiceHarness, path: str) -> tuple[int, str]:
+    async with aiohttp.ClientSession() as session, session.get(rig.url + path) as reply:
+        return reply.status, await reply.text()
+
+
+async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: ServiceHarness) -> None:
+    wrong: list[tuple[bytes, dict[str, str], int]] = [
+        (b"command=%2Fdraftsman&text=x", JSON, 400),
+        (b'{"type": "event_callback"}', FORM, 200),  # a form with one strange field
+        (b"command=%2Fdraftsman", {"Content-Type": "text/plain"}, 400),
+        (b"command=%2Fdraftsman", {"Content-Type": ""}, 400),
+        (b"\xff\xfe", JSON, 400),
+    ]
+    found = [
+        (await http.slack.event_delivery.post(body, headers)).status for body, headers, _ in wrong
+    ]
+    assert found == [status for *_, status in wrong]
+
+
+async def test_case_13_a_body_that_is_no_payload(http: ServiceHarness) -> None:
+    forms = [b"", b"payload=", b"payload=null", b"payload=%5B%5D"]
+    forms += [b"&".join(b"a%d=1" % n for n in range(200))]
+    objects = [b"{", b"[]", b"", b"null", b'{"a": NaN}', b"[" * 100_000]
+    bodies = [(body, FORM) for body in forms] + [(body, JSON) for body in objects]
+    post = http.slack.event_delivery.post
+    assert [(await post(*one)).status for one in bodies] == [400] * len(bodies)
+    assert [(await post(*one, sign=False)).status for one in bodies] == [401] * len(bodies)
+
+
+NO_USER = {"type": "block_actions", "actions": [{"action_id": "x"}]}
+USER = {"user": {"id": ANNA}}
+
+
+LACKING: list[dict[str, Any]] = [
+    {"type": "event_callback", "event": None},
+    {"type": "event_callback", "event": []},
+    {"type": "event_callback", "event": {"type": 5}},
+    {"type": "event_callback", "event": {"type": "message"}, "authorizations": 5},
+    {"type": "block_actions", "actions": [], **USER},
+    {"type": "block_actions", "actions": [None], **USER},
+    {**NO_USER, "user": None},
+    {**NO_USER, "user": "U1"},
+    {"type": "view_submission", "view": {"id": "V1"}, **USER},
+    {"type": "view_submission", "view": None, **USER},
+    {"type": "view_closed", **USER},
+    {"type": "shortcut", **USER},
+    {"type": "message_action", "callback_id": {}, **USER},
+    {"type": "block_suggestion"},
+    {"type": {}},
+    {"type": "of tomorrow"},
+    {},
+]
+
+
+async def test_case_14_a_payload_without_what_all_of_its_kind_have(either: ServiceHarness) -> None:
+    for payload in LACKING:
+        assert (await either.slack.interactive(payload)).status == 200, payload
+    assert either.outcomes() == {"ignored": len(LACKING)}
+
+
+async def test_case_15_a_body_that_is_too_large(http: ServiceHarness) -> None:
+    whole = b"a" * (1024 * 1024 + 1)
+
+    async def in_pieces() -> Any:
+        for _ in range(17):
+            yield b"a" * 65_536
+
+    async with aiohttp.ClientSession() as session:
+        for body in (io.BytesIO(whole), in_pieces()):
+            async with session.post(str(http.slack.request_url), data=body) as reply:
+                assert reply.status == 413
+        async with session.post(str(http.slack.request_url), data=io.BytesIO(whole[1:])) as reply:
+            assert reply.status == 401
+
+
+async def test_case_16_a_timestamp_or_a_signature_that_is_none(http: ServiceHarness) -> None:
+    stamps = ["abc", "", "1e9", "-5", "\u0663", "9" * 400, "1 2", "+1"]
+    signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
+    wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
+    wrong += [{"X-Slack-Signature": signature} for signature in signatures]
+    found = [(await http.slack.event_delivery.post(CHALLENGE, JSON | one)).status for one in wrong]
+    assert found == [401] * len(wrong)
+
+
+@pytest.mark.parametrize("ahead", [-600, 600])
+async def test_case_17_a_clock_that_is_wrong(http: ServiceHarness, ahead: int) -> None:
+    signed = http.slack.event_delivery.signed(CHALLENGE, int(time.time()) + ahead)
+    ack = await http.slack.event_delivery.post(CHALLENGE, JSON | signed, sign=False)
+    assert ack.status == 401
+    status, text = await _read(http, "/readyz")
+    assert status == 503
+    assert "clock skew" in text
+    assert (await http.slack.event_delivery.post(CHALLENGE, JSON)).status == 200
+    assert (await _read(http, "/readyz"))[0] == 200
+
+
+async def test_case_19_what_is_unsigned_verifies_nothing(http: ServiceHarness) -> None:
+    post = http.slack.event_delivery.post
+    assert (await post(CHALLENGE, JSON, sign=False)).status == 401
+    assert (await post(b"ssl_check=1&token=x", FORM, sign=False)).status == 401
+    assert (await post(b"ssl_check=1&token=x", FORM)).status == 200
+    signed = await post(CHALLENGE, JSON)
+    assert (signed.status, signed.body) == (200, "abc")
+
+
+async def test_case_23_an_event_that_nobody_handles(either: ServiceHarness, jobs: JobTexts) -> None:
+    ack = await either.slack.event({"type": "of_tomorrow", "user": ANNA})
+    assert ack.status == 200
+    assert await jobs.texts() == []
+
+
+async def test_only_post_comes_in(http: ServiceHarness) -> None:
+    async with aiohttp.ClientSession() as session:
+        for method in ("GET", "PUT", "DELETE", "HEAD", "OPTIONS"):
+            async with session.request(method, str(http.slack.request_url)) as reply:
+                assert reply.status == 405
+            async with session.request(method, http.url + "/elsewhere") as reply:
+                assert reply.status == 404
+
+
+async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
+    assert await _read(http, "/healthz") == (200, "alive\n")
+    assert (await _read(http, "/readyz"))[0] == 200
+    await http.slack.command(ANNA, http.general, "fix it")
+    http.health.problem("socket", "that is wrong")
+    status, text = await _read(http, "/readyz")
+    assert (status, json.loads(text)["problems"]) == (503, {"socket": "that is wrong"})
+    assert (await _read(http, "/healthz"))[0] == 200
+    status, text = await _read(http, "/metrics")
+    assert 'draftsman_slack_requests_total{kind="command",outcome="done"} 1.0' in text
+    assert "draftsman_slack_problems 1.0" in text
+
+
+async def test_a_secret_is_in_no_log(
+    http: ServiceHarness, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Case 94, as far as it lies here: what is pasted, and what an error holds."""
+    from draftsman.log import redact
+
+    pasted = "xoxb-111111111111-222222222222-abcdefghijklmnop"
+    await http.slack.command(ANNA, http.general, pasted, name="/fails")
+    await http.slack.event_delivery.post(pasted.encode(), JSON)
+    await http.slack.event_delivery.post(pasted.encode(), JSON, sign=False)
+    await http.slack.interactive({"type": "block_actions", "user": pasted})
+    assert caplog.records
+    said = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
+    for secret in (pasted, http.slack.bot_token, http.slack.signing_secret, "123456789012"):
+        assert secret not in said

@@ -1,0 +1,184 @@
+"""Answered in one way, a question is closed in every other, and whoever comes late is told so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.question import OnDeny, QuestionKind, QuestionSpec
+from draftsman.runtime import Runtime
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.bots.cross_channel import (
+    DENIAL_REASON,
+    AnswerPath,
+    CrossChannelJob,
+    account,
+    member_of,
+    street,
+)
+from tests.factories import Factory
+from tests.support.slack import FakeSlack
+from tests.support.trello import FakeTrello
+from tests.tui.cli.cli_runner import Cli
+
+PICK = QuestionSpec(key="pick", text="Which one?", choices=("red", "blue"), freeform=True)
+GATE = QuestionSpec(
+    key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=tuple(AnswerPath),
+    on_deny=OnDeny.CONTINUE,
+)  # fmt: skip
+ROLES = ["invoker", "responder", "approver"]
+DECISIONS = [
+    (AnswerPath.BUTTON, True),
+    (AnswerPath.MODAL, False),
+    *(
+        (way, said)
+        for way in (AnswerPath.THREAD, AnswerPath.CARD, AnswerPath.SHELL)
+        for said in (True, False)
+    ),
+]
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    async with FakeSlack() as one:
+        for way in AnswerPath:
+            one.user(way, id=account(way))
+        yield one
+
+
+@pytest.fixture
+async def trello() -> AsyncIterator[FakeTrello]:
+    async with FakeTrello() as one:
+        for way in AnswerPath:
+            one.member(way)
+        yield one
+
+
+@pytest.fixture
+def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
+    """Give five people, known in both chats."""
+    return {
+        way: {"slack": account(way), "trello": member_of(trello, way), "roles": ROLES}
+        for way in AnswerPath
+    }
+
+
+@pytest.fixture
+def settings(settings: Settings, people: dict[str, Any]) -> Settings:
+    """Let what goes wrong for a moment be tried again at once."""
+    told = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
+    changed = {"people": people, "groups": {}, "notifications": told}
+    return Settings.model_validate(settings.model_dump() | changed)
+
+
+@pytest.fixture
+async def cli(
+    rt: Runtime,
+    people: dict[str, Any],
+    database_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> Cli:
+    """Give the command line of the one who answers there."""
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
+    monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "data"))
+    people[AnswerPath.SHELL]["login"] = (await rt.actor()).id
+    lines = [
+        f"people.{name}.{key} = {json.dumps(value)}"
+        for name, fields in people.items()
+        for key, value in fields.items()
+    ]
+    config = tmp_path / "draftsman.toml"
+    config.write_text("\n".join(lines))
+    return Cli(config, capsys)
+
+
+@pytest.fixture
+async def world(
+    rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
+) -> AsyncIterator[CrossChannelJob]:
+    async with street(rt, make, cli, slack, trello) as one:
+        yield one
+    assert slack.complaints == []
+
+
+async def settled(
+    world: CrossChannelJob, says: str, late: tuple[AnswerPath, ...], why: str, by: str = ""
+) -> None:
+    """See that every copy says it, and that all who are late are told why they are."""
+    for copy in await world.copies():
+        assert says in copy, copy
+    shell = await world.shell()
+    assert says.removeprefix("was ").split()[0] in shell
+    assert by in shell
+    for way in late:
+        assert why in await world.late(way), way
+    for copy in await world.copies():
+        assert says in copy, copy
+
+
+async def passed(world: CrossChannelJob, status: Status) -> int:
+    """Return how often the job came to a status."""
+    return [event.to_status for event in await world.job_events()].count(status)
+
+
+def others(way: AnswerPath) -> tuple[AnswerPath, ...]:
+    return tuple(one for one in AnswerPath if one is not way)
+
+
+@pytest.mark.parametrize("way", AnswerPath)
+async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: AnswerPath) -> None:
+    await world.asked(PICK)
+    word = "blue" if way is AnswerPath.BUTTON else "red"
+    await world.say(way, word)
+    assert await passed(world, Status.RESUMED) == 1
+    says = f"was answered by {way}: {word}"
+    await settled(world, says, others(way), f"D-1/1 was answered by {way} before", way)
+    assert await passed(world, Status.RESUMED) == 1
+    _, given = await world.rt.questions.of_job(1)
+    assert [one.voter for one in given if one.accepted] == [way]
+    assert len(given) == len(AnswerPath), "what came late is kept"
+
+
+@pytest.mark.parametrize(("way", "yes"), DECISIONS)
+async def test_a_decision_counts_in_every_place(
+    world: CrossChannelJob, way: AnswerPath, yes: bool
+) -> None:
+    await world.asked(GATE)
+    await world.say(way, yes)
+    assert await passed(world, Status.RESUMED) == 1
+    said = "approved" if yes else "denied"
+    says = f"was {said} by {way}" + ("" if yes else f": {DENIAL_REASON}")
+    await settled(world, says, others(way), f"D-1/1 was {said} by {way} before", way)
+    assert await passed(world, Status.RESUMED) == 1
+
+
+@pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
+async def test_who_comes_after_the_time_is_told_so_in_every_place(
+    world: CrossChannelJob, ask: QuestionSpec, conn: Connection
+) -> None:
+    await world.asked(ask)
+    await conn.execute(
+        "UPDATE draftsman.job_questions SET expires_at = draftsman.now() - interval '1 s'"
+    )
+    assert await world.rt.sweeps.expire(LeaderTerm()) == 1
+    await settled(world, "expired", tuple(AnswerPath), "D-1/1 was expired before")
+    assert (await passed(world, Status.RESUMED), await passed(world, Status.EXPIRED)) == (0, 1)
+
+
+@pytest.mark.parametrize("ask", [PICK, GATE], ids=lambda ask: ask.key)
+async def test_who_comes_after_the_job_was_canceled_is_told_so_in_every_place(
+    world: CrossChannelJob, ask: QuestionSpec
+) -> None:
+    await world.asked(ask)
+    await world.rt.job_control.cancel(1, world.make.owner, "enough")
+    await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was canceled")
+    assert (await passed(world, Status.RESUMED), await passed(world, Status.CANCELED)) == (0, 1)

@@ -1,0 +1,72 @@
+"""A job that people follow in Slack and on a card: who answers anywhere settles it everywhere."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_bots.slack.outbound.channel import SlackChannel
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from tests.bots.contract import run_dispatcher, wait_until_delivered
+from tests.bots.slack.channel_fixtures import actionable, shown, slack_channel
+from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
+from tests.factories import QUESTION, Factory
+from tests.support.people import People
+from tests.support.slack import FakeSlack
+from tests.support.trello import FakeTrello
+
+SOURCES = [Source.SLACK, Source.TRELLO, Source.CLI]
+
+
+class Both:
+    """A channel of a workspace, and a card."""
+
+    def __init__(
+        self, rt: Runtime, slack: FakeSlack, trello: FakeTrello, channel: TrelloChannel
+    ) -> None:
+        self.rt = rt
+        self.slack, self.wall = slack, CardHarness(trello)
+        self.room = slack.channel("ops")
+        self.channels: tuple[SlackChannel, TrelloChannel] = (slack_channel(slack), channel)
+        self.notify = (f"slack:{self.room}", f"trello:{self.wall.card}")
+
+    async def copies(self, job: int) -> list[str]:
+        """Return what the question's copies say, of which nothing can be pressed any more."""
+        await wait_until_delivered(self.rt, job, *self.channels)
+        (card,) = self.slack.messages(self.room)
+        asked = self.slack.messages(self.room, card["ts"])[0]
+        comment = self.wall.comments[1]
+        assert actionable(asked) == []
+        assert "Write a comment" not in comment
+        return [shown(asked), comment]
+
+
+@pytest.fixture
+async def both(rt: Runtime) -> AsyncIterator[Both]:
+    async with FakeSlack() as slack, FakeTrello() as trello, trello_channel(trello) as channel:
+        both = Both(rt, slack, trello, channel)
+        async with run_dispatcher(rt, *both.channels):
+            yield both
+
+
+async def test_case_37_whoever_is_first_is_shown_everywhere_and_the_job_goes_on_once(
+    both: Both, make: Factory, people: People, rt: Runtime
+) -> None:
+    work = await make.asked(QUESTION, notify=both.notify)
+    await wait_until_delivered(rt, work.number, *both.channels)
+    ben = people.ben
+    voters = [Actor(source, f"{source}-1", "Ben", ben.person, ben.roles) for source in SOURCES]
+    values = ("red", "blue", "red")
+    verdicts = await asyncio.gather(
+        *(make.answer(work.number, *one) for one in zip(values, voters, strict=True))
+    )
+    (won,) = [value for value, one in zip(values, verdicts, strict=True) if one.accepted]
+    copies = await both.copies(work.number)
+    assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
+    trail = await rt.read_model.job_events(work.number)
+    assert [one.to_status for one in trail].count(Status.RESUMED) == 1

@@ -1,0 +1,92 @@
+"""A Trello, an account that speaks there, and messages for it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import DeliveryKind, Message
+from draftsman.domain.people.policy import Person
+from draftsman.domain.trello.board import BoardConfig
+from draftsman_bots.health import HealthState
+from draftsman_bots.trello.credentials import Credentials
+from draftsman_bots.trello.outbound.card_context import BoardSource
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from draftsman_bots.trello.transport.client import Trello, connect
+from tests.bots.trello.accounts import settings
+from tests.core.channels import contract
+from tests.support.trello import FakeTrello
+
+
+def account_of(trello: FakeTrello, timeout: float = 5.0) -> Trello:
+    """Return the bot's account there."""
+    tokens = Credentials(trello.key, trello.token, trello.secret)
+    return connect(settings(trello.api_url), tokens, timeout=timeout)
+
+
+@asynccontextmanager
+async def trello_channel(
+    trello: FakeTrello,
+    boards: BoardSource | None = None,
+    health: HealthState | None = None,
+) -> AsyncIterator[TrelloChannel]:
+    """Return the channel of the bot of this Trello."""
+    async with account_of(trello) as account:
+        yield TrelloChannel(account, boards, health)
+
+
+class StaticBoards:
+    """The boards that are watched, as a test says."""
+
+    def __init__(self, *configs: BoardConfig) -> None:
+        self.configs = list(configs)
+
+    async def all(self) -> list[BoardConfig]:
+        """Return them."""
+        return self.configs
+
+
+class CardHarness:
+    """A board with a card on it, and people."""
+
+    def __init__(self, trello: FakeTrello) -> None:
+        self.trello = trello
+        self.anna, self.ben = trello.member("anna"), trello.member("ben")
+        self.board = trello.board("Work", [self.anna, self.ben])
+        self.todo, self.doing, self.review = (
+            trello.list(self.board, name) for name in ("To do", "Doing", "Review")
+        )
+        self.queued = trello.label(self.board, "draftsman: queued")
+        self.card = trello.card(self.board, self.todo, "Fix the parser", by=self.anna)
+
+    @property
+    def comments(self) -> list[str]:
+        """What the comments on the card say, in their order."""
+        return [one.text for one in self.trello.comments(self.card)]
+
+    @property
+    def list_now(self) -> str:
+        """The list that the card is in."""
+        return str(self.trello.card_now(self.card)["idList"])
+
+    def config(self, **fields: Any) -> BoardConfig:
+        """Return how the board is watched."""
+        return BoardConfig(board_id=self.board, name="Work", **fields)
+
+    def said(self, kind: DeliveryKind, /, **fields: Any) -> Message:
+        """Return a message of D-7 for the card; fields of its job are given as `subject_…`."""
+        about = {
+            name.removeprefix("subject_"): fields.pop(name)
+            for name in list(fields)
+            if name.startswith("subject_")
+        }
+        made = contract.message(kind, **{"target": self.card} | fields)
+        return replace(made, subject=replace(made.subject, **about))
+
+
+def person(name: str, own: str | None = None) -> Person:
+    """Return somebody, with a Trello id or without one."""
+    return Person(name, frozenset({"approver"}), {Source.TRELLO: own} if own else {})

@@ -1,0 +1,126 @@
+"""From the label to the result, on cards to which something happened meanwhile."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import QuestionSpec
+from draftsman.domain.trello.board import LabelRule
+from draftsman_bots.trello.markdown import MAX_COMMENT
+from tests.bots.trello.inbound.conftest import TrelloBotHarness
+from tests.factories import Factory
+from tests.support.trello import FakeTrello, Fault
+
+FREE = QuestionSpec(key="own", text="How?", freeform=True)
+
+
+async def begun(bench: TrelloBotHarness, make: Factory, number: int) -> tuple[str, Any]:
+    """Put the label on a new card and begin its job, which is told of."""
+    card = bench.card(labels=[bench.label])
+    await bench.poll()
+    work = await make.running(number)
+    await bench.say()
+    return card, work
+
+
+async def ended(bench: TrelloBotHarness, work: Any, **result: Any) -> None:
+    """Let a job end well, tell of it, and look at the board after that."""
+    await bench.rt.settle.outcome(work, Done({"summary": "all is well"} | result))
+    await bench.say()
+    await bench.poll()
+
+
+def place(bench: TrelloBotHarness, card: str) -> Any:
+    return bench.trello.card_now(card)["idList"]
+
+
+async def test_cases_72_and_74_what_is_told_follows_the_card_and_its_board_moves_it(
+    bench: TrelloBotHarness, make: Factory, trello: FakeTrello
+) -> None:
+    review = trello.list(bench.board, "Review")
+    elsewhere, far = trello.board("Play", [bench.anna]), trello.board("Far")
+    inbox, shelf = trello.list(elsewhere, "Inbox"), trello.list(elsewhere, "Shelf")
+    config = await bench.watch(ready_for_review_list_id=review)
+    other: dict[str, Any] = {"board_id": elsewhere, "name": "Play", "queued_label_id": None}
+    label = {trello.label(elsewhere, "draftsman"): LabelRule(name="draftsman")}
+    other |= {"labels": label, "ready_for_review_list_id": shelf}
+    await bench.rt.boards.save(config.model_copy(update=other), bench.people.olga)
+
+    for target, column, end in (
+        (bench.board, review, review),  # 74: it is there already
+        (elsewhere, inbox, shelf),  # 72: as its board has it
+        (far, trello.list(far, "Heap"), None),  # 72: as nobody has it
+    ):
+        card, work = await begun(bench, make, len(await bench.jobs()) + 1)
+        if target == bench.board:
+            trello.move(card, column)
+        else:
+            trello.move_to_board(card, target, column)
+        await bench.poll()
+        moves = len(moved(trello, card))
+        await ended(bench, work)
+        assert place(bench, card) == (end or column)
+        assert len(moved(trello, card)) - moves == (target == elsewhere)
+        assert sum("all is well" in one.text for one in trello.comments(card)) == 1
+    assert [job.status for job in await bench.jobs()] == [Status.COMPLETED] * 3, "no other job"
+
+
+async def test_case_73_where_the_list_was_archived_the_result_is_told_none_the_less(
+    bench: TrelloBotHarness, make: Factory, trello: FakeTrello
+) -> None:
+    review = trello.list(bench.board, "Review")
+    await bench.watch(ready_for_review_list_id=review)
+    trello.archive_list(review)
+    card, work = await begun(bench, make, 1)
+    await ended(bench, work)
+    assert place(bench, card) == bench.todo
+    assert "all is well" in trello.comments(card)[-1].text
+    assert bench.labels(card) == []
+
+
+def moved(trello: FakeTrello, card: str) -> list[Any]:
+    """Return the bot's own moves of a card."""
+    path = f"/cards/{card}/idList"
+    return [call for call in trello.calls if call.method == "PUT" and call.url.endswith(path)]
+
+
+async def test_case_70_and_78_a_card_that_goes_is_canceled_and_what_is_long_is_a_file(
+    bench: TrelloBotHarness, make: Factory, trello: FakeTrello
+) -> None:
+    gone, work = await begun(bench, make, 1)
+    trello.archive(gone)
+    await bench.poll()
+    [job] = await bench.jobs()
+    assert (job.cancel_requested_at is not None, job.cancel_reason) == (
+        True,
+        "its card was archived by Someone Else",
+    )
+    await bench.rt.settle.outcome(work, Done({"summary": "too late"}))
+    trello.delete_card(gone)
+    await bench.say()
+    assert [one.status for one in await bench.jobs()] == [Status.CANCELED]
+    card, work = await begun(bench, make, 2)
+    await bench.rt.outbox.notice(2, "long", "*_" * 20_000)
+    await ended(bench, work, summary="**" * 12_000)
+    assert all(len(one.text) <= MAX_COMMENT for one in trello.comments(card))
+    assert any(one.data == b"*_" * 20_000 for one in trello.attachments(card))
+
+
+async def test_case_75_an_own_comment_that_is_heard_before_its_reply_is_no_answer(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.listen()
+    card = bench.card()
+    trello.faults.next("POST", "/cards/{id}/actions/comments", Fault.ECHO_FIRST, times=2)
+    question = await bench.asked(card, FREE)
+    assert trello.faults.left == 0
+    own = [one for one in trello.webhook_delivery.sent if one.action["type"] == "commentCard"]
+    assert len(own) == 2, "it was heard while it was being said"
+    await bench.poll()
+    assert (await bench.now(question))[0] == "open"
+    assert await bench.told(card) == []
+    trello.comment(card, bench.ben, "with care")
+    await bench.hear()
+    assert await bench.now(question) == ("answered", "with care")

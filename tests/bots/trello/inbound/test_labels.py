@@ -1,0 +1,308 @@
+"""A label makes a job, by whichever way it is seen, and once for each time that it is put on."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.job import Mode, Status
+from draftsman.domain.trello.board import LabelRule
+from tests.bots.trello.inbound.conftest import TrelloBotHarness
+from tests.factories import Factory
+from tests.support.trello import FakeTrello, Fault, error
+
+
+async def test_a_card_is_kept_with_its_job_as_it_was(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card = bench.card("Fix the parser", desc="It drops\nthe last token.", labels=[bench.label])
+    trello.add_checklist(card, "Steps", ["read"], done=["write"])
+    trello.attach(card, "log.txt")
+    trello.assign(card, bench.anna)
+    trello.comment(card, bench.anna, "it is urgent")
+    trello.set_field(card, trello.custom_field(bench.board, "Version"), {"text": "1.2"})
+    await bench.poll()
+    trello.describe(card, "something else")
+    [job] = await bench.jobs()
+    assert (job.ticket_title, job.mode, job.source_type) == (
+        "Fix the parser",
+        Mode.FIX,
+        "trello_ticket",
+    )
+    assert job.ticket_url == trello.card_now(card)["shortUrl"]
+    kept = job.payload["ticket"]
+    assert (kept["description"], kept["list"]) == ("It drops\nthe last token.", "To do")
+    assert kept["checklists"] == [
+        {
+            "name": "Steps",
+            "items": [{"name": "read", "done": False}, {"name": "write", "done": True}],
+        }
+    ]
+    assert kept["attachments"] == [{"name": "log.txt", "bytes": 4}]
+    assert [one["name"] for one in kept["members"]] == ["Anna Berg"]
+    assert [one["text"] for one in kept["comments"]] == ["it is urgent"]
+    assert kept["custom_fields"] == [{"name": "Version", "value": "1.2"}]
+    assert "It drops\nthe last token.\n\nSteps:\n- [ ] read\n- [x] write" in (job.ticket_text or "")
+    assert bench.labels(card) == ["draftsman: queued"]
+
+
+@pytest.mark.parametrize("order", ["webhook", "poll", "at once"])
+async def test_case_63_seen_by_webhook_and_poller_it_is_one_job(
+    bench: TrelloBotHarness, trello: FakeTrello, order: str
+) -> None:
+    await bench.listen()
+    card = bench.card()
+    trello.add_label(card, bench.label, bench.anna)
+    if order == "webhook":
+        await bench.hear(copies=2)
+        await bench.poll()
+    else:
+        await bench.poll()
+        await bench.hear(copies=2, together=order == "at once")
+    assert await bench.keys() == [bench.key(card)]
+    assert bench.labels(card) == ["draftsman: queued"]
+
+
+async def test_who_put_the_label_on_asked_for_it(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    """Where the webhook says who; a poll cannot, and whoever may write on the board may ask."""
+    await bench.listen()
+    for who in (bench.anna, bench.mallory):
+        card = bench.card()
+        await bench.hear()
+        trello.add_label(card, bench.label, who)
+        await bench.hear()
+    await bench.poll()
+    trello.add_label(bench.card(), bench.label, bench.anna)
+    await bench.poll()
+    assert [job.invoker_id for job in await bench.jobs()] == [
+        "anna",
+        f"trello:board:{bench.board}",
+        f"trello:board:{bench.board}",
+    ]
+
+
+@pytest.mark.parametrize("way", ["poll", "webhook"])
+async def test_case_64_label_removed_and_put_back(
+    bench: TrelloBotHarness, trello: FakeTrello, make: Factory, way: str
+) -> None:
+    if way == "webhook":
+        await bench.listen()
+    see = bench.poll if way == "poll" else bench.hear
+    card = bench.card()
+    trello.add_label(card, bench.label)
+    await see()
+    [job] = await bench.jobs()
+    trello.add_label(card, bench.label)
+    await see()
+    assert await bench.keys() == [bench.key(card)]
+    [said] = await bench.told(card)
+    assert f"{job.name} is still queued: a card has one job at a time" in said
+    await bench.rt.job_control.cancel(job.number, bench.people.olga, "enough")
+    assert bench.labels(card) == ["draftsman: queued"]
+    trello.add_label(card, bench.label)
+    await see()
+    assert await bench.keys() == [bench.key(card), bench.key(card, 3)]
+
+
+async def test_case_65_a_label_that_flaps_makes_one_job_for_an_episode(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.listen()
+    card = bench.card()
+    for _ in range(3):
+        trello.add_label(card, bench.label)
+        trello.remove_label(card, bench.label)
+    trello.add_label(card, bench.label)
+    for seed in (1, 2):
+        await bench.hear(shuffle=seed, copies=2)
+    await bench.poll()
+    assert len(await bench.jobs()) == 1
+    taken = bench.card()
+    trello.add_label(taken, bench.label)
+    trello.remove_label(taken, bench.label)
+    await bench.hear(shuffle=1)
+    await bench.poll()
+    assert len(await bench.jobs()) == 1, "nobody wants what was taken back"
+
+
+async def test_case_66_what_is_not_watched_is_ignored(
+    bench: TrelloBotHarness, trello: FakeTrello, caplog: pytest.LogCaptureFixture
+) -> None:
+    await bench.listen()
+    ignored = bench.card(place=bench.ice)
+    other = trello.label(bench.board, "other")
+    trello.add_label(ignored, bench.label)
+    trello.add_label(bench.card(), other)
+    await bench.hear()
+    await bench.poll()
+    assert await bench.jobs() == []
+    trello.move(ignored, bench.todo)
+    await bench.hear()
+    assert await bench.keys() == [bench.key(ignored)]
+    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    for _ in range(2):
+        trello.add_label(bench.card(), bench.label)
+    assert {ack.status for ack in await bench.hear()} == {200}
+    await bench.poll()
+    assert len(await bench.jobs()) == 1
+    assert len([r for r in caplog.records if "is not watched" in r.message]) == 1
+
+
+async def test_case_67_labels_are_known_by_their_ids(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    twin = trello.label(bench.board, "draftsman")
+    nameless = trello.label(bench.board, "", None)
+    await bench.watch(
+        labels={
+            bench.label: LabelRule(name="draftsman"),
+            nameless: LabelRule(mode=Mode.INVESTIGATE, agent="tidy"),
+        }
+    )
+    trello.rename_label(bench.label, "do it")
+    first, second = bench.card(labels=[bench.label]), bench.card(labels=[nameless])
+    bench.card(labels=[twin])
+    await bench.poll()
+    assert await bench.keys() == sorted([bench.key(first), bench.key(second, label=nameless)])
+    found = {(job.mode, job.agent) for job in await bench.jobs()}
+    assert found == {(Mode.FIX, None), (Mode.INVESTIGATE, "tidy")}
+
+
+async def test_case_68_a_label_that_was_deleted_is_said(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.listen()
+    trello.delete_label(bench.label)
+    assert {ack.status for ack in await bench.hear()} == {200}
+    [said] = bench.desk.health.problems.values()
+    assert "has no label 'draftsman'" in said
+    bench.desk.health.clear(f"label:{bench.label}")
+    [config] = await bench.rt.boards.all()
+    await bench.poller.check(config)
+    assert not bench.desk.health.ready
+    await bench.poll()
+
+
+@pytest.mark.parametrize("way", ["poll", "webhook"])
+async def test_case_69_cards_that_come_with_the_label_on(
+    bench: TrelloBotHarness, trello: FakeTrello, way: str
+) -> None:
+    if way == "webhook":
+        await bench.listen()
+    see = bench.poll if way == "poll" else bench.hear
+    elsewhere = trello.board("Play")
+    there = trello.list(elsewhere, "To do")
+    twin = trello.label(elsewhere, "draftsman")
+    made = bench.card(labels=[bench.label])
+    copied = trello.copy_card(made)
+    moved = trello.card(elsewhere, there, "Come here", labels=[twin])
+    trello.move_to_board(moved, bench.board, bench.todo)
+    for _ in range(2):
+        await see()
+    assert await bench.keys() == sorted(bench.key(card) for card in (made, copied, moved))
+
+
+@pytest.mark.parametrize("way", ["poll", "webhook"])
+@pytest.mark.parametrize("deed", ["archive", "delete_card"])
+async def test_case_70_and_71_a_card_that_is_gone_takes_its_work_along(
+    bench: TrelloBotHarness, trello: FakeTrello, way: str, deed: str
+) -> None:
+    if way == "webhook":
+        await bench.listen()
+    see = bench.poll if way == "poll" else bench.hear
+    card, other = bench.card(labels=[bench.label]), bench.card(labels=[bench.label])
+    await see()
+    getattr(trello, deed)(card)
+    await see()
+    await see()
+    jobs = {job.ticket_url: job for job in await bench.jobs()}
+    gone = next(job for job in jobs.values() if job.idempotency_key.split(":")[2] == card)
+    what = "archived" if deed == "archive" else "deleted"
+    assert (gone.status, gone.cancel_reason) == (
+        Status.CANCELED,
+        f"its card was {what} by Someone Else",
+    )
+    kept = next(job for job in jobs.values() if job.idempotency_key.split(":")[2] == other)
+    assert kept.status is Status.QUEUED
+
+
+async def test_case_70_a_card_that_came_back_keeps_its_work(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.listen()
+    card = bench.card(labels=[bench.label])
+    await bench.hear()
+    trello.archive(card)
+    trello.unarchive(card)
+    await bench.hear(shuffle=3)
+    [job] = await bench.jobs()
+    assert job.status is Status.QUEUED
+
+
+async def test_case_70_a_card_that_is_gone_before_it_is_taken(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    cards = [bench.card(labels=[bench.label]) for _ in range(2)]
+    trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=4)
+    await bench.poll()
+    assert len(await bench.rt.boards.due(bench.board)) == 2
+    trello.archive(cards[0])
+    trello.delete_card(cards[1])
+    await bench.poll()
+    assert (await bench.jobs(), await bench.rt.boards.due(bench.board)) == ([], [])
+    trello.unarchive(cards[0])
+    await bench.poll()
+    assert await bench.keys() == [bench.key(cards[0], 2)]
+
+
+async def test_a_swap_that_failed_is_done_later(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card = bench.card(labels=[bench.label])
+    trello.faults.next("DELETE", "/cards/{id}/idLabels/{idLabel}", Fault.DROP_BEFORE)
+    await bench.poll()
+    assert bench.labels(card) == ["draftsman", "draftsman: queued"]
+    await bench.poll()
+    assert bench.labels(card) == ["draftsman: queued"]
+    assert await bench.keys() == [bench.key(card)]
+
+
+async def test_a_swap_that_may_not_be_is_said(bench: TrelloBotHarness, trello: FakeTrello) -> None:
+    card = bench.card(labels=[bench.label])
+    refused = error(401, "unauthorized permission requested")
+    trello.faults.next("POST", "/cards/{id}/idLabels", refused)
+    await bench.poll()
+    await bench.poll()
+    assert await bench.keys() == [bench.key(card)]
+    [said] = bench.desk.health.problems.values()
+    assert "labels cannot be swapped" in said
+
+
+async def test_put_on_again_during_the_swap_it_is_another_episode(
+    bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The swap is noted, and the last look at the card, after that, finds it."""
+    card = bench.card(labels=[bench.label])
+    delete = bench.desk.trello.delete
+
+    async def and_again(path: str) -> None:
+        await delete(path)
+        trello.add_label(card, bench.label)
+
+    monkeypatch.setattr(bench.desk.trello, "delete", and_again)
+    await bench.poll()
+    [episode] = await bench.rt.boards.due(bench.board)
+    assert (episode.episode, episode.stage) == (2, "seen")
+
+
+async def test_what_was_there_before_the_first_look_is_not_taken_for_new(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    card = bench.card(labels=[bench.label])
+    await bench.watch()
+    await bench.listen()
+    trello.move(card, trello.list(bench.board, "Doing"))
+    await bench.hear()
+    assert await bench.jobs() == []

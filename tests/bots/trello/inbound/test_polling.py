@@ -1,0 +1,189 @@
+"""Polling: what was there before, what comes while nobody looks, and boards of many cards."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from draftsman.errors import ConfigError
+from draftsman.loops.lifecycle import StopSignal
+from draftsman.store.postgres.database import Connection
+from draftsman_bots.trello import identity
+from draftsman_bots.trello.listeners.board_sync import BoardSync
+from draftsman_bots.trello.listeners.poller import Poller
+from draftsman_bots.trello.transport.api_errors import PAUSES
+from draftsman_bots.trello.usecases import label_jobs
+from tests.bots.trello.inbound.conftest import TrelloBotHarness, join
+from tests.support.races import hold_commits
+from tests.support.trello import FakeTrello, Fault
+from tests.support.waits import background, until
+
+
+async def test_case_85_what_was_there_before_makes_no_job(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    board, _ = await _another(bench, trello)
+    old = trello.card(board, trello.list(board, "Old"), "old", labels=[bench.label])
+    await bench.poll()
+    await bench.poll()
+    assert await bench.jobs() == []
+    trello.remove_label(old, bench.label)
+    await bench.poll()
+    trello.add_label(old, bench.label)
+    await bench.poll()
+    assert await bench.keys() == [bench.key(old)]
+
+
+async def test_case_85_unless_all_of_it_is_wanted(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    board, place = await _another(bench, trello, take_existing=True)
+    cards = [trello.card(board, place, "old", labels=[bench.label]) for _ in range(2)]
+    await bench.poll()
+    assert await bench.keys() == sorted(map(bench.key, cards))
+
+
+async def test_case_85_what_came_while_nobody_looked_is_caught_up(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    question = await bench.asked(asked := bench.card())
+    trello.later(3 * 86_400)
+    card = bench.card(labels=[bench.label])
+    trello.comment(asked, bench.ben, "2")
+    for number in range(1100):
+        trello.comment(card, bench.mallory, f"talk {number}")
+    bench.poller = Poller(bench.desk, 15.0)
+    await bench.poll()
+    assert bench.key(card) in await bench.keys()
+    assert (await bench.now(question))[1] == "blue"
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_case_86_more_cards_than_a_page(
+    bench: TrelloBotHarness, trello: FakeTrello, at_once: bool
+) -> None:
+    if at_once:
+        second = trello.list(bench.board, "Second")
+        for number in range(1050):
+            bench.card(f"card {number}", place=bench.todo if number % 2 else second)
+    else:
+        trello.cards(bench.board, bench.todo, 1050)
+    await bench.poll()
+    first = next(iter(trello.world.cards))
+    trello.add_label(first, bench.label)
+    await bench.poll()
+    assert await bench.keys() == [bench.key(first)]
+
+
+async def test_case_87_two_actions_in_a_second_at_the_edge(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    card, other = bench.card(), bench.card()
+    first, second = await bench.asked(card), await bench.asked(other)
+    trello.comment(card, bench.ben, "1")
+    await bench.poll()
+    trello.comment(other, bench.ben, "2")
+    await bench.poll()
+    assert [(await bench.now(one))[1] for one in (first, second)] == ["red", "blue"]
+    bench.poller = Poller(bench.desk, 15.0)
+    await bench.poll()
+    assert len(await bench.job_events(first, "answer_received")) == 1
+
+
+async def test_a_board_that_cannot_be_read_keeps_no_other_from_it(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await _another(bench, trello)
+    trello.faults.next("GET", "/boards/{id}/cards", Fault.HTML_503, times=2)
+    await bench.poll()
+    [said] = bench.desk.health.problems.values()
+    assert "cannot be read" in said
+    await bench.poll()
+    assert bench.desk.health.ready
+
+
+async def test_while_the_token_is_refused_nothing_is_asked(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    trello.revoke()
+    assert [await bench.poller.poll_once() for _ in PAUSES] == list(PAUSES)
+    [said] = bench.desk.health.problems.values()
+    assert "Trello refuses the bot" in said
+    trello.revoke(False)
+    assert await bench.poller.poll_once() == 0
+    assert bench.desk.health.ready
+
+
+async def test_one_process_polls_and_another_takes_over(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    first, second = Poller(bench.desk, 0.05), Poller(bench.desk, 0.05)
+
+    async def holds(one: Poller) -> bool:
+        term = await bench.rt.boards.acquire(one._owner, 1)
+        return term is None
+
+    async with background(first.run()) as one:
+        await until(lambda: holds(first), "the lease")
+        async with background(second.run()) as two:
+            card = bench.card(labels=[bench.label])
+
+            async def made() -> bool:
+                return await bench.keys() == [bench.key(card)]
+
+            await until(made, "the job")
+            first.stop.set()
+            await one
+            other = bench.card(labels=[bench.label])
+
+            async def both() -> bool:
+                return await bench.keys() == sorted(map(bench.key, (card, other)))
+
+            await until(both, "the job of the second poller")
+            second.stop.set()
+            await two
+
+
+async def test_two_sessions_that_see_a_label_at_once_make_one_job(
+    bench: TrelloBotHarness, conn: Connection
+) -> None:
+    """The one has begun the episode and not committed it; the other waits, and finds it begun."""
+    card = bench.card(labels=[bench.label])
+    [config] = await bench.rt.boards.all()
+    began = await bench.rt.boards.clock()
+    async with hold_commits(bench.rt) as first:
+        seen = first.rt.boards.observe(card, bench.label, bench.board, present=True, began=began)
+        async with first.doing(seen) as one:
+            found = await first.then(label_jobs.check_card(bench.desk, config, card), conn)
+        assert (one.result() is not None, found) == (True, [])
+    [episode] = await bench.rt.boards.due(bench.board)
+    assert episode.episode == 1
+    await asyncio.gather(
+        label_jobs.process_episode(bench.desk, config, episode), BoardSync(bench.desk).work(config)
+    )
+    assert await bench.keys() == [bench.key(card)]
+
+
+async def test_case_76_the_account_of_a_person_is_refused(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await identity.resolve_identity(bench.desk, StopSignal())
+    assert bench.desk.health.ready
+    await join(bench.rt, trello.bot_member, bench.people.carol)
+    with pytest.raises(ConfigError, match="it belongs to carol"):
+        await identity.resolve_identity(bench.desk, StopSignal())
+
+
+async def _another(
+    bench: TrelloBotHarness, trello: FakeTrello, **changes: object
+) -> tuple[str, str]:
+    """Watch another board, which nobody looked at so far; return it and a list of it."""
+    board = trello.board("Another", [bench.anna])
+    place = trello.list(board, "To do")
+    bench.label = trello.label(board, "draftsman")
+    config = await bench.watch()
+    fields = {"board_id": board, "name": "Another", "queued_label_id": None, **changes}
+    await bench.rt.boards.save(config.model_copy(update=fields), bench.people.olga)
+    await bench.rt.boards.remove(bench.board, bench.people.olga)
+    return board, place

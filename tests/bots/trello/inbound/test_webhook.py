@@ -1,0 +1,217 @@
+"""The webhook: what is Trello's, what means nothing, and whether Trello still calls."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from draftsman.domain.trello.board import LabelRule
+from draftsman.errors import DatabaseUnreachable
+from draftsman_bots.trello.listeners import action_router
+from draftsman_bots.trello.parsers import actions
+from draftsman_bots.trello.parsers.actions import KINDS, Action, ActionKind
+from draftsman_bots.trello.transport import signature
+from tests.bots.trello.inbound.conftest import TrelloBotHarness
+from tests.support.trello import FakeTrello, Fault
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30)
+    | st.sampled_from(["a" * 24, "0" * 24, "2026-01-01T00:00:00.000Z", "", "9999-12-31T23:59:59"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["id", "type", "data", "card", "board", "label", "action", "text", "memberCreator",
+             "date", "old", "closed", "listAfter", "idMemberCreator", "fullName", "idLabels"]
+        ) | st.text(max_size=5),
+        inner,
+        max_size=6,
+    ),
+    max_leaves=20,
+)  # fmt: skip
+ACTION = st.fixed_dictionaries(
+    {"id": st.just("a" * 24), "type": st.sampled_from([*KINDS, "other"])},
+    optional={
+        "date": JSON,
+        "memberCreator": JSON,
+        "idMemberCreator": JSON,
+        "data": st.fixed_dictionaries(
+            {},
+            optional={
+                name: st.fixed_dictionaries({}, optional={"id": st.just("b" * 24) | JSON}) | JSON
+                for name in ("card", "board", "label", "action", "old", "text")
+            },
+        ),
+    },
+)
+
+
+@given(JSON | ACTION)
+def test_whatever_comes_is_read_or_not(found: Any) -> None:
+    action = actions.parse_action(found)
+    actions.card_label_ids(found)
+    if action is not None:
+        assert isinstance(action, Action)
+        if action.kind in (ActionKind.LABEL_ADDED, ActionKind.LABEL_REMOVED):
+            assert action.card
+            assert action.label
+        if action.kind.startswith("comment"):
+            assert action.card
+            assert action.comment
+            assert action.member
+
+
+@given(st.binary(max_size=200))
+def test_whatever_body_comes_is_read_or_not(raw: bytes) -> None:
+    actions.parse_action(actions.parse_body(raw))
+
+
+@given(st.binary(max_size=100), st.text(max_size=60))
+def test_only_what_was_signed_is_signed(body: bytes, given_: str) -> None:
+    good = signature.sign("secret", "https://x/t", body)
+    assert signature.check("secret", "https://x/t", body, good)
+    assert not signature.check("secret", "https://x/t/", body, good)
+    assert not signature.check("secret", "https://x/t", body + b" ", good)
+    assert not signature.check("other", "https://x/t", body, good)
+    assert signature.check("secret", "https://x/t", body, given_) == (given_ == good)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"action": null}', b'{"action": {"id": null}}',
+     b'{"action": {"id": "' + b"a" * 24 + b'", "type": "voteOnCard", "data": null}}',
+     b"[" * 100_000],
+)  # fmt: skip
+async def test_case_80_signed_and_meaningless_it_is_fine(
+    bench: TrelloBotHarness, trello: FakeTrello, body: bytes
+) -> None:
+    url = await bench.listen()
+    headers = trello.webhook_delivery.headers(body, url)
+    assert (await trello.webhook_delivery.post(url, body, headers))[0] == 200
+
+
+async def test_case_81_what_is_not_signed_for_this_address_is_refused(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    url = await bench.listen()
+    body = b'{"action": {}}'
+    good = trello.webhook_delivery.headers(body, url)
+    wrong = [
+        trello.webhook_delivery.headers(body, f"{url}/"),
+        trello.webhook_delivery.headers(body + b" ", url),
+        good | {"X-Trello-Webhook": "AAAA"},
+        good | {"X-Trello-Webhook": "é" * 9},
+        good | {"X-Trello-Webhook": ""},
+        {"Content-Type": "application/json"},
+    ]
+    for headers in wrong:
+        assert (await trello.webhook_delivery.post(url, body, headers))[0] == 401
+    changed = f"{url}/"
+    headers = trello.webhook_delivery.headers(body, changed)
+    assert (await trello.webhook_delivery.post(changed, body, headers))[0] == 401, "a proxy's slash"
+    assert (await trello.webhook_delivery.post(changed, body, good))[0] == 200, (
+        "the path is of no matter"
+    )
+    with pytest.warns(ResourceWarning):  # aiohttp's word on large bodies
+        assert (await trello.webhook_delivery.post(url, b"x" * 1_100_000, good))[0] == 413
+
+
+async def test_case_83_head_is_answered_and_nothing_else(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    url = await bench.listen()
+    for method, status in (("HEAD", 200), ("GET", 405), ("OPTIONS", 405), ("PUT", 405)):
+        assert (await trello.webhook_delivery._ask(method, url, None, {}))[0] == status
+    assert (await trello.webhook_delivery._ask("GET", url.replace("trello", "healthz"), None, {}))[
+        0
+    ] == 200
+
+
+async def test_case_84_a_webhook_that_is_off_or_gone_is_made_again(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    await bench.listen()
+    [made] = trello.webhooks
+    [config] = await bench.rt.boards.all()
+    assert config.webhook_id == made["id"]
+    await bench.poller.check(config)
+    assert [one["id"] for one in trello.webhooks] == [made["id"]]
+    trello.world.webhooks[made["id"]].failures = 3
+    await bench.poller.check(config)
+    assert "failed 3 times in a row" in str(bench.desk.health.notes)
+    trello.deactivate(made["id"])
+    await bench.poller.check(config)
+    assert (trello.webhooks[0]["active"], bench.desk.health.notes) == (True, {})
+    del trello.world.webhooks[made["id"]]
+    await bench.poller.check(config)
+    [again] = trello.webhooks
+    assert again["id"] != made["id"]
+    [config] = await bench.rt.boards.all()
+    assert config.webhook_id == again["id"]
+    bench.configure(callback_url=again["callbackURL"] + "/2")
+    await bench.poller.check(config)
+    assert [one["callbackURL"] for one in trello.webhooks] == [again["callbackURL"] + "/2"]
+    [config] = await bench.rt.boards.all()
+    bench.configure(callback_url="http://127.0.0.1:9/nobody")
+    await bench.poller.check(config)
+    assert "no webhook" in str(bench.desk.health.notes)
+    assert "it is polled meanwhile" in str(bench.desk.health.notes)
+
+
+async def test_case_92_fields_that_are_missing_are_missed_by_nobody(
+    bench: TrelloBotHarness, trello: FakeTrello
+) -> None:
+    url = await bench.listen()
+    base = {"id": "a" * 24, "date": None, "memberCreator": None, "data": {"board": None}}
+    board, card = {"id": bench.board}, {"id": bench.card()}
+    gone: list[dict[str, Any]] = [
+        {"type": name, "data": data}
+        for name in KINDS
+        for data in ({}, {"board": board}, {"board": board, "card": card}, {"card": None})
+    ]
+    for one in gone:
+        body = json.dumps({"model": None, "action": base | one}).encode()
+        status, text = await trello.webhook_delivery.post(
+            url, body, trello.webhook_delivery.headers(body, url)
+        )
+        assert (status, text) != (200, "broken\n"), one
+        assert status == 200
+    assert await bench.jobs() == []
+
+
+async def test_what_cannot_be_kept_is_to_come_again(
+    bench: TrelloBotHarness, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bench.listen()
+    card = bench.card()
+    await bench.hear()
+    trello.webhook_delivery.sent.clear()
+    trello.add_label(card, bench.label)
+    trello.faults.next("GET", "/cards/{id}", Fault.HTML_503, times=10)
+    assert {ack.status for ack in await bench.hear()} == {503}
+    trello.faults.clear()
+    me, bench.desk.me.id = bench.desk.me.id, ""
+    assert {ack.status for ack in await bench.hear(replay=True)} == {503}
+    bench.desk.me.id = me
+
+    async def away(*_: object) -> None:
+        raise DatabaseUnreachable("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(bench.rt.boards), "of", away)
+        assert {ack.status for ack in await bench.hear(replay=True)} == {503}
+    assert {ack.status for ack in await bench.hear(replay=True)} == {200}
+    assert await bench.keys() == [bench.key(card)]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(found=ACTION)
+async def test_no_action_breaks_the_webhook(bench: TrelloBotHarness, found: Any) -> None:
+    """Every board is watched that a fuzzed action can name."""
+    board, action = "b" * 24, actions.parse_action(found)
+    await bench.watch(board_id=board, labels={board: LabelRule()})
+    if action is not None:
+        await action_router.on_webhook(bench.desk, action, [])

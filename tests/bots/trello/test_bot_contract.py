@@ -1,0 +1,78 @@
+"""What every bot shows of a job, shown by the one of Trello."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+
+import pytest
+
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from tests.bots.contract import BotContract
+from tests.bots.trello.channel_fixtures import CardHarness, trello_channel
+from tests.support.trello import FakeTrello, Fault, error
+
+LIVE, FENCED = re.compile(r"[^\\](?:\]\(|<[a-z!]|\*\*b)"), re.compile("(?s)```.*?```")
+COMMENTS, FILES = "/cards/{id}/actions/comments", "/cards/{id}/attachments"
+
+
+class TrelloSide(CardHarness):
+    """A card of a board."""
+
+    invites = "Write a comment"
+
+    def __init__(self, trello: FakeTrello, channel: TrelloChannel) -> None:
+        super().__init__(trello)
+        self.channel = channel
+        self.notify = (f"trello:{self.card}",)
+
+    def texts(self) -> list[str]:
+        """Return the comments."""
+        return self.comments
+
+    def live(self) -> list[str]:
+        """Return mentions and links."""
+        return LIVE.findall("".join(FENCED.sub("", text) for text in self.comments)) + [
+            text for text in self.comments if re.search("@\\w", text)
+        ]
+
+    def files(self) -> list[bytes]:
+        """Return what is attached."""
+        return [one.data or b"" for one in self.trello.attachments(self.card)]
+
+    def calls(self) -> int:
+        """Return how many calls there were."""
+        return len(self.trello.calls)
+
+    def drop_next_response(self) -> None:
+        """Hang up when the next comment is there."""
+        self.trello.faults.next("POST", COMMENTS, Fault.DROP_AFTER)
+
+    def rate_limit_next(self) -> None:
+        """Refuse the next comment for a window."""
+        self.trello.faults.next("POST", COMMENTS, Fault.RATE_LIMIT)
+
+    def reject_file(self) -> None:
+        """Refuse the next file as too large."""
+        self.trello.faults.next("POST", FILES, error(413, "too large"))
+
+    def revoke(self) -> None:
+        """Make the token bad."""
+        self.trello.revoke()
+
+    def remove_destination(self) -> None:
+        """Delete the card."""
+        self.trello.delete_card(self.card)
+
+    def delete_status_message(self) -> None:
+        """Delete the first comment."""
+        self.trello.delete_comment(self.trello.comments(self.card)[0].id)
+
+
+class TestTrello(BotContract):
+    """The suite."""
+
+    @pytest.fixture
+    async def side(self) -> AsyncIterator[TrelloSide]:
+        async with FakeTrello() as trello, trello_channel(trello) as channel:
+            yield TrelloSide(trello, channel)

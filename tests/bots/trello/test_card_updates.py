@@ -1,0 +1,191 @@
+"""What happens to a card once something was said on it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import DeliveryKind, Receipt, Unconfirmed
+from draftsman.errors import Failure
+from draftsman_bots.health import HealthState
+from draftsman_bots.trello.outbound.channel import TrelloChannel
+from tests.bots.trello.channel_fixtures import CardHarness, StaticBoards, trello_channel
+from tests.support.trello import FakeTrello, Fault, error
+
+MOVE, UNLABEL = "/cards/{id}/idList", "/cards/{id}/idLabels/{idLabel}"
+RESULT, STATUS = DeliveryKind.RESULT, DeliveryKind.STATUS
+
+
+class Stage(CardHarness):
+    """A board that is watched, and a channel."""
+
+    channel: TrelloChannel
+
+    def __init__(self, trello: FakeTrello) -> None:
+        super().__init__(trello)
+        self.health = HealthState()
+        self.watching = StaticBoards(self.config(ready_for_review_list_id=self.review))
+
+    def watched(self, **fields: Any) -> None:
+        self.watching.configs = [self.config(**fields)]
+
+    @property
+    def note(self) -> str:
+        (found,) = self.health.notes.values()
+        return found
+
+    def moves(self) -> int:
+        return sum(call.path == MOVE for call in self.trello.calls)
+
+    async def end(self, status: Status = Status.COMPLETED, **fields: Any) -> object:
+        return await self.channel.send(self.said(RESULT, subject_status=status, **fields))
+
+
+@pytest.fixture
+async def stage() -> AsyncIterator[Stage]:
+    async with AsyncExitStack() as stack:
+        stage = Stage(await stack.enter_async_context(FakeTrello()))
+        stage.channel = await stack.enter_async_context(
+            trello_channel(stage.trello, stage.watching, stage.health)
+        )
+        yield stage
+
+
+async def test_a_completed_job_moves_its_card_to_ready_for_review(stage: Stage) -> None:
+    assert isinstance(await stage.end(), Receipt)
+    assert stage.list_now == stage.review
+    assert len(stage.comments) == 1
+
+
+@pytest.mark.parametrize(("status", "place"), [(Status.FAILED, "doing"), (Status.CANCELED, "todo")])
+async def test_rules_say_where_a_card_goes(stage: Stage, status: Status, place: str) -> None:
+    stage.watched(transition_rules={"failed": stage.doing}, ready_for_review_list_id=stage.review)
+    await stage.end(status)
+    assert stage.list_now == getattr(stage, place)
+
+
+async def test_a_card_moves_as_its_job_begins_and_not_once_more_as_it_is_rewritten(
+    stage: Stage,
+) -> None:
+    stage.watched(transition_rules={"running": stage.doing})
+    sent = await stage.channel.send(stage.said(STATUS, subject_status=Status.QUEUED))
+    assert isinstance(sent, Receipt)
+    assert stage.list_now == stage.todo
+    running = stage.said(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
+    for _ in range(2):
+        assert isinstance(await stage.channel.edit(running), Receipt)
+    assert (stage.list_now, stage.moves()) == (stage.doing, 1)
+
+
+async def test_a_rule_leaves_alone_what_people_put_elsewhere(stage: Stage) -> None:
+    stage.watched(transition_rules={"completed": {"to": stage.review, "from": [stage.doing]}})
+    await stage.end()
+    assert stage.list_now == stage.todo
+    stage.trello.move(stage.card, stage.doing)
+    await stage.end()
+    assert stage.list_now == stage.review
+
+
+async def test_case_72_a_card_on_another_board_is_told_and_not_moved(stage: Stage) -> None:
+    other = stage.trello.board("Elsewhere")
+    place = stage.trello.list(other, "Inbox")
+    stage.trello.move_to_board(stage.card, other, place)
+    assert isinstance(await stage.end(), Receipt)
+    assert (stage.list_now, len(stage.comments), stage.moves()) == (place, 1, 0)
+    assert stage.health.notes == {}
+
+
+@pytest.mark.parametrize("wrong", ["archived", "missing", "of another board"])
+async def test_case_73_where_the_list_is_gone_there_is_a_comment_and_a_note(
+    stage: Stage, wrong: str
+) -> None:
+    other = stage.trello.list(stage.trello.board("Elsewhere"), "Review")
+    gone = {"archived": stage.review, "missing": "f" * 24, "of another board": other}[wrong]
+    stage.watched(ready_for_review_list_id=gone)
+    stage.trello.archive_list(stage.review)
+    assert isinstance(await stage.end(), Receipt)
+    assert (stage.list_now, len(stage.comments), stage.moves()) == (stage.todo, 1, 0)
+    assert gone in stage.note
+    stage.trello.archive_list(stage.review, closed=False)
+    stage.watched(ready_for_review_list_id=stage.review)
+    await stage.end()
+    assert stage.health.notes == {}, "it is right again"
+
+
+async def test_case_74_a_card_that_is_there_already_is_not_moved_again(stage: Stage) -> None:
+    stage.trello.move(stage.card, stage.review)
+    assert isinstance(await stage.end(), Receipt)
+    assert stage.moves() == 0
+
+
+async def test_an_archived_card_is_told_and_left_where_it_is(stage: Stage) -> None:
+    stage.trello.archive(stage.card)
+    assert isinstance(await stage.end(), Receipt)
+    assert (stage.list_now, len(stage.comments)) == (stage.todo, 1)
+
+
+async def test_the_queued_label_is_taken_off_at_the_end(stage: Stage) -> None:
+    stage.watched(queued_label_id=stage.queued)
+    stage.trello.add_label(stage.card, stage.queued)
+    await stage.channel.send(stage.said(STATUS, subject_status=Status.RUNNING))
+    assert stage.trello.labels_of(stage.card) == ["draftsman: queued"]
+    await stage.end(Status.FAILED)
+    assert stage.trello.labels_of(stage.card) == []
+
+
+@pytest.mark.parametrize("fault", [Fault.HTML_503, Fault.DROP_AFTER, Fault.DROP_BEFORE])
+async def test_a_move_that_fails_for_now_is_made_later_and_the_comment_once(
+    stage: Stage, fault: Fault
+) -> None:
+    stage.trello.faults.next("PUT", MOVE, fault)
+    message = stage.said(RESULT, subject_status=Status.COMPLETED)
+    assert isinstance(await stage.channel.send(message), Unconfirmed)
+    assert isinstance(await stage.channel.find(message), Receipt)
+    assert (stage.list_now, len(stage.comments)) == (stage.review, 1)
+
+
+async def test_a_move_that_is_refused_for_good_keeps_no_message_back(stage: Stage) -> None:
+    stage.watched(ready_for_review_list_id=stage.review, queued_label_id=stage.queued)
+    stage.trello.add_label(stage.card, stage.queued)
+    stage.trello.faults.next("PUT", MOVE, error(401, "unauthorized card permission requested"))
+    stage.trello.faults.next("DELETE", UNLABEL, error(404, "not found"))
+    assert isinstance(await stage.end(), Receipt)
+    first, second = stage.note.split("; ")
+    assert "was not moved" in first
+    assert "stays on" in second
+
+
+async def test_a_card_that_is_gone_is_a_target_that_is_gone(stage: Stage) -> None:
+    message = stage.said(RESULT)
+    stage.trello.delete_card(stage.card)
+    ended = await stage.channel.send(message)
+    assert isinstance(ended, Failure)
+    assert ended.code == "target_gone"
+
+
+async def test_a_board_has_words_of_its_own_for_results(stage: Stage) -> None:
+    stage.watched(comment_template="{job} *fertig*: {summary}\nPR: {pr_url}\n{error}")
+    await stage.end(subject_result={"summary": "all *well* {job} @ben"})
+    text, _, mark = stage.comments[0].rpartition("\n\n")
+    assert text == "D-7 *fertig*: all \\*well\\* {job} @\u200bben"
+    assert mark.startswith("`draftsman:")
+
+
+async def test_a_comment_that_says_so_already_is_not_written_again(stage: Stage) -> None:
+    stage.watching.configs = []
+    sent = await stage.channel.send(stage.said(STATUS, subject_status=Status.RUNNING))
+    assert isinstance(sent, Receipt)
+    again = stage.said(STATUS, subject_status=Status.RUNNING, edits=sent.ref)
+    assert await stage.channel.edit(again) == sent
+    assert "PUT" not in [call.method for call in stage.trello.calls]
+
+
+async def test_nothing_is_read_where_nothing_is_to_be_done(stage: Stage) -> None:
+    await stage.end(Status.FAILED)
+    stage.watching.configs = []
+    await stage.end()
+    assert [call.method for call in stage.trello.calls] == ["POST", "POST"]

@@ -1,0 +1,230 @@
+"""Limits and delays: what a failure costs, and how long it is waited."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import astuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.retries.error_classes import ErrorClass
+from draftsman.domain.retries.retry_policy import (
+    BUILT_IN,
+    MAX_EXPONENT,
+    RetryDecision,
+    RetryPolicy,
+    after_failure,
+    app_delay,
+    infra_delay,
+)
+
+E = ErrorClass
+SECONDS = st.floats(1e-6, 1e9)
+POLICIES = st.builds(
+    RetryPolicy, base_delay=SECONDS, max_delay=SECONDS, multiplier=st.floats(1.0, 10.0)
+)
+COUNTS = st.integers(-5, 10**9)
+UNIT = st.floats(0.0, 1.0)
+
+
+@given(POLICIES, COUNTS, UNIT)
+def test_an_application_delay_stays_within_its_limit(
+    policy: RetryPolicy, failures: int, jitter: float
+) -> None:
+    delay = app_delay(policy, failures, lambda: jitter)
+    assert 0 <= delay <= policy.max_delay * jitter * (1 + 1e-9)
+
+
+@given(POLICIES, st.integers(1, 1000))
+def test_it_grows_from_failure_to_failure_up_to_the_limit(
+    policy: RetryPolicy, failures: int
+) -> None:
+    now, then = (app_delay(policy, n, lambda: 1.0) for n in (failures, failures + 1))
+    assert then >= now * (1 - 1e-9)
+
+
+def test_it_doubles_by_default_from_two_seconds_to_two_minutes() -> None:
+    delays = [app_delay(RetryPolicy(), n, lambda: 1.0) for n in range(1, 9)]
+    assert delays == pytest.approx([2, 4, 8, 16, 32, 64, 120, 120])
+
+
+def test_it_is_full_jitter() -> None:
+    delays = [app_delay(RetryPolicy(), 5) for _ in range(200)]
+    assert min(delays) < 8 < 24 < max(delays) <= 32
+
+
+@given(COUNTS)
+def test_an_infrastructure_delay_is_an_exponential_that_stops_growing(failures: int) -> None:
+    assert math.e <= infra_delay(failures) <= math.exp(MAX_EXPONENT)
+
+
+def test_it_is_e_to_the_number_of_failures() -> None:
+    assert [infra_delay(n) for n in (1, 2, 10, 11)] == pytest.approx(
+        [2.718, 7.389, 22026.466, 22026.466], abs=0.001
+    )
+
+
+def _after(error: ErrorClass, **given_as: float) -> RetryDecision:
+    counts = {"attempts": 0, "max_attempts": 2, "retry_count": 0, "max_retries": 2}
+    policy = RetryPolicy(max_delay=120)
+    return after_failure(error, policy, **(counts | given_as), jitter=lambda: 1.0)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("error", "counts", "expected"),
+    [
+        (E.TRANSIENT_APP, {}, RetryDecision(Status.RETRYING, 2.0, spend_retry=True)),
+        (
+            E.TRANSIENT_APP,
+            {"retry_count": 1},
+            RetryDecision(Status.RETRYING, 4.0, spend_retry=True),
+        ),
+        (E.TRANSIENT_APP, {"retry_count": 2}, RetryDecision(Status.DEAD_LETTER)),
+        (E.TRANSIENT_APP, {"attempts": 2}, RetryDecision(Status.RETRYING, 2.0, spend_retry=True)),
+        (E.TRANSIENT_INFRA, {}, RetryDecision(Status.RETRYING, math.e, spend_attempt=True)),
+        (E.TRANSIENT_INFRA, {"attempts": 2}, RetryDecision(Status.DEAD_LETTER)),
+        (
+            E.TRANSIENT_INFRA,
+            {"retry_count": 2},
+            RetryDecision(Status.RETRYING, math.e, spend_attempt=True),
+        ),
+        (E.PERMANENT, {}, RetryDecision(Status.FAILED)),
+        (E.INVALID_OUTPUT, {}, RetryDecision(Status.FAILED)),
+        (E.VALID, {}, RetryDecision(Status.FAILED)),
+        (E.TRANSIENT_APP, {"max_retries": 0}, RetryDecision(Status.DEAD_LETTER)),
+        (
+            E.TRANSIENT_APP,
+            {"retry_after": 50},
+            RetryDecision(Status.RETRYING, 50, spend_retry=True),
+        ),
+        (
+            E.TRANSIENT_APP,
+            {"retry_after": 1},
+            RetryDecision(Status.RETRYING, 2.0, spend_retry=True),
+        ),
+        (
+            E.TRANSIENT_APP,
+            {"retry_after": -9},
+            RetryDecision(Status.RETRYING, 2.0, spend_retry=True),
+        ),
+        (E.PERMANENT, {"retry_after": 50}, RetryDecision(Status.FAILED)),
+    ],
+    ids=str,
+)
+def test_what_follows_a_failure(
+    error: ErrorClass, counts: dict[str, float], expected: RetryDecision
+) -> None:
+    assert _after(error, **counts) == expected
+
+
+@given(st.sampled_from(E), st.floats(), st.integers(0, 100), st.integers(0, 100))
+def test_a_job_is_put_off_for_a_finite_time_of_at_most_a_day(
+    error: ErrorClass, retry_after: float, attempts: int, retry_count: int
+) -> None:
+    after = _after(error, retry_after=retry_after, attempts=attempts, retry_count=retry_count)
+    if after.status is Status.RETRYING:
+        assert after.delay is not None
+        assert 0 <= after.delay <= 86_400
+        assert after.spend_attempt != after.spend_retry
+    else:
+        assert after == RetryDecision(after.status)
+
+
+def test_the_limits_of_the_types_that_are_built_in() -> None:
+    assert RetryPolicy() == RetryPolicy(3, 3, 2.0, 120.0, 2.0, 3600.0, OnLost.RETRY)
+    table = {
+        "run_agent": (3, 5, 5, 300, 3, 3600, OnLost.RESUME, 600, 300, 30, None),
+        "http_request": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "webhook_dispatch": (5, 3, 1, 60, 2, 600, OnLost.RETRY, 600, 120, 30, None),
+        "llm_generate": (3, 5, 5, 300, 3, 3600, OnLost.RETRY, 600, 300, 30, 60),
+        "execute_tool": (3, 3, 2, 120, 2, 1200, OnLost.RETRY, 600, 120, 10, None),
+        "send_notification": (10, 5, 2, 60, 2, 300, OnLost.RETRY, 600, 15, 10, None),
+    }
+    assert {name: astuple(limits) for name, limits in BUILT_IN.items()} == table
+
+
+@given(SECONDS, SECONDS, SECONDS, SECONDS, SECONDS)
+def test_every_time_out_fits_the_one_around_it(
+    job: float, step: float, call: float, connect: float, idle: float
+) -> None:
+    policy = RetryPolicy(
+        timeout=job,
+        step_timeout=step,
+        call_timeout=call,
+        connect_timeout=connect,
+        idle_timeout=idle,
+    )
+    cut = policy.nested()
+    assert cut.idle_timeout is not None
+    assert cut.timeout == job
+    assert cut.step_timeout == min(job, step)
+    assert cut.call_timeout == min(job, step, call)
+    assert cut.connect_timeout == min(job, step, call, connect)
+    assert cut.idle_timeout == min(job, step, call, idle)
+    assert cut.nested() == cut
+
+
+HUGE = st.integers(10**9, 10**400)
+
+
+@given(POLICIES, HUGE, UNIT)
+def test_no_count_overflows(policy: RetryPolicy, failures: int, jitter: float) -> None:
+    assert 0 <= app_delay(policy, failures, lambda: jitter) <= policy.max_delay
+    assert infra_delay(failures) == math.exp(MAX_EXPONENT)
+
+
+@given(POLICIES, st.integers(1, 10**6), UNIT, UNIT)
+def test_jitter_draws_evenly_from_the_whole_of_a_delay(
+    policy: RetryPolicy, failures: int, one: float, other: float
+) -> None:
+    """Full jitter: any part of the ceiling down to nothing, and as much of it as was drawn."""
+    ceiling = app_delay(policy, failures, lambda: 1.0)
+    assert app_delay(policy, failures, lambda: one) == pytest.approx(ceiling * one)
+    if one <= other:
+        assert app_delay(policy, failures, lambda: one) <= app_delay(
+            policy, failures, lambda: other
+        )
+
+
+@given(
+    st.sampled_from([E.TRANSIENT_APP, E.TRANSIENT_INFRA]),
+    st.floats(0.001, 1e12),
+    st.integers(0, 99),
+    UNIT,
+)
+def test_what_the_other_side_wants_is_never_shortened_and_ends_at_a_day(
+    error: ErrorClass, wanted: float, spent: int, jitter: float
+) -> None:
+    after = after_failure(
+        error,
+        RetryPolicy(),
+        attempts=spent,
+        retry_count=spent,
+        max_attempts=100,
+        max_retries=100,
+        retry_after=wanted,
+        jitter=lambda: jitter,
+    )
+    assert after.delay is not None
+    assert after.delay >= min(wanted, 86_400)
+    own = infra_delay(spent + 1) if error is E.TRANSIENT_INFRA else 120 * jitter
+    assert after.delay <= max(min(wanted, 86_400), own)
+
+
+@given(st.booleans(), st.integers(0, 100), st.integers(0, 100))
+def test_a_layer_spends_its_own_budget_and_is_dead_when_that_is_gone(
+    app: bool, most: int, others: int
+) -> None:
+    """However much is left of the other one."""
+    error, budgets = E.TRANSIENT_INFRA, (("attempts", most), ("retries", others))
+    if app:
+        error, budgets = E.TRANSIENT_APP, (("retries", most), ("attempts", others))
+    limits: dict[str, float] = {f"max_{name}": limit for name, limit in budgets}
+    own = "retry_count" if app else "attempts"
+    for spent in range(most):
+        after = _after(error, **{own: spent}, **limits)
+        assert (after.spend_retry, after.spend_attempt) == (app, not app)
+    assert _after(error, **{own: most}, **limits) == RetryDecision(Status.DEAD_LETTER)

@@ -1,0 +1,96 @@
+"""What the built-in types take, and the one line for what they do not."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job_payloads import MODELS, parse
+from draftsman.errors import UsageError
+from draftsman.log import redact
+
+GOOD: dict[str, list[dict[str, Any]]] = {
+    "http_request": [
+        {"url": "https://example.org/a?b=c"},
+        {"url": "http://[::1]:80/", "method": "POST", "json": None},
+        {"url": "http://a/", "method": "DELETE", "text": "x", "headers": {"X-A": "b"}},
+        {"url": "http://a/", "output": {"properties": {"pattern": {"type": "string"}}}},
+    ],
+    "webhook_dispatch": [{"webhook": "billing", "type": "invoice.paid", "data": {"n": 1}}],
+    "llm_generate": [
+        {"prompt": "Say something"},
+        {"messages": [{"role": "user", "content": "Hi"}], "temperature": 0.5, "stop": ["."]},
+    ],
+    "execute_tool": [{"tool": "count"}, {"tool": "count", "input": [1, 2]}],
+    "send_notification": [{"text": "done"}, {"text": "done", "targets": ["slack:C1/17.2", "log"]}],
+}
+URL = {"url": "http://a/"}
+
+
+@pytest.mark.parametrize("type", MODELS)
+def test_good_ones_are_taken(type: str) -> None:
+    for payload in GOOD[type]:
+        parse(type, payload)
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "says"),
+    [
+        ("http_request", {}, "url: is required"),
+        ("http_request", {"url": "ftp://a/"}, "url 'ftp://a/': give a URL that starts with http"),
+        ("http_request", {"url": "http:///x"}, "names a host"),
+        ("http_request", {"url": "http://a:0/"}, "names a host"),
+        ("http_request", {"url": "http://a:99999/"}, "no URL"),
+        ("http_request", {"url": "http://u:p@a/"}, "name a credential"),
+        ("http_request", {"url": "http://a/ b"}, "no spaces"),
+        ("http_request", {"url": "http://a/\r\nX: y"}, "no spaces"),
+        ("http_request", {"url": 7}, "url: must be text"),
+        ("http_request", URL | {"method": "get"}, "method 'get': choose: GET, HEAD"),
+        ("http_request", URL | {"metod": "GET"}, "metod 'GET': unknown key; allowed: url, method"),
+        ("http_request", URL | {"text": "x"}, "GET takes no body"),
+        ("http_request", URL | {"method": "PUT", "text": "", "json": 1}, "not both"),
+        ("http_request", URL | {"headers": {"Authorization": "x"}}, "no authorization in it; name"),
+        ("http_request", URL | {"headers": {"Host": "b"}}, "host is written by draftsman itself"),
+        ("http_request", URL | {"headers": {"X-A": "b\r\nc"}}, "printable ASCII only"),
+        ("http_request", URL | {"headers": {"X A": "b"}}, "'X A' is no header name"),
+        ("http_request", URL | {"expect_status": [99]}, "expect_status.0"),
+        ("http_request", URL | {"output": {"pattern": "(a+)+$"}}, "pattern is not taken"),
+        (
+            "http_request",
+            URL | {"output": {"anyOf": [{"uniqueItems": True}]}},
+            "uniqueItems",
+        ),
+        ("webhook_dispatch", {"webhook": "b", "type": "a b"}, "type 'a b'"),
+        ("llm_generate", {}, "give prompt or messages, one of them"),
+        ("llm_generate", {"prompt": "a", "messages": [{"role": "user", "content": "b"}]}, "one of"),
+        ("llm_generate", {"messages": [{"role": "system", "content": "b"}]}, "messages.0.role"),
+        (
+            "llm_generate",
+            {"prompt": "a", "max_tokens": "9"},
+            "max_tokens '9': must be a whole",
+        ),
+        ("execute_tool", {"input": 1}, "tool: is required"),
+        ("send_notification", {"text": ""}, "text '': must not be empty"),
+        (
+            "send_notification",
+            {"text": "a", "targets": ["none"]},
+            "'none' is no target; give log, webhook:NAME, slack:CHANNEL or trello:CARD",
+        ),
+    ],
+    ids=str,
+)
+def test_bad_ones_are_told_in_one_line(type: str, payload: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse(type, payload)
+    message = redact(str(raised.value))  # as people see it
+    assert message.startswith(f"payload of {type}:")
+    assert says in message
+    assert "\n" not in message
+
+
+def test_a_schema_that_is_nested_too_deeply_is_told() -> None:
+    deep: dict[str, Any] = reduce(lambda inner, _: {"not": inner}, range(500), {})
+    with pytest.raises(UsageError, match="output: a schema is nested 100 levels"):
+        parse("llm_generate", {"prompt": "a", "output": deep})

@@ -1,0 +1,33 @@
+"""The list of draftsman's own event kinds is complete: what the code writes is in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from draftsman import resources
+from draftsman.domain.reserved_names import EVENT_KINDS
+
+CORE: Final = Path(resources.__file__).parent
+IN_SQL: Final = re.compile(
+    r"'([a-z]+_[a-z_]+|redelivered)'(?: END)?,\s*"
+    r"(?:'system'|%\((?:actor|by)\)s|who|n\.status|e\.actor)"
+)
+"""A kind, before the actor of its event (of a new job: its status)."""
+CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z]+)'")
+IN_PYTHON: Final = re.compile(
+    r"(?:\bnote\(\s*conn,[^\"]*|_remark\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
+)
+
+
+def test_every_kind_that_the_code_writes_is_reserved() -> None:
+    statements = [text for _, text in resources.migrations()]
+    statements += [path.read_text() for path in (CORE / "store" / "queries").glob("*.sql")]
+    found = {kind for text in statements for kind in IN_SQL.findall(text) + CASES.findall(text)}
+    for part in ("services", "handlers", "loops"):
+        for path in (CORE / part).glob("*.py"):
+            found |= {*IN_PYTHON.findall(path.read_text())}
+    assert {"job_created", "question_escalated", "delivery_dead", "answer_edited"} <= found
+    assert {"branch_published", "vote_received", "repo_resolved", "answer_received"} <= found
+    assert found <= EVENT_KINDS

@@ -1,0 +1,45 @@
+"""Templates of comments."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.domain.trello.comment_template import FIELDS, check, fill
+
+A = "a" * 24
+
+
+def test_fields_are_replaced_and_a_line_of_empty_ones_is_left_out() -> None:
+    made = fill("**{job}**: {summary}\nSee {pr_url}\nThat is all", {"job": "D-7", "summary": "ok"})
+    assert made == "**D-7**: ok\nThat is all"
+
+
+def test_what_a_value_says_is_no_template() -> None:
+    assert fill("{summary} {job}", {"summary": "{job} {{x}}", "job": "D-7"}) == "{job} {{x}} D-7"
+
+
+def test_braces_are_written_twice() -> None:
+    assert fill(check("{{job}} {job}"), {"job": "D-7"}) == "{job} D-7"
+
+
+def test_every_field_can_be_named() -> None:
+    assert check(" ".join(f"{{{name}}}" for name in FIELDS))
+
+
+@pytest.mark.parametrize(
+    ("template", "words"),
+    [
+        ("{job.__class__}", "is no field; fields: job, title"),
+        ("{job!r}", "is no field"),
+        ("{job:>1000000000}", "is no field"),
+        ("{0}", "is no field"),
+        ("{}", "is no field"),
+        ("{job", "a lone {"),
+        ("job}", "a lone }"),
+        (" \n", "it is empty"),
+    ],
+)
+def test_nothing_but_a_field_can_be_named(template: str, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        BoardConfig(board_id=A, name="Work", comment_template=template)

@@ -1,0 +1,122 @@
+"""`execute_tool`: declared programs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.core.handlers.builtin.web_jobs import configured, done, log_of, result_of
+from tests.core.loops.workers import run_of
+from tests.factories import Factory
+
+S = Status
+
+
+def tool(code: str, **more: Any) -> dict[str, Any]:
+    """Return the configuration of a tool that runs this."""
+    prelude = "import json, os, sys\n"
+    return {"it": {"command": ["{python}", "-I", "-S", "-c", prelude + code], **more}}
+
+
+async def run(
+    rt: Runtime, make: Factory, code: str, given: Any = None, *, overrides: Any = None, **more: Any
+) -> Any:
+    """Run a tool once; return its job."""
+    asks = configured(rt, tools=tool(code, **more))
+    payload = {"tool": "it", "input": given}
+    return await done(asks, make, "execute_tool", payload, overrides=overrides or {})
+
+
+async def test_it_reads_json_and_prints_json(rt: Runtime, make: Factory) -> None:
+    code = "print(json.dumps({'sum': sum(json.load(sys.stdin))})); print('hm', file=sys.stderr)"
+    schema = {"input": {"items": {"type": "number"}}, "output": {"required": ["sum"]}}
+    job = await run(rt, make, code, [1, 2.5], **schema)
+    assert job.result == {
+        "exit_code": 0,
+        "encoding": "json",
+        "bytes": 13,
+        "body": {"sum": 3.5},
+    }
+    assert "hm" in await log_of(rt, job.number)
+
+
+async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://secret")
+    monkeypatch.setenv("SECRET_OF_TEST", "secret")
+    job = await run(rt, make, "print(json.dumps(dict(os.environ)))", env={"A": "b"}, output={})
+    [step] = await rt.checkpoints.steps(job.number)
+    found = job.result["body"]
+    assert (found["A"], found["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
+    assert "secret" not in found.values()
+
+
+async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> None:
+    job = await run(rt, make, "print('[1')", output={"type": "array"})
+    assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
+    assert await result_of(rt, job.number) == {"invalid-output": b"[1\n"}
+
+
+async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) -> None:
+    job = await run(rt, make, "", "text", input={"type": "object"})
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+    assert job.last_error == ("the input does not fit tool 'it': 'text' is not of type 'object'")
+    assert await rt.checkpoints.steps(job.number) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "exits", "error_class"),
+    [
+        (1, {}, "TRANSIENT_INFRA"),
+        (1, {"1": "PERMANENT"}, "PERMANENT"),
+        (64, {}, "PERMANENT"),
+        (75, {}, "TRANSIENT_APP"),
+    ],
+)
+async def test_exit_codes_have_a_class(
+    rt: Runtime, make: Factory, code: int, exits: dict[str, str], error_class: str
+) -> None:
+    job = await run(rt, make, f"sys.exit({code})", exits=exits)
+    assert job.error_class == error_class
+    assert job.last_error == f"tool 'it' exited with code {code}; what it said is in the log"
+    assert (await run_of(rt, job.number)).exit_code == code
+
+
+async def test_it_has_a_limit_of_its_own_and_of_its_job(rt: Runtime, make: Factory) -> None:
+    code = "import time; time.sleep(600)"
+    job = await run(rt, make, code, call_timeout=0.3)
+    assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
+    assert job.last_error == "tool 'it' ran for 0.3 s (call limit)"
+    own = await run(rt, make, code, call_timeout=60, overrides={"call_timeout": 0.2})
+    assert own.last_error == "tool 'it' ran for 0.2 s (call limit)"
+
+
+async def test_a_tools_and_a_jobs_budget_are_fixed_at_intake(rt: Runtime, make: Factory) -> None:
+    asks = configured(rt, tools=tool("", max_attempts=7, max_retries=1))
+    makes = Factory(asks, make.owner)
+    payload = {"tool": "it"}
+    job = await rt.read_model.job(await makes.queued(type="execute_tool", payload=payload))
+    assert (job.max_attempts, job.max_retries) == (7, 1)
+    own = {"max_attempts": 2}
+    number = await makes.queued(type="execute_tool", payload=payload, overrides=own)
+    job = await rt.read_model.job(number)
+    assert (job.max_attempts, job.max_retries) == (2, 1)
+
+
+async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> None:
+    code = "while True: sys.stdout.write('x' * 65536)"
+    job = await run(rt, make, code)
+    assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
+    assert job.last_error is not None
+    assert "printed over 10,485,760 bytes" in job.last_error
+    assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
+
+
+async def test_a_tool_that_nobody_declared(rt: Runtime, make: Factory) -> None:
+    job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
+    assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
+    assert job.last_error == "there is no tool 'it' on this worker; configured are: none"

@@ -1,0 +1,214 @@
+"""`llm_generate` over both protocols, streamed piece by piece, whole, broken and stalled."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.core.handlers.builtin.web_jobs import configured, done, result_of
+from tests.core.loops.workers import run_of
+from tests.factories import Factory
+from tests.support.faulty_server import FaultyServer, Request, Writer, answer, head, web
+
+S = Status
+KEY = "sk-0123456789abcdef0123"
+
+
+@pytest.fixture
+async def site(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[FaultyServer]:
+    """Give a server, and a key for it."""
+    monkeypatch.setenv("KEY_OF_TEST", KEY)
+    async with web() as one:
+        yield one
+
+
+def event(data: object, name: str = "") -> bytes:
+    """Return one server-sent event."""
+    text = data if isinstance(data, str) else json.dumps(data, ensure_ascii=False)
+    return (f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode()
+
+
+def openai(*pieces: str, finish: str | None = "stop", over: bool = True) -> bytes:
+    """Return a stream of chunks."""
+    out = [event({"model": "m-1", "choices": [{"delta": {"content": one}}]}) for one in pieces]
+    out.append(event({"choices": [{"delta": {}, "finish_reason": finish}]}))
+    out.append(event({"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 3}}))
+    return b"".join([b": hello\n\n", *out, *([event("[DONE]")] if over else [])])
+
+
+def anthropic(*pieces: str) -> bytes:
+    """Return a stream of events."""
+    start = {"model": "c-1", "usage": {"input_tokens": 7, "output_tokens": 1}}
+    stop = {"stop_reason": "end_turn"}
+    said = [{"type": "text_delta", "text": one} for one in pieces]
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": start},
+        {"type": "ping"},
+        *({"type": "content_block_delta", "index": 0, "delta": one} for one in said),
+        {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 3}},
+        {"type": "message_stop"},
+    ]
+    return b"".join(event(one, one["type"]) for one in events)
+
+
+def bytewise(data: bytes) -> Callable[[Request, Writer], Awaitable[None]]:
+    """Return a behaviour: say it in single bytes, so that nothing ends where a read does."""
+
+    async def behave(_: Request, writer: Writer) -> None:
+        writer.write(head(content_type="text/event-stream", connection="close"))
+        for place in range(len(data)):
+            writer.write(data[place : place + 1])
+            await writer.drain()
+            await asyncio.sleep(0)
+
+    return behave
+
+
+def model(rt: Runtime, site: FaultyServer, provider: str = "openai", **more: Any) -> Runtime:
+    """Return services with one model, on this machine because the configuration says so."""
+    base = site.url("/v1") if provider == "openai" else site.url("")
+    entry = {"provider": provider, "base_url": base, "model": "m", "key": {"env": "KEY_OF_TEST"}}
+    return configured(rt, llm={"it": entry}, **more)
+
+
+async def test_openai_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
+    site.routes["/v1/chat/completions"] = bytewise(openai("Hé", "llo\r\n", "☃"))
+    asked = {"prompt": "Say", "system": "Be brief", "stop": ["."], "temperature": 0.5}
+    job = await done(model(rt, site), make, "llm_generate", asked)
+    assert job.result is not None, job.last_error
+    usage = {"input_tokens": 7, "output_tokens": 3, "models": ["m-1"]}
+    assert (job.result["body"], job.result["finish"]) == ("Héllo\r\n☃", "stop")
+    assert job.result["usage"] == usage
+    assert (await run_of(rt, job.number)).usage == usage
+    [request] = site.requests
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert json.loads(request.body) == {
+        "model": "m",
+        "messages": [
+            {"role": "system", "content": "Be brief"},
+            {"role": "user", "content": "Say"},
+        ],
+        "max_tokens": 4096,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "temperature": 0.5,
+        "stop": ["."],
+    }
+
+
+async def test_anthropic_streams(rt: Runtime, make: Factory, site: FaultyServer) -> None:
+    site.routes["/v1/messages"] = bytewise(anthropic("Hé", "llo"))
+    asked = {"messages": [{"role": "user", "content": "Say"}], "max_tokens": 9}
+    job = await done(model(rt, site, "anthropic"), make, "llm_generate", asked)
+    assert job.result is not None, job.last_error
+    assert (job.result["body"], job.result["finish"]) == ("Héllo", "end_turn")
+    usage = {"input_tokens": 7, "output_tokens": 3, "models": ["c-1"]}
+    assert (await run_of(rt, job.number)).usage == usage
+    [request] = site.requests
+    assert (request.headers["x-api-key"], request.headers["anthropic-version"]) == (
+        KEY,
+        "2023-06-01",
+    )
+    assert json.loads(request.body)["max_tokens"] == 9
+
+
+async def test_json_that_was_asked_for_is_checked(
+    rt: Runtime, make: Factory, site: FaultyServer
+) -> None:
+    asks = model(rt, site)
+    asked = {"prompt": "?", "output": {"type": "object", "required": ["n"]}}
+    site.routes["/v1/chat/completions"] = answer(openai('```json\n{"n"', ": 1}\n```"))
+    job = await done(asks, make, "llm_generate", asked)
+    assert job.result is not None, job.last_error
+    assert job.result["body"] == {"n": 1}
+    for text, why in (("{}", "'n' is a required property"), ("sure!", "it is not JSON")):
+        site.routes["/v1/chat/completions"] = answer(openai(text))
+        job = await done(asks, make, "llm_generate", asked)
+        assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
+        assert job.last_error is not None
+        assert why in job.last_error
+        assert await result_of(rt, job.number) == {"invalid-output": text.encode()}
+        assert (await run_of(rt, job.number)).usage is not None
+
+
+ERRORS = [
+    ("openai", 401, "invalid_api_key", None, "PERMANENT"),
+    ("openai", 400, "context_length_exceeded", "invalid_request_error", "PERMANENT"),
+    ("openai", 429, "rate_limit_exceeded", "tokens", "TRANSIENT_APP"),
+    ("openai", 429, "insufficient_quota", "insufficient_quota", "PERMANENT"),
+    ("openai", 500, None, "server_error", "TRANSIENT_INFRA"),
+    ("openai", 418, "never_heard_of", None, "PERMANENT"),
+    ("anthropic", 529, None, "overloaded_error", "TRANSIENT_APP"),
+    ("anthropic", 429, None, "rate_limit_error", "TRANSIENT_APP"),
+    ("anthropic", 401, None, "authentication_error", "PERMANENT"),
+    ("anthropic", 500, None, "api_error", "TRANSIENT_INFRA"),
+]
+
+
+@pytest.mark.parametrize(("provider", "status", "code", "type", "expected"), ERRORS, ids=str)
+async def test_an_error_has_the_class_of_its_code(
+    rt: Runtime,
+    make: Factory,
+    site: FaultyServer,
+    provider: str,
+    status: int,
+    code: str | None,
+    type: str | None,
+    expected: str,
+) -> None:
+    body = json.dumps({"error": {"code": code, "type": type, "message": f"no: {KEY}"}}).encode()
+    for path in ("/v1/chat/completions", "/v1/messages"):
+        site.routes[path] = answer(body, status, "No", retry_after="5")
+    job = await done(model(rt, site, provider), make, "llm_generate", {"prompt": "?"})
+    assert job.error_class == expected
+    assert job.last_error is not None
+    assert job.last_error.endswith(f": {status}: {code or type}: no: ***")
+
+
+async def test_an_error_within_the_stream_counts(
+    rt: Runtime, make: Factory, site: FaultyServer
+) -> None:
+    said = event({"type": "error", "error": {"type": "overloaded_error", "message": "full"}})
+    site.routes["/v1/messages"] = answer(said)
+    job = await done(model(rt, site, "anthropic"), make, "llm_generate", {"prompt": "?"})
+    assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
+    assert job.last_error == "the model's server broke off: overloaded_error: full"
+
+
+@pytest.mark.parametrize(
+    ("said", "error_class", "says"),
+    [
+        (openai("half", finish=None, over=False), "TRANSIENT_INFRA", "ended before the model did"),
+        (event("not json"), "TRANSIENT_INFRA", "an event that is no JSON object"),
+        (b"", "TRANSIENT_INFRA", "ended before the model did"),
+        (b"data: " + b"x" * 5_000_000, "PERMANENT", "over 4,194,304 characters"),
+        (openai(""), "INVALID_OUTPUT", "the model wrote nothing (finish: stop)"),
+    ],
+    ids=["half", "no json", "nothing", "endless line", "empty"],
+)
+async def test_a_stream_that_is_none(
+    rt: Runtime, make: Factory, site: FaultyServer, said: bytes, error_class: str, says: str
+) -> None:
+    site.routes["/v1/chat/completions"] = answer(said)
+    job = await done(model(rt, site), make, "llm_generate", {"prompt": "?"})
+    assert job.last_error is not None
+    assert (job.error_class, says in job.last_error) == (error_class, True)
+
+
+async def test_a_stream_that_stalls_ends_with_the_idle_limit(
+    rt: Runtime, make: Factory, site: FaultyServer
+) -> None:
+    first = openai("half", finish=None, over=False)
+    site.routes["/v1/chat/completions"] = site.stall(head() + first)
+    asks = model(rt, site, types={"llm_generate": {"idle_timeout": 0.2}})
+    job = await done(asks, make, "llm_generate", {"prompt": "?"})
+    assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
+    assert job.last_error == f"{site.url('/v1/chat/completions')}: no byte for 0.2 s (idle limit)"
+    usage = (await run_of(rt, job.number)).usage
+    assert usage == {"input_tokens": 7, "output_tokens": 3, "models": ["m-1"]}

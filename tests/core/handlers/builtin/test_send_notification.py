@@ -1,0 +1,180 @@
+"""`send_notification`: a message for people, written with the run's lease, once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.outcome import Done
+from draftsman.errors import LeaseLost, UsageError
+from draftsman.handlers.context import RunContext
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from tests.core.handlers.builtin.web_jobs import built_in, done
+from tests.core.loops.workers import runtime_with, wait_for_status
+from tests.factories import Factory
+from tests.support.waits import until
+
+S = Status
+HOOK = {"url": "http://127.0.0.1:9/", "secret": {"env": "NO_SUCH_SECRET"}}
+
+
+@pytest.fixture
+def mine(rt: Runtime, tmp_path: Path) -> Runtime:
+    """Give services with a log of their own and one webhook."""
+    more = {"data_dir": tmp_path, "webhooks": {"ops": HOOK}}
+    settings = Settings.model_validate(runtime_with(rt).settings.model_dump() | more)
+    return wire(settings, rt.db, False)
+
+
+def people(mine: Runtime, make: Factory) -> Factory:
+    """Return requests to these services."""
+    return Factory(mine, make.owner)
+
+
+async def sent(mine: Runtime, make: Factory, payload: dict[str, Any], **more: Any) -> Job:
+    """Run one notification."""
+    return await done(mine, people(mine, make), "send_notification", payload, **more)
+
+
+async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
+    """Return where the notices of a job go, and what they say."""
+    async with rt.db.connection() as conn:
+        rows = await conn.execute(
+            "SELECT channel || ':' || target, payload->>'text' FROM draftsman.deliveries"
+            " WHERE job = %s AND of_delivery IS NULL AND kind = 'notice' ORDER BY seq",
+            [job],
+        )
+        return await rows.fetchall()
+
+
+async def test_it_tells_the_targets_that_it_names_and_no_other(
+    mine: Runtime, make: Factory
+) -> None:
+    payload = {"text": "the mill is down", "targets": ["log", "webhook:ops"]}
+    job = await sent(mine, make, payload, notify=("slack:C1",))
+    assert (job.status, job.last_error) == (S.COMPLETED, None)
+    assert job.result is not None
+    assert len(job.result["deliveries"]) == 2
+    assert await notices(mine, job.number) == [
+        ("log:log", "the mill is down"),
+        ("webhook:ops", "the mill is down"),
+    ]
+
+
+async def test_it_tells_the_targets_of_its_job(mine: Runtime, make: Factory) -> None:
+    job = await sent(mine, make, {"text": "up"}, notify=("slack:C1", "log"))
+    assert await notices(mine, job.number) == [("slack:C1", "up"), ("log:log", "up")]
+
+
+async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> None:
+    job = await sent(mine, make, {"text": "a\u202e\x00b", "targets": ["log"]})
+    [number] = (job.result or {})["deliveries"]
+    file = tmp_path / "notifications.jsonl"
+
+    async def written() -> bool:
+        [row] = [one for one in await mine.outbox.all(job.number) if one.seq == number]
+        return row.status is DeliveryStatus.SENT
+
+    async with built_in(mine):
+        await until(written, "the notice")
+    [line] = [json.loads(one) for one in file.read_text(encoding="utf-8").splitlines()]
+    assert (line["type"], line["data"]["job"]["number"]) == ("job.notice", job.number)
+    assert line["data"]["text"].endswith("b")
+
+
+@pytest.mark.parametrize("notify", [(), ("none",)])
+async def test_a_message_for_nobody_is_refused(
+    mine: Runtime, make: Factory, notify: tuple[str, ...]
+) -> None:
+    with pytest.raises(UsageError, match="nobody would hear it: name targets in its payload"):
+        await people(mine, make).queued(
+            type="send_notification", payload={"text": "up"}, notify=notify
+        )
+
+
+async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
+    rt: Runtime, make: Factory
+) -> None:
+    work = await make.running()
+    with pytest.raises(UsageError, match=rf"{work.name} tells nobody: name targets, or submit"):
+        await rt.outbox.notify(work.lease, "k", [], "up")
+
+
+@pytest.mark.parametrize(
+    ("targets", "says"),
+    [
+        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log,"),
+        (["webhook:gone"], "there is no webhook 'gone'; configured: ops"),
+        (["none"], "'none' is no target"),
+        ([7], "targets.0"),
+        ("log", "targets 'log'"),
+    ],
+)
+async def test_a_target_that_cannot_be_meant_is_refused_at_once(
+    mine: Runtime, make: Factory, targets: Any, says: str
+) -> None:
+    with pytest.raises(UsageError) as refused:
+        await people(mine, make).queued(
+            type="send_notification", payload={"text": "up", "targets": targets}
+        )
+    assert says in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+async def test_a_webhook_that_this_worker_does_not_know_is_told(
+    rt: Runtime, mine: Runtime, make: Factory
+) -> None:
+    payload = {"text": "up", "targets": ["webhook:ops"]}
+    number = await people(mine, make).queued(
+        type="send_notification", queue="default", payload=payload
+    )
+    async with built_in(runtime_with(rt)):
+        job = await wait_for_status(rt, number, S.FAILED)
+    assert job.last_error == "there is no webhook 'ops'; configured: none: add [webhooks.NAME]"
+
+
+async def test_a_key_is_said_once_and_only_by_who_owns_the_job(rt: Runtime, make: Factory) -> None:
+    work = await make.running(notify=("log",))
+    first = await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "once")
+    assert await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "again") == first
+    assert await rt.outbox.notify(work.lease, "other", [], "twice") != first
+    await rt.settle.outcome(work, Done({}))
+    with pytest.raises(LeaseLost):
+        await rt.outbox.notify(work.lease, "late", ["slack:C1"], "late")
+    assert await notices(rt, work.number) == [
+        ("slack:C1", "once"),
+        ("slack:C2", "once"),
+        ("log:log", "twice"),
+    ]
+
+
+async def test_a_run_that_died_before_its_record_is_followed_by_no_second_message(
+    mine: Runtime, make: Factory
+) -> None:
+    payload = {"text": "up", "targets": ["log"]}
+    work = await people(mine, make).running(
+        type="send_notification", queue="default", payload=payload
+    )
+    step, _ = await mine.checkpoints.begin_step(work.lease, "notify")
+    first = await mine.outbox.notify(work.lease, step.invocation_id, ["log"], "up")
+    assert await mine.settle.release_run(work, "shutdown") is S.RESUMED
+    async with built_in(mine):
+        job = await wait_for_status(mine, work.number, S.COMPLETED)
+    assert job.result == {"deliveries": first}
+    assert await notices(mine, work.number) == [("log:log", "up")]
+
+
+async def test_any_handler_may_tell_people(mine: Runtime, make: Factory) -> None:
+    async def handler(ctx: RunContext) -> Done:
+        return Done({"told": await ctx.notify("half way", ["log"])})
+
+    number = await people(mine, make).queued(type="mine", queue="default")
+    async with built_in(mine, {"mine": handler}):
+        await wait_for_status(mine, number, S.COMPLETED)
+    assert await notices(mine, number) == [("log:log", "half way")]

@@ -1,0 +1,67 @@
+"""Workers with the built-in handlers, configured for a server of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.handlers import registry
+from draftsman.handlers.registry import Handler
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import (
+    HttpSettings,
+    LlmSettings,
+    Section,
+    ToolSettings,
+    WebhookSettings,
+)
+from tests.core.loops.workers import running_worker, runtime_with, wait_for_status
+from tests.factories import Factory
+from tests.support.faulty_server import FaultyServer
+
+SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+
+
+def configured(rt: Runtime, *sites: FaultyServer, **tables: Any) -> Runtime:
+    """Return services that may call these servers; `types` as for `tuned`, the rest by table."""
+    base = runtime_with(rt, types=tables.pop("types", None))
+    models: dict[str, type[Section]] = {
+        "tools": ToolSettings,
+        "llm": LlmSettings,
+        "webhooks": WebhookSettings,
+    }
+    http = {"allow": [site.place for site in sites]} | tables.pop("http", {})
+    update: dict[str, Any] = {"http": HttpSettings.model_validate(http)}
+    for name, entries in tables.items():
+        model = models[name]
+        update[name] = {key: model.model_validate(value) for key, value in entries.items()}
+    return wire(base.settings.model_copy(update=update), rt.db, False)
+
+
+@asynccontextmanager
+async def built_in(
+    rt: Runtime, handlers: Mapping[str, Handler] | None = None
+) -> AsyncIterator[None]:
+    """Run a worker with the built-in handlers."""
+    async with running_worker(rt, handlers or registry.load({}), leader=False):
+        yield
+
+
+async def done(rt: Runtime, make: Factory, type: str, payload: dict[str, Any], **more: Any) -> Job:
+    """Submit a job, run it, and return it once it ended or waits for its next try."""
+    number = await make.queued(type=type, queue="default", payload=payload, **more)
+    async with built_in(rt):
+        return await wait_for_status(rt, number, *TERMINAL, Status.RETRYING)
+
+
+async def result_of(rt: Runtime, number: int) -> dict[str, bytes]:
+    """Return the artifacts of a job."""
+    names = [one.name for one in await rt.checkpoints.artifacts(number)]
+    return {name: (await rt.checkpoints.read_artifact(number, name))[1] for name in names}
+
+
+async def log_of(rt: Runtime, number: int) -> str:
+    """Return the log of a job."""
+    return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))

@@ -1,0 +1,320 @@
+"""What reaches the user's repository, and what a hostile one or a hostile tree can start."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from draftsman.errors import Failure
+from draftsman.handlers.clone.git import git_environment
+from draftsman.handlers.clone.workspace import Snapshot, Workspace
+
+CREATED = datetime(2024, 5, 17, 12, 0, tzinfo=UTC)
+STRANGER = 54321 if os.geteuid() == 0 else os.geteuid()
+"""Who owns the source: another user, where the tests may make one."""
+HOOKS = (
+    "pre-receive",
+    "update",
+    "post-receive",
+    "post-update",
+    "reference-transaction",
+    "push-to-checkout",
+    "proc-receive",
+    "pre-push",
+    "post-checkout",
+    "post-index-change",
+    "fsmonitor",
+)
+
+
+def run(*arguments: str, cwd: Path) -> str:
+    done = subprocess.run(
+        ["git", *arguments],
+        cwd=cwd,
+        env=git_environment() | {"GIT_CONFIG_COUNT": "0"},
+        capture_output=True,
+        check=True,
+    )
+    return done.stdout.decode().strip()
+
+
+def own(folder: Path) -> None:
+    """Give the folder to the stranger, and let everybody enter those above it."""
+    for path in (folder, *folder.rglob("*")):
+        os.chown(path, STRANGER, STRANGER if os.geteuid() == 0 else -1, follow_symlinks=False)
+    for parent in (above for above in folder.parents if above.stat().st_mode & 0o001 == 0):
+        parent.chmod(parent.stat().st_mode | 0o011)
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Every file and folder below: mode, owner, content."""
+    found = {}
+    for path in folder.rglob("*"):
+        about = path.lstat()
+        content = path.read_bytes() if path.is_file() else b""
+        found[str(path.relative_to(folder))] = (about.st_mode, about.st_uid, content)
+    return found
+
+
+def traps(git_dir: Path, canary: Path) -> None:
+    """Configure everything that git could be made to start."""
+    trap = f"touch {canary}; cat"
+    (git_dir / "hooks").mkdir(exist_ok=True)
+    for name in HOOKS:
+        (git_dir / "hooks" / name).write_text(f"#!/bin/sh\ntouch {canary}\n")
+        (git_dir / "hooks" / name).chmod(0o755)
+    settings = {
+        "core.fsmonitor": f"{git_dir}/hooks/fsmonitor",
+        "core.hooksPath": f"{git_dir}/hooks",
+        "core.sshCommand": trap,
+        "core.alternateRefsCommand": trap,
+        "core.pager": trap,
+        "core.editor": trap,
+        "core.gitProxy": trap,
+        "credential.helper": f"!{trap}",
+        "diff.external": trap,
+        "diff.trap.command": trap,
+        "diff.trap.textconv": trap,
+        "filter.trap.clean": trap,
+        "filter.trap.smudge": trap,
+        "filter.trap.process": trap,
+        "filter.trap.required": "true",
+        "gpg.program": trap,
+        "commit.gpgSign": "true",
+        "receive.fsckObjects": "true",
+        "receive.denyCurrentBranch": "updateInstead",
+        "uploadpack.packObjectsHook": trap,
+    }
+    for key, value in settings.items():
+        run("config", "--file", str(git_dir / "config"), key, value, cwd=git_dir)
+    (git_dir / "info").mkdir(exist_ok=True)
+    (git_dir / "info" / "attributes").write_text("* filter=trap diff=trap\n")
+
+
+@pytest.fixture
+def canary() -> Iterator[Path]:
+    """A file that whatever is started makes, whoever it runs as."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        yield Path(folder, "dead")
+
+
+@pytest.fixture
+def tmp_path() -> Iterator[Path]:
+    """Give a folder that others can enter: a pytest that starts closes those of all others."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    repository = tmp_path / "source"
+    run("init", "-q", "-bmain", str(repository), cwd=tmp_path)
+    (repository / "one.txt").write_text("one\n")
+    run("add", "-A", cwd=repository)
+    run("commit", "-qm", "first", cwd=repository)
+    return repository
+
+
+async def work(tmp_path: Path, source: Path, text: str = "two\n", number: int = 1) -> Workspace:
+    workspace = await Workspace.prepare(
+        tmp_path / "data", str(source), job=7, run=number, created_at=CREATED
+    )
+    (workspace.path / "one.txt").write_text(text)
+    return workspace
+
+
+async def test_publishing_adds_objects_and_the_branch_and_nothing_else(
+    source: Path, tmp_path: Path
+) -> None:
+    (source / "one.txt").write_text("not committed\n")
+    (source / "staged.txt").write_text("staged\n")
+    run("add", "staged.txt", cwd=source)
+    own(source)
+    before = contents(source)
+    workspace = await work(tmp_path, source)
+    snapshot = await workspace.snapshot("work")
+    await workspace.publish(snapshot)
+    after = contents(source)
+    new = after.keys() - before.keys()
+    branch = {".git/refs/heads/draftsman", ".git/refs/heads/draftsman/D-7"}
+    log = {".git/logs/refs/heads/draftsman", ".git/logs/refs/heads/draftsman/D-7"}
+    assert {name for name in new if not name.startswith(".git/objects/")} == branch | log
+    assert {name: after[name] for name in before} == before
+    assert {after[name][1] for name in after} == {STRANGER}
+    owner = ["-c", f"safe.directory={source}"]
+    assert run(*owner, "rev-parse", "draftsman/D-7", cwd=source) == snapshot.commit
+    assert run(*owner, "fsck", "--strict", cwd=source) == ""
+
+
+async def test_publishing_twice_changes_nothing_the_second_time(
+    source: Path, tmp_path: Path
+) -> None:
+    workspace = await work(tmp_path, source)
+    snapshot = await workspace.snapshot("work")
+    await workspace.publish(snapshot)
+    before = contents(source)
+    again = await work(tmp_path, source, number=2)
+    await again.publish(await again.snapshot("work"))
+    assert contents(source) == before
+
+
+async def test_a_branch_is_replaced_only_if_it_is_what_was_expected(
+    source: Path, tmp_path: Path
+) -> None:
+    first = await (workspace := await work(tmp_path, source)).snapshot("work")
+    await workspace.publish(first)
+    second = await (later := await work(tmp_path, source, "three\n", 2)).snapshot("more")
+    for wrong in (None, first.base_sha):
+        with pytest.raises(Failure, match=r"stale info.*; somebody else wrote") as raised:
+            await later.publish(second, wrong)
+        assert raised.value.code == "branch_moved"
+        assert run("rev-parse", "draftsman/D-7", cwd=source) == first.commit
+    await later.publish(second, first.commit)
+    assert run("rev-parse", "draftsman/D-7", cwd=source) == second.commit
+    run("update-ref", "-d", "refs/heads/draftsman/D-7", cwd=source)
+    with pytest.raises(Failure, match="stale info"):
+        await later.publish(second, first.commit)
+
+
+async def test_a_branch_that_is_checked_out_is_left_alone(source: Path, tmp_path: Path) -> None:
+    run("config", "receive.denyCurrentBranch", "updateInstead", cwd=source)
+    run("checkout", "-q", "-b", "draftsman/D-7", cwd=source)
+    workspace = await work(tmp_path, source)
+    snapshot = await workspace.snapshot("work")
+    with pytest.raises(Failure, match="check out another branch") as raised:
+        await workspace.publish(snapshot, snapshot.base_sha)
+    assert raised.value.code == "branch_checked_out"
+    assert (source / "one.txt").read_text() == "one\n"
+
+
+async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
+    source: Path, tmp_path: Path
+) -> None:
+    run("branch", "draftsman", cwd=source)
+    workspace = await work(tmp_path, source)
+    snapshot = await workspace.snapshot("work")
+    with pytest.raises(Failure, match="another branch is in its way") as raised:
+        await workspace.publish(snapshot)
+    assert raised.value.code == "branch_moved"
+    shutil.rmtree(source)
+    with pytest.raises(Failure, match="source is gone") as raised:
+        await workspace.publish(snapshot)
+    assert raised.value.code == "source_gone"
+
+
+async def test_nothing_that_the_source_configures_runs(
+    source: Path, tmp_path: Path, canary: Path
+) -> None:
+    traps(source / ".git", canary)
+    own(source)
+    workspace = await work(tmp_path, source)
+    await workspace.publish(await workspace.snapshot("work"))
+    assert not canary.exists()
+
+
+async def test_a_source_that_its_owner_cannot_reach_is_named(source: Path, tmp_path: Path) -> None:
+    own(source)
+    tmp_path.chmod(0o700)
+    if os.geteuid() == STRANGER:
+        await work(tmp_path, source)
+        return
+    with pytest.raises(
+        Failure, match=f"uid {STRANGER} owns .* and cannot enter it; open"
+    ) as raised:
+        await work(tmp_path, source)
+    assert raised.value.code == "permission"
+
+
+def test_the_traps_are_real(source: Path, canary: Path) -> None:
+    traps(source / ".git", canary)
+    subprocess.run(["git", "status"], cwd=source, check=False, capture_output=True)
+    assert canary.exists()
+
+
+async def everything(workspace: Workspace) -> Snapshot:
+    snapshot = await workspace.snapshot("work")
+    await workspace.diff(snapshot)
+    await workspace.diffstat(snapshot)
+    await workspace.bundle(snapshot)
+    await workspace.publish(snapshot)
+    again = await workspace.snapshot("work")
+    await workspace.remove()
+    return again
+
+
+async def test_nothing_that_an_agent_configures_in_its_clone_runs(
+    source: Path, tmp_path: Path, canary: Path
+) -> None:
+    workspace = await work(tmp_path, source)
+    (workspace.path / ".gitattributes").write_text("* filter=trap diff=trap ident\n")
+    (workspace.path / ".gitmodules").write_text('[submodule "x"]\n\tpath = x\n\turl = ext::sh\n')
+    traps(workspace.path / ".git", canary)
+    snapshot = await everything(workspace)
+    assert not canary.exists()
+    assert snapshot.files_changed == 3
+
+
+async def test_a_repository_inside_is_neither_run_nor_taken(
+    source: Path, tmp_path: Path, canary: Path
+) -> None:
+    workspace = await work(tmp_path, source)
+    for name in ("clone", "deep/er\nclone", "unborn"):
+        inner = workspace.path / name
+        run("init", "-q", str(inner), cwd=tmp_path)
+        (inner / "file.txt").write_text("x\n")
+        if name != "unborn":
+            run("add", "-A", cwd=inner)
+            run("commit", "-qm", "x", cwd=inner)
+            (inner / "file.txt").write_text("y\n")
+        traps(inner / ".git", canary)
+    snapshot = await everything(workspace)
+    assert not canary.exists()
+    assert snapshot.skipped == ("clone", "deep/er\nclone", "unborn")
+    assert snapshot.files_changed == 1
+
+
+async def test_a_submodule_stays_as_it_was_and_is_not_run(
+    source: Path, tmp_path: Path, canary: Path
+) -> None:
+    other = tmp_path / "other"
+    run("clone", "-q", str(source), str(other), cwd=tmp_path)
+    allow = ("-c", "protocol.file.allow=always")
+    run(*allow, "submodule", "add", "-q", str(other), "sub", cwd=source)
+    run("commit", "-qm", "with a submodule", cwd=source)
+    workspace = await work(tmp_path, source)
+    sub = workspace.path / "sub"
+    shutil.rmtree(sub)
+    run("clone", "-q", str(other), str(sub), cwd=tmp_path)
+    (sub / "one.txt").write_text("changed\n")
+    run("commit", "-qam", "moved on", cwd=sub)
+    (sub / "one.txt").write_text("and changed\n")
+    traps(sub / ".git", canary)
+    snapshot = await everything(workspace)
+    assert not canary.exists()
+    assert snapshot.skipped == ("sub",)
+    assert snapshot.files_changed == 1
+
+
+async def test_a_repository_made_within_a_tracked_folder_hides_nothing(
+    source: Path, tmp_path: Path, canary: Path
+) -> None:
+    (source / "pkg").mkdir()
+    (source / "pkg" / "code.py").write_text("1\n")
+    run("add", "-A", cwd=source)
+    run("commit", "-qm", "second", cwd=source)
+    workspace = await work(tmp_path, source)
+    run("init", "-q", str(workspace.path / "pkg"), cwd=tmp_path)
+    traps(workspace.path / "pkg" / ".git", canary)
+    (workspace.path / "pkg" / "code.py").write_text("2\n")
+    (workspace.path / "pkg" / "new.py").write_text("3\n")
+    snapshot = await everything(workspace)
+    assert not canary.exists()
+    assert snapshot.files_changed == 3

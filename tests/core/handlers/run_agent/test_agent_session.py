@@ -1,0 +1,388 @@
+"""What an agent says and what it hears back: kept and acknowledged, or refused with a reason."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Job, Status
+from draftsman.handlers.run_agent import agent_session
+from draftsman.loops import leader
+from draftsman.runtime import Runtime
+from tests.core.loops.agent_jobs import (
+    agent_worker,
+    make_repository,
+    running_with,
+    submit_agent_job,
+)
+from tests.core.loops.workers import (
+    last_event,
+    run_of,
+    wait_for_end,
+    wait_for_question,
+    wait_for_status,
+)
+from tests.factories import Factory
+from tests.support.people import People
+
+S = Status
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo")
+
+
+@pytest.fixture(autouse=True)
+def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leader, "TICK", 0.02)
+
+
+async def heard(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
+    """Let an agent talk; return its job, and what it heard in `heard`."""
+    number = await submit_agent_job(make, repo)
+    end = '\nsay("result", summary="", data={"heard": heard})'
+    async with agent_worker(rt, repo.parent / "data", f"heard = []\n{code}{end}"):
+        job = await wait_for_end(rt, number)
+    assert job.status is S.COMPLETED, job.last_error
+    return job, (job.result or {})["data"]["heard"]
+
+
+async def log_of(rt: Runtime, number: int) -> str:
+    return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+
+
+# --- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("line", "id", "says"),
+    [
+        ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
+        ("'[1]'", None, "must be an object"),
+        ('\'{"id": "7"}\'', "7", "no type; known are: ask, approve, checkpoint"),
+        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known are: ask"),
+        ("json.dumps({'type': 'ask', 'id': '7'})", "7", "ask.key: is required"),
+        (
+            "json.dumps({'type': 'ask', 'id': '7', 'key': 'k', 'text': 't', 'freeform': False})",
+            "7",
+            "a question needs choices",
+        ),
+        (
+            "json.dumps({'type': 'event', 'id': '7', 'kind': 'No kind'})",
+            "7",
+            "event.kind: must match",
+        ),
+        ("'x' * (2**20 + 1)", None, "a line of 1,048,577 bytes; at most 1,048,576 are read"),
+        ("'\\xff\\x00'", None, "invalid JSON"),
+    ],
+)
+async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
+    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, says: str
+) -> None:
+    code = f"sys.stdout.buffer.write(({line}).encode('latin-1') + b'\\n')\nsys.stdout.flush()"
+    job, [reply] = await heard(rt, make, repo, f"{code}\nheard.append(hear())")
+    assert (reply["type"], reply["id"]) == ("refused", id)
+    assert says in reply["reason"]
+    assert await log_of(rt, job.number) == f"[refused] {reply['reason']}\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "says"),
+    [
+        ("'artifact', path='../../etc/passwd'", "is not in the workspace, and not below $HOME"),
+        ("'artifact', path='no-such-file'", "No such file or directory"),
+        ("'artifact', path='.', name='x'", "Is a directory"),
+        ("'checkpoint', data='x' * 2**20", "bytes; at most 1,048,576 are read"),
+        ("'checkpoint', data='x' * (2**20 - 60)", "a checkpoint has 1,0"),
+        ("'checkpoint', data=10**31", "a number is too large"),
+        ("'step', key='k', state='done', result=1e31", "a number is too large"),
+    ],
+)
+async def test_what_cannot_be_kept_is_refused_and_not_fatal(
+    rt: Runtime, make: Factory, repo: Path, message: str, says: str
+) -> None:
+    job, [reply] = await heard(rt, make, repo, f"say({message}, id='7')\nheard.append(hear())")
+    assert reply["type"] == "refused"
+    assert says in reply["reason"]
+    assert reply["reason"] in await log_of(rt, job.number)
+
+
+# --- what is kept --------------------------------------------------------------------------------
+
+
+async def test_a_message_with_an_id_is_acknowledged_and_one_without_is_not(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+say("event", kind="quiet")
+say("log", text="quiet")
+say("event", id="1", kind="seen", payload={"n": 1})
+say("log", id="2", text="seen")
+say("usage", id="3", input_tokens=1)
+for _ in range(3):
+    heard.append(hear())
+"""
+    _, replies = await heard(rt, make, repo, code)
+    assert replies == [{"type": "ack", "id": id} for id in ("1", "2", "3")]
+
+
+async def test_events_logs_files_and_usage_are_kept_with_the_run(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+say("event", kind="validation_ran", payload={"name": "lint", "passed": True})
+say("event", kind="too_much", payload={"text": "x" * 20000})
+print("on standard error: \\u00e9", file=sys.stderr, flush=True)
+open("out.bin", "wb").write(bytes(range(256)))
+os.makedirs("docs"); open("docs/report.md", "w").write("# fine")
+open(os.path.join(os.environ["HOME"], "aside"), "w").write("not part of the patch")
+say("artifact", id="a", path="out.bin"); hear()
+say("artifact", id="b", path="docs/report.md", name="summary.md"); hear()
+say("artifact", id="c", path=os.path.join(os.environ["HOME"], "aside")); hear()
+os.remove("out.bin"); os.remove("docs/report.md")
+say("usage", input_tokens=10, output_tokens=1, cost_usd=0.5, model="small")
+say("usage", input_tokens=5, cost_usd=0.25, model="large")
+say("log", id="d", text="by message"); hear()
+"""
+    job, _ = await heard(rt, make, repo, code)
+    ran = await last_event(rt, job.number, "agent.validation_ran")
+    assert (ran.payload, ran.run) == ({"name": "lint", "passed": True}, 1)
+    assert (await last_event(rt, job.number, "agent.too_much")).payload["truncated"] is True
+    assert sorted((await log_of(rt, job.number)).splitlines()) == [
+        "by message",
+        "on standard error: \u00e9",
+    ]
+    kept = {item.name: item.kind for item in await rt.checkpoints.artifacts(job.number)}
+    assert kept == {"out.bin": "file", "summary.md": "report", "aside": "file"}
+    _, data = await rt.checkpoints.read_artifact(job.number, "out.bin")
+    assert data == bytes(range(256))
+    assert (await run_of(rt, job.number)).usage == {
+        "input_tokens": 15,
+        "output_tokens": 1,
+        "cost_usd": 0.75,
+        "models": ["large", "small"],
+    }
+    assert (job.result or {})["files_changed"] == 0
+
+
+async def test_all_that_an_agent_writes_on_standard_error_is_kept(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    """More than the buffer holds, faster than it is stored: the agent has to wait."""
+    code = """
+for n in range(80_000):
+    print(f"{n:049}", file=sys.stderr)
+print("\u20ac" * 50_000, file=sys.stderr)
+"""
+    job, _ = await heard(rt, make, repo, code)
+    lines = "".join(
+        [chunk.text for chunk in await rt.checkpoints.logs(job.number, limit=1000)]
+    ).splitlines()
+    assert lines[:-1] == [f"{n:049}" for n in range(80_000)]
+    assert lines[-1] == "\u20ac" * 50_000
+
+
+async def test_a_later_run_starts_with_the_steps_of_the_earlier_one(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+if start["run"] == 1:
+    say("step", id="1", key="pay", state="pending", invocation_id="inv-1"); hear()
+    say("step", id="2", key="pay", state="done", result={"paid": 3}); hear()
+    say("step", id="3", key="post", state="pending", invocation_id="inv-2"); hear()
+    say("step", id="4", key="free", state="done", result="no pending before it"); hear()
+parked(ask("go"))
+say("result", summary="", data=start["steps"])
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+        await make.answer(number, "red")
+        steps = ((await wait_for_end(rt, number)).result or {})["data"]
+    assert steps["pay"] == {"state": "done", "invocation_id": "inv-1", "result": {"paid": 3}}
+    assert steps["post"] == {"state": "pending", "invocation_id": "inv-2", "result": None}
+    assert (steps["free"]["state"], steps["free"]["result"]) == ("done", "no pending before it")
+    assert steps.keys() == {"pay", "post", "free"}
+
+
+# --- questions -----------------------------------------------------------------------------------
+
+
+async def test_an_agent_that_ignores_its_parking_is_killed_and_its_question_asked(
+    rt: Runtime, make: Factory, repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
+    monkeypatch.setattr(agent_session, "TERMINATE_TIMEOUT", 0.05)
+    mark = f"mark = {str(tmp_path)!r}"
+    code = f"""
+import signal, time
+{mark}
+def term(*_):
+    print("SIGTERM came", file=sys.stderr, flush=True)
+signal.signal(signal.SIGTERM, term)
+if start["run"] == 1:
+    assert ask("go")["type"] == "park"
+    while True: time.sleep(60)
+say("result", summary=start["answers"]["go"]["value"])
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+        assert running_with(mark) == []
+        assert "SIGTERM came" in await log_of(rt, number)
+        await make.answer(number, "blue")
+        job = await wait_for_end(rt, number)
+    assert ((job.result or {})["summary"], job.attempts) == ("blue", 0)
+
+
+async def test_a_parked_agent_may_still_save_its_work(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+if start["run"] == 1:
+    open("half.txt", "w").write("half")
+    assert ask("go")["type"] == "park"
+    say("checkpoint", id="c", data=1); assert hear()["type"] == "ack"
+    sys.exit(0)
+say("result", summary="", data={"at": start["checkpoint"], "half": open("half.txt").read()})
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+        await make.answer(number, "red")
+        job = await wait_for_end(rt, number)
+    assert (job.result or {})["data"] == {"at": 1, "half": "half"}
+
+
+async def test_the_first_of_two_questions_is_asked_and_the_other_one_after_it(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+say("ask", id="1", key="one", text="One?", choices=["a", "b"])
+say("ask", id="2", key="two", text="Two?", choices=["c", "d"])
+replies = [hear(), hear()]
+if "park" in [reply["type"] for reply in replies]:
+    sys.exit(0)
+say("result", summary=" ".join(reply["value"] for reply in replies))
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "b")
+        await wait_for_question(rt, number, 2)
+        await make.answer(number, "c", n=2)
+        job = await wait_for_end(rt, number)
+    assert ((job.result or {})["summary"], job.run_count) == ("b c", 3)
+
+
+async def test_the_same_key_with_another_text_is_asked_anew(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+text = "Delete 1 file?" if start["run"] == 1 else "Delete 100 files?"
+say("result", summary=parked(ask("sure", text))["value"])
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number, 1)
+        await make.answer(number, "red")
+        await wait_for_question(rt, number, 2)
+        await make.answer(number, "blue", n=2)
+        assert ((await wait_for_end(rt, number)).result or {})["summary"] == "blue"
+
+
+async def test_free_text_and_its_question_are_passed_on_as_they_are(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    code = """
+reply = parked(ask("note", "What now?\\nSay it.", context="a\\tb"))
+say("result", summary=reply["text"])
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+        [question] = await rt.questions.open(number)
+        assert (question.text, question.context_snippet) == ("What now?\nSay it.", "a\tb")
+        assert question.freeform_allowed
+        await make.answer(number, 'say "\u00e9"')
+        assert ((await wait_for_end(rt, number)).result or {})["summary"] == 'say "\u00e9"'
+
+
+@pytest.mark.parametrize(
+    ("options", "outcome", "value"),
+    [
+        ({"default": "blue"}, "answered", "blue"),
+        ({"on_expire": "continue"}, "expired", None),
+    ],
+)
+async def test_what_nobody_answered_goes_on_as_the_agent_said(
+    rt: Runtime, make: Factory, repo: Path, options: dict[str, Any], outcome: str, value: str | None
+) -> None:
+    code = f"""
+options = {options!r} | {{"choices": ["red", "blue"], "expires_in": 0.00001}}
+say("result", summary="", data=parked(ask("color", **options)))
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", code, leader=True):
+        reply = ((await wait_for_end(rt, number)).result or {})["data"]
+    assert (reply["outcome"], reply["value"], reply["by"]) == (outcome, value, [])
+
+
+async def test_what_escalates_to_nobody_is_refused_and_to_a_group_is_asked(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = """
+late = {"choices": ["a"], "on_expire": "escalate", "expires_in": 60}
+refused = ask("color", **late)
+assert refused["type"] == "refused", refused
+assert "escalates to nobody" in refused["reason"], refused
+parked(ask("color", escalate_to="leads", **late))
+"""
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+    [question] = await rt.questions.open(number)
+    assert (str(question.on_expire), question.escalate_to) == ("escalate", "leads")
+
+
+async def test_a_question_that_never_expires_has_no_end(
+    rt: Runtime, make: Factory, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    code = 'parked(ask("color", choices=["a"], expires_in=0))'
+    async with agent_worker(rt, repo.parent / "data", code):
+        await wait_for_question(rt, number)
+    assert [question.expires_at for question in await rt.questions.open(number)] == [None]
+
+
+GATE = """
+say("approve", id="1", key="gate", text="Deploy?", action={"to": "live"}, on_deny="%s")
+reply = parked(hear())
+say("result", summary=reply["outcome"], data={"reason": reply["reason"], "by": reply["by"]})
+"""
+
+
+@pytest.mark.parametrize(("yes", "outcome"), [(True, "approved"), (False, "denied")])
+async def test_a_gate_tells_the_agent_how_it_was_decided(
+    rt: Runtime, make: Factory, people: People, repo: Path, yes: bool, outcome: str
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", GATE % "continue"):
+        await wait_for_status(rt, number, S.WAITING_FOR_APPROVAL)
+        await make.decide(number, yes, people.carol, reason="because")
+        result = (await wait_for_end(rt, number)).result or {}
+    assert (result["summary"], result["data"]) == (outcome, {"reason": "because", "by": ["carol"]})
+
+
+async def test_a_denied_gate_ends_the_job_where_the_agent_said_so(
+    rt: Runtime, make: Factory, people: People, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, repo.parent / "data", GATE % "fail"):
+        await wait_for_status(rt, number, S.WAITING_FOR_APPROVAL)
+        await make.decide(number, False, people.carol)
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.run_count) == (S.FAILED, 1)

@@ -1,0 +1,259 @@
+"""How the runs of agents end otherwise: they fail, or are stopped, and leave nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.handlers.run_agent import agent_session
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.handlers.run_agent.test_run_agent import WORK, done, guards
+from tests.core.loops.agent_jobs import (
+    agent_worker,
+    git,
+    make_repository,
+    submit_agent_job,
+    wait_for_exit,
+)
+from tests.core.loops.workers import RARELY, run_of, wait_for_end, wait_for_status
+from tests.factories import Factory
+from tests.support.clock import skip
+from tests.support.waits import until
+
+S = Status
+STUBBORN = """
+import signal, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def repo(tmp_path: Path) -> Path:
+    return make_repository(tmp_path / "repo", a="one\n")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    return tmp_path / "data"
+
+
+async def log_of(rt: Runtime, number: int) -> str:
+    return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "error_class", "says"),
+    [
+        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 and gave no result"),
+        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 and gave no"),
+        (
+            "os.kill(os.getpid(), 9)",
+            S.RETRYING,
+            "TRANSIENT_INFRA",
+            "the agent exited with code 137 and gave no result",
+        ),
+        (
+            'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
+            S.FAILED,
+            "PERMANENT",
+            "no ruff here",
+        ),
+        (
+            'say("error", **{"class": "TRANSIENT_APP"}, message="busy", retry_after=900)',
+            S.RETRYING,
+            "TRANSIENT_APP",
+            "busy",
+        ),
+    ],
+)
+async def test_an_agent_that_fails_fails_its_run(
+    rt: Runtime,
+    make: Factory,
+    data: Path,
+    repo: Path,
+    code: str,
+    status: Status,
+    error_class: str,
+    says: str,
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, data, f"print('about to', file=sys.stderr, flush=True)\n{code}"):
+        job = await wait_for_status(rt, number, status)
+    assert job.error_class == error_class
+    assert (job.last_error or "").startswith(says)
+    assert await log_of(rt, number) == "about to\n"
+    if "retry_after" in code and job.next_retry_at is not None:
+        assert (job.next_retry_at - job.updated_at).total_seconds() == pytest.approx(900, abs=1)
+
+
+async def test_the_exit_code_of_an_agent_that_failed_is_kept_with_its_run(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, data, "sys.exit(3)"):
+        await wait_for_status(rt, number, S.RETRYING)
+    assert (await run_of(rt, number)).exit_code == 3
+
+
+async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
+    rt: Runtime, make: Factory, data: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent_session, "PARK_TIMEOUT", 0.05)
+    monkeypatch.setattr(agent_session, "TERMINATE_TIMEOUT", 0.05)
+    job = await done(rt, make, data, repo, f"{WORK}\n{STUBBORN}")
+    assert (job.status, (job.result or {})["files_changed"]) == (S.COMPLETED, 2)
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"repo": None}, "run_agent needs a repository; submit it with: --repo PATH or URL"),
+        ({"repo": "/nonexistent/folder"}, "/nonexistent/folder is no folder; give the top of"),
+        ({"repo": "EMPTY"}, "'EMPTY' does not appear to be a git repository; give the top of one"),
+        ({"ref": "no-such-branch"}, "no-such-branch"),
+        ({"ref": "--upload-pack=x"}, "'--upload-pack=x' cannot be a branch, a tag or a commit"),
+    ],
+)
+async def test_a_request_that_cannot_work_fails_at_once_and_says_why(
+    rt: Runtime,
+    make: Factory,
+    data: Path,
+    repo: Path,
+    tmp_path: Path,
+    fields: dict[str, Any],
+    says: str,
+) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    values = {"repo": repo} | fields
+    source = empty if values["repo"] == "EMPTY" else values.pop("repo")
+    values.pop("repo", None)
+    number = await submit_agent_job(make, source, **values)
+    async with agent_worker(rt, data, WORK):
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
+    assert says.replace("EMPTY", str(empty)) in (job.last_error or "")
+    assert "\n" not in (job.last_error or "")
+
+
+# --- how it is stopped ---------------------------------------------------------------------------
+
+FAMILY = """
+import subprocess, time
+child = subprocess.Popen(["setsid", "sh", "-c", "sleep 600 & wait"], start_new_session=True)
+open(start["request"]["text"], "w").write(f"{os.getpid()} {child.pid}\\n")
+"""
+
+
+async def made_by_agent(data: Path, name: str) -> None:
+    async def found() -> bool:
+        return any(path.read_text() for path in (data / "runs").glob(f"*/repo/{name}"))
+
+    await until(found, name)
+
+
+async def family(data: Path) -> list[int]:
+    """Return the processes of the running agent, as this machine counts them."""
+    await made_by_agent(data, "pids")
+    guard = guards()[0]
+    return [one.pid for one in guard.children(recursive=True)]
+
+
+async def test_a_cancel_kills_the_agent_and_its_children(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo, text="pids")
+    async with agent_worker(rt, data, f"{FAMILY}\n{STUBBORN}"):
+        pids = await family(data)
+        await rt.job_control.cancel(number, make.owner)
+        assert (await wait_for_end(rt, number)).status is S.CANCELED
+        await wait_for_exit(*pids)
+    assert list((data / "runs").iterdir()) == []
+    assert git("branch", "--list", "draftsman/*", cwd=repo) == ""
+
+
+async def test_an_agent_over_its_time_is_killed_and_its_job_failed(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo, text="pids")
+    limits = {"run_agent": {"timeout": RARELY / 2}}
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", types=limits):
+        pids = await family(data)
+        skip(RARELY / 2)
+        job = await wait_for_end(rt, number)
+        await wait_for_exit(*pids)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+
+
+async def test_a_shutdown_lets_the_agent_save_and_hands_the_job_back(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    code = """
+if start["run"] == 1:
+    open("half.txt", "w").write("half\\n")
+    open("ready", "w").write("ready\\n")
+    os.rename("ready", "half.ready")
+    assert hear() == {"type": "park", "id": None}
+    say("checkpoint", id="c", data="half way")
+    hear()
+    sys.exit(0)
+say("result", summary="", data={"half": open("half.txt").read(), "at": start["checkpoint"]})
+"""
+    number = await submit_agent_job(make, repo)
+    async with agent_worker(rt, data, code) as crew:
+        await made_by_agent(data, "half.ready")
+        crew.shut_down("test")
+        job = await wait_for_status(rt, number, S.RESUMED)
+    assert (job.attempts, job.retry_count) == (0, 0)
+    async with agent_worker(rt, tmp_path / "elsewhere", code):
+        job = await wait_for_end(rt, number)
+    assert (job.result or {})["data"] == {"half": "half\n", "at": "half way"}
+
+
+async def test_an_agent_that_ignores_the_shutdown_is_killed(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo, text="pids")
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)", abort=0.2) as crew:
+        pids = await family(data)
+        crew.shut_down("test")
+        await wait_for_status(rt, number, S.RESUMED)
+        await wait_for_exit(*pids)
+
+
+async def test_a_run_that_lost_its_job_kills_its_agent(
+    rt: Runtime, make: Factory, data: Path, repo: Path, tmp_path: Path
+) -> None:
+    number = await submit_agent_job(make, repo, text="pids", on_lost="fail")
+    async with agent_worker(rt, data, f"{FAMILY}\ntime.sleep(600)") as crew:
+        pids = await family(data)
+        await rt.sweeps.rescue(LeaderTerm(), [crew.id])
+        await wait_for_exit(*pids)
+    assert (await rt.read_model.job(number)).last_error == "the worker was lost"
+
+
+async def test_clones_that_a_killed_worker_left_behind_go_with_the_next_one(
+    rt: Runtime, make: Factory, data: Path, repo: Path
+) -> None:
+    over, running = await rt.read_model.job(await make.completed()), await make.running()
+    keep = [
+        f"D-{running.number}.1-{running.id.hex[-12:]}",
+        f"D-{over.number}.1-{'0' * 12}",  # of another database
+        f"D-999.1-{over.id.hex[-12:]}",
+        "mine",
+    ]
+    gone_now = [
+        f"D-{over.number}.1-{over.id.hex[-12:]}",
+        f"D-{running.number}.0-{running.id.hex[-12:]}",
+    ]
+    for name in keep + gone_now:
+        (data / "runs" / name / "repo").mkdir(parents=True)
+    async with agent_worker(rt, data, WORK):
+        await wait_for_end(rt, await submit_agent_job(make, repo))
+    assert sorted(path.name for path in (data / "runs").iterdir()) == sorted(keep)

@@ -1,0 +1,240 @@
+"""What a job without a repository does, and what a profile does around its agent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Job, Status
+from draftsman.domain.question import Question
+from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
+from draftsman.domain.repos.repo_profile import profile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.runtime import Runtime
+from tests.core.loops.agent_jobs import agent_worker, git, make_repository, submit_agent_job
+from tests.core.loops.workers import last_event, wait_for_end, wait_for_question
+from tests.factories import Factory
+
+S = Status
+NONE = profile({})
+WORK = """
+open("a.txt", "a").write("two\\n")
+say("result", summary="did it", data={"env": os.environ.get("MODE"), "start": start})
+"""
+
+
+async def known(
+    rt: Runtime, make: Factory, path: Path, fields: dict[str, Any] | None = None
+) -> Repo:
+    repo = Repo.at(parse(str(make_repository(path))))
+    return await rt.repos.add(repo, profile(fields or {}), make.owner)
+
+
+@pytest.fixture
+async def pay(rt: Runtime, make: Factory, tmp_path: Path) -> Repo:
+    return await known(rt, make, tmp_path / "pay")
+
+
+@pytest.fixture
+async def shop(rt: Runtime, make: Factory, tmp_path: Path) -> Repo:
+    return await known(rt, make, tmp_path / "shop")
+
+
+async def done(rt: Runtime, make: Factory, data: Path, repo: str | None = None, **job: Any) -> Job:
+    number = await submit_agent_job(make, repo, **job)
+    async with agent_worker(rt, data, WORK):
+        return await wait_for_end(rt, number)
+
+
+async def question_of(rt: Runtime, job: int, ordinal: int = 1) -> Question:
+    await wait_for_question(rt, job, ordinal)
+    return await rt.questions.get(job, ordinal)
+
+
+async def answer(rt: Runtime, make: Factory, job: int, question: int, text: str) -> None:
+    response = Response(source_event_id=f"{job}/{question}", text=text)
+    assert (await rt.questions.answer(job, question, response, make.owner)).accepted
+
+
+async def test_a_label_or_the_text_says_where_and_the_trail_says_how(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
+) -> None:
+    await rt.repos.map(RepoLocation(shop), make.owner, label="Shop")
+    job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
+    assert (job.status, job.repo_owner, job.repo_name) == (S.COMPLETED, None, "shop")
+    found = (await last_event(rt, job.number, "repo_resolved")).payload
+    assert (found["source"], found["method"], found["confidence"]) == (
+        shop.remote_url,
+        "label_name",
+        0.9,
+    )
+    assert git("rev-parse", f"draftsman/{job.name}", cwd=Path(shop.remote_url))
+    assert not git("branch", "--list", "draftsman/*", cwd=Path(pay.remote_url))
+
+
+async def test_who_is_unsure_asks_with_choices_and_remembers(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
+) -> None:
+    number = await submit_agent_job(make, None)
+    async with agent_worker(rt, tmp_path / "data", WORK):
+        question = await question_of(rt, number)
+        assert (question.text, question.labels()) == (
+            "Which repository is this about?",
+            ["pay", "shop"],
+        )
+        await rt.repos.remove(pay, make.owner)  # other choices now: the answer counts still
+        await answer(rt, make, number, 1, "shop")
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.repo_name) == (S.COMPLETED, "shop")
+    found = (await last_event(rt, number, "repo_resolved")).payload
+    assert (found["method"], found["confidence"], found["name"]) == ("asked", 1.0, "shop")
+    told = (job.result or {})["data"]["start"]
+    assert (told["answers"], told["steps"]) == ({}, {}), "it is no business of the agent's"
+
+
+async def test_an_answer_that_names_nothing_is_asked_about_again(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
+) -> None:
+    number = await submit_agent_job(make, None)
+    answers = ["the usual one", "https://t0ken@github.com/acme/x", str(tmp_path), "pay"]
+    says = ["", "No repository is called 'the usual one'", "An address is stored", "A folder of a"]
+    async with agent_worker(rt, tmp_path / "data", WORK):
+        for place, (text, why) in enumerate(zip(answers, says, strict=True), 1):
+            question = await question_of(rt, number, place)
+            assert question.text.startswith(why)
+            assert question.text.endswith("Which repository is this about?")
+            assert "t0ken" not in question.text
+            await answer(rt, make, number, place, text)
+        job = await wait_for_end(rt, number)
+    assert (job.status, job.repo_name) == (S.COMPLETED, "pay")
+
+
+async def test_what_was_found_stays_found(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo, shop: Repo
+) -> None:
+    await rt.repos.set_default(pay, make.owner)
+    number = await submit_agent_job(make, None)
+    code = f'parked(ask("go"))\n{WORK}'
+    async with agent_worker(rt, tmp_path / "data", code):
+        await wait_for_question(rt, number)
+        await rt.repos.set_default(shop, make.owner)
+        await answer(rt, make, number, 1, "red")
+        job = await wait_for_end(rt, number)
+    assert (job.result or {})["data"]["start"]["repo"] == pay.remote_url
+
+
+async def test_without_a_known_repository_nobody_is_asked(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+    assert (job.last_error or "").endswith("make one known: draftsman repos add")
+
+
+PROFILE = {
+    "agent": "test",
+    "env": {"MODE": "ci"},
+    "max_files_changed": 3,
+    "default_skills": ["python", "money"],
+    "setup_commands": [{"name": "prepare", "command": ["test", "-f", "a.txt"]}],
+    "validation_commands": [
+        {"name": "two", "command": ["grep", "-q", "two", "a.txt"]},
+        {"name": "mode", "command": ["sh", "-c", 'echo "$MODE" > made-by-validation; exit 3']},
+        {"name": "style", "command": ["no-such-program"], "required": False},
+        {"name": "slow", "command": ["sleep", "600"], "timeout": 0.2, "required": False},
+    ],
+}
+
+
+async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    repo = await known(rt, make, tmp_path / "pay", PROFILE)
+    skills = {"skills": ["sql", "python"]}
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url, agent=None, **skills)
+    result = job.result or {}
+    assert (job.status, result["data"]["env"]) == (S.COMPLETED, "ci")
+    assert result["data"]["start"]["profile"]["skills"] == ["sql", "python", "money"]
+    limits = result["data"]["start"]["limits"]
+    assert (limits["max_files_changed"], limits["network"]) == (3, False)  # the agent has none
+    checks = [(one["name"], one["passed"], one["exit_code"]) for one in result["validation"]]
+    assert checks == [
+        ("two", True, 0),
+        ("mode", False, 3),
+        ("style", False, 127),
+        ("slow", False, None),
+    ]
+    assert (result["validated"], result["summary"]) == (
+        False,
+        "did it; validation fails: mode: exit 3",
+    )
+    kinds = [event.kind for event in await rt.read_model.job_events(job.number)]
+    assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 1)
+    branch, folder = str(result["branch"]), Path(repo.remote_url)
+    files = git("ls-tree", "--name-only", branch, cwd=folder).split()
+    assert files == ["a.txt"], "what validation leaves is not the agent's work"
+
+
+async def test_the_default_agent_works_where_neither_request_nor_repository_names_one(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
+) -> None:
+    settings = rt.settings.model_copy(update={"default_agent": "test"})
+    job = await done(replace(rt, settings=settings), make, tmp_path, pay.remote_url, agent=None)
+    assert (job.status, (job.result or {})["summary"]) == (S.COMPLETED, "did it")
+
+
+async def test_a_profile_without_validators_keeps_those_of_the_configuration(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fix = {"name": "own", "command": ["true"]}
+    repo = await known(rt, make, tmp_path / "pay", {"fix_commands": [fix]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    given = (job.result or {})["data"]["start"]["profile"]
+    assert [one["name"] for one in given["validation_commands"]] == ["lint", "format"]
+    assert [one["name"] for one in given["fix_commands"]] == ["own"]
+
+
+async def test_validators_that_are_not_installed_do_not_pass(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    style = {"name": "style", "command": ["no-such-program"], "required": False}
+    repo = await known(rt, make, tmp_path / "pay", {"validation_commands": [style]})
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    result = job.result or {}
+    assert (result["validated"], result["summary"]) == (
+        False,
+        "did it; no validators ran: install style on the workers",
+    )
+
+
+async def test_a_set_up_that_fails_stops_before_the_agent(
+    rt: Runtime, make: Factory, tmp_path: Path
+) -> None:
+    fields = {"setup_commands": [{"name": "install", "command": ["no-such-program"]}]}
+    repo = await known(rt, make, tmp_path / "pay", fields)
+    job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
+    assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
+    assert (job.last_error or "").startswith("set-up command 'install' failed: no program")
+
+
+async def test_a_folder_of_many_has_its_own_profile(
+    rt: Runtime, make: Factory, tmp_path: Path, pay: Repo
+) -> None:
+    top = Path(pay.remote_url)
+    (top / "api").mkdir()
+    (top / "api" / "here").write_text("x")
+    git("add", "-A", cwd=top)
+    git("commit", "-qm", "api", cwd=top)
+    part = profile(
+        {"path": "api", "validation_commands": [{"name": "in", "command": ["test", "-f", "here"]}]}
+    )
+    await rt.repos.save_profile(pay, part, make.owner)
+    await rt.repos.map(RepoLocation(pay, "api"), make.owner, label_id="L1")
+    job = await done(rt, make, tmp_path / "data", labels=[("L1", "")])
+    assert (job.result or {})["validated"] is True
+    assert (job.result or {})["data"]["start"]["profile"]["path"] == "api"
+    assert (await last_event(rt, job.number, "repo_resolved")).payload["path"] == "api"

@@ -1,0 +1,219 @@
+"""An agent ends with its worker and leaves nothing behind: real processes, real signals."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.settings import AgentSettings
+
+DEADLINE = 20.0
+
+WORKER = """
+import asyncio, os, sys
+from pathlib import Path
+from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.handlers.sandbox.run_sandbox import open_box
+from draftsman.settings import AgentSettings, SandboxSettings
+
+async def main(code, lease, mode):
+    agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
+    async def log(chunk): sys.stderr.buffer.write(chunk)
+    here = Path.cwd()
+    box = await open_box(SandboxSettings(mode=mode), repo=here / "repo", home=here / "home")
+    async with await AgentProcess.start(
+        agent, cwd=box.repo, home=box.home, lease=lease, on_stderr=log, box=box
+    ) as process:
+        async def beat():
+            while True:
+                process.heartbeat()
+                await asyncio.sleep(0.05)
+        lines = process.lines()
+        print((await anext(lines)).decode(), process.pid, flush=True)
+        task = asyncio.create_task(beat())
+        async for line in lines:
+            print(line.decode(), flush=True)
+        task.cancel()
+
+asyncio.run(main(sys.argv[1], float(sys.argv[2]), sys.argv[3]))
+"""
+
+FAMILY = """
+import os, signal
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.write(writer, b"x")
+        while True: signal.pause()
+    os._exit(0)
+os.wait()
+os.read(reader, 1)
+print("ready", flush=True)
+"""
+PAUSE = "\nsignal.pause()\n"
+TICK = "\nimport threading\nwhile True: print('tick', flush=True); threading.Event().wait(0.05)\n"
+
+
+@asynccontextmanager
+async def worker(
+    code: str, lease: float, folder: Path, mode: str = "auto"
+) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-c", WORKER, code, str(lease), mode),
+        cwd=folder,
+        env={"PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def line_of(process: asyncio.subprocess.Process) -> bytes:
+    assert process.stdout is not None
+    async with asyncio.timeout(DEADLINE):
+        return await process.stdout.readline()
+
+
+@dataclass(frozen=True)
+class Family:
+    """Processes of one run, as this machine counts them."""
+
+    guard: psutil.Process
+    keeper: psutil.Process
+    programs: list[psutil.Process]
+
+    @classmethod
+    def below(cls, pid: int) -> Family:
+        guard = psutil.Process(pid)
+        [keeper] = guard.children()
+        programs = keeper.children(recursive=True)
+        assert len(programs) >= 1
+        return cls(guard, keeper, programs)
+
+
+async def family_of(process: asyncio.subprocess.Process) -> Family:
+    word, pid = (await line_of(process)).split()
+    assert word == b"ready"
+    return Family.below(int(pid))
+
+
+async def gone(processes: list[psutil.Process]) -> None:
+    _, alive = await asyncio.to_thread(psutil.wait_procs, processes, DEADLINE)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []
+
+
+HITS = (
+    "kill guard",
+    "kill keeper",
+    "kill worker",
+    "stop guard",
+    "stop keeper",
+    "stop worker",
+    "kill worker, kill guard",
+    "kill guard, kill worker",
+    "stop guard, kill worker",
+    "stop keeper, kill worker",
+    "stop worker, kill guard",
+    "stop worker, stop guard",
+    "stop guard, stop worker",
+    "stop guard, stop keeper",
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "hits"),
+    [*(("off", hits) for hits in HITS), *(("bwrap", hits) for hits in (HITS[0], *HITS[-3:]))],
+)
+async def test_an_agent_and_its_daemon_die_whatever_is_killed_or_stopped(
+    mode: str, hits: str, tmp_path: Path
+) -> None:
+    async with worker(FAMILY + PAUSE, 1.0, tmp_path, mode) as process:
+        family = await family_of(process)
+        targets = {"guard": family.guard, "keeper": family.keeper}
+        targets["worker"] = psutil.Process(process.pid)
+        assert all(one.is_running() for one in family.programs)
+        try:
+            for hit in hits.split(", "):
+                how, name = hit.split()
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    targets[name].send_signal(signal.SIGKILL if how == "kill" else signal.SIGSTOP)
+            await gone(family.programs)
+            if "worker" not in hits:
+                async with asyncio.timeout(DEADLINE):
+                    await process.wait()
+                await gone([family.guard, family.keeper])
+        finally:
+            for one in targets.values():
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    one.kill()
+
+
+async def test_an_agent_outlives_its_lease_while_its_worker_shows_life(tmp_path: Path) -> None:
+    async with worker(FAMILY + TICK, 0.5, tmp_path) as process:
+        family = await family_of(process)
+        for _ in range(30):
+            assert await line_of(process) == b"tick\n"
+        assert all(member.is_running() for member in family.programs)
+
+
+async def test_an_agent_and_its_daemon_die_when_their_worker_stands_still(tmp_path: Path) -> None:
+    async with worker(FAMILY + TICK, 0.5, tmp_path) as process:
+        family = await family_of(process)
+        process.send_signal(signal.SIGSTOP)
+        await gone(family.programs)
+        process.send_signal(signal.SIGCONT)
+        async with asyncio.timeout(DEADLINE):
+            assert await process.wait() == 0
+
+
+async def test_an_agent_dies_when_its_worker_never_shows_life(tmp_path: Path) -> None:
+    async with await start(FAMILY + PAUSE, tmp_path, lease=0.5) as process:
+        assert await anext(process.lines()) == b"ready"
+        family = Family.below(process.pid)
+        async with asyncio.timeout(DEADLINE):
+            assert await process.wait() == 128 + signal.SIGKILL
+        await gone(family.programs)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_to_the_guard_kills_the_agent(
+    number: signal.Signals, tmp_path: Path
+) -> None:
+    async with worker(FAMILY + PAUSE, 300, tmp_path) as process:
+        family = await family_of(process)
+        family.guard.send_signal(number)
+        await gone([family.guard, family.keeper, *family.programs])
+
+
+async def test_what_an_agent_leaves_behind_dies_with_it(tmp_path: Path) -> None:
+    async with await start(FAMILY + "input(); raise SystemExit(7)", tmp_path) as process:
+        assert await anext(process.lines()) == b"ready"
+        family = Family.below(process.pid)
+        await process.send(b"go\n")
+        assert await process.wait() == 7
+        await gone([family.keeper, *family.programs])
+
+
+async def start(code: str, folder: Path, lease: float = DEADLINE) -> AgentProcess:
+    async def ignore(chunk: bytes) -> None:
+        pass
+
+    agent = AgentSettings(command=("{python}", "-c", code))
+    return await AgentProcess.start(agent, cwd=folder, home=folder, lease=lease, on_stderr=ignore)

@@ -1,0 +1,319 @@
+"""A run outlives its database: its calls wait, come again, and leave what one call leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.errors import DatabaseUnreachable, DraftsmanError, LeaseLost
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.db_retry import wait_for_database
+from draftsman.runtime import Runtime
+from draftsman.settings import DatabaseSettings, WorkerSettings
+from draftsman.store.postgres.database import Database
+from tests.core.loops.agent_jobs import agent_worker, make_repository, submit_agent_job
+from tests.core.loops.cuttable_proxy import CuttableProxy, open_proxied
+from tests.core.loops.workers import (
+    BlockingHandler,
+    CapturedLog,
+    event_kinds,
+    run_of,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_question,
+    wait_for_status,
+)
+from tests.factories import Factory
+from tests.support.people import People
+from tests.support.server import Server, make_home
+from tests.support.waits import until
+
+S = Status
+COMMIT = b"COMMIT\0"
+QUICK = WorkerSettings(poll=0.01, heartbeat=0.01, lease=0.05)
+PATIENT = WorkerSettings(poll=0.001)
+AGENT = """
+def tell(type, **fields):
+    say(type, id=type, **fields)
+    assert hear()["type"] == "ack"
+tell("event", kind="looked", payload={"at": "it"})
+tell("step", key="effect", state="done", invocation_id="once", result=7)
+tell("checkpoint", data={"page": 3})
+open("work.txt", "w").write("work")
+tell("artifact", path="work.txt")
+tell("usage", input_tokens=5)
+tell("usage", input_tokens=5)
+if ask("pick")["type"] == "park":
+    sys.exit(0)
+say("result", summary="done")
+"""
+
+
+async def everything(ctx: RunContext) -> dict[str, Any]:
+    """Call all that does not park, some of it twice; return what was read and made."""
+    made: list[str] = []
+    looked: list[str] = []
+
+    def effect(invocation: str) -> int:
+        made.append(invocation)
+        return 7
+
+    def lookup(invocation: str) -> int | None:
+        looked.append(invocation)
+        return None
+
+    paid = await ctx.step("pay", effect, lookup)
+    for page in (1, 2, 2):
+        await ctx.checkpoint({"page": page}, b"bundle")
+        await ctx.event("page_read", {"page": page})
+    await ctx.artifact("notes.md", b"notes")
+    await ctx.usage({"input_tokens": 5})
+    read: dict[str, Any] = {"saved": await ctx.saved(), "steps": list(await ctx.steps())}
+    read |= {"bundle": str((await ctx.saved_work())[1]), "answers": await ctx.answers()}
+    return read | {"made": len(made), "looked": len(looked), "paid": paid}
+
+
+READ = {
+    "saved": {"page": 2},
+    "steps": ["pay"],
+    "bundle": "b'bundle'",
+    "answers": {},
+    "made": 1,
+    "looked": 0,
+    "paid": 7,
+}
+
+
+async def left(rt: Runtime, number: int) -> None:
+    """Hold what a run left against what it was told to leave."""
+    trail = await rt.read_model.job_events(number)
+    pages = [event.payload["page"] for event in trail if event.kind == "page_read"]
+    assert pages == [1, 2, 2]
+    assert (await rt.checkpoints.read_artifact(number, "notes.md"))[1] == b"notes"
+    assert (await run_of(rt, number)).usage == {"input_tokens": 5}
+    assert [step.status for step in await rt.checkpoints.steps(number)] == ["done"]
+
+
+@pytest.mark.parametrize("lost", [COMMIT, b"job_events", b"job_checkpoints", b"job_steps"])
+async def test_a_call_whose_reply_is_lost_comes_again_and_leaves_what_one_leaves(
+    rt: Runtime, make: Factory, database_url: str, lost: bytes
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        wire.drop_every_other_reply_to(lost)
+        return Done(await everything(ctx))
+
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": handler}),
+    ):
+        job = await wait_for_end(rt, number)
+    assert wire.lost.is_set()
+    assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
+    assert job.result == READ
+    await left(rt, number)
+
+
+@pytest.mark.parametrize("how", ["ask", "approve", "sleep"])
+async def test_a_run_that_parked_and_did_not_hear_of_it_just_ends(
+    rt: Runtime, make: Factory, database_url: str, people: People, how: str
+) -> None:
+    async def handler(ctx: RunContext) -> Outcome:
+        wire.drop_every_other_reply_to(COMMIT)
+        if how == "sleep":
+            await ctx.sleep("nap", 3600)
+        elif how == "approve":
+            await ctx.approve("gate", "Deploy?", approvers=["carol"])
+        else:
+            await ctx.ask("pick", "Which?", choices=["a"])
+        return Done({"run": ctx.job.run})
+
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url, connect_timeout=10) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
+    ):
+        parked = {"ask": S.WAITING_FOR_INPUT, "approve": S.WAITING_FOR_APPROVAL}
+        waits = await wait_for_status(rt, number, parked.get(how, S.SCHEDULED))
+        assert wire.lost.is_set()
+        assert (waits.attempts, waits.last_error) == (0, None)
+        crew.shut_down("test")
+    assert len((await rt.questions.of_job(number))[0]) == int(how != "sleep")
+    assert (await run_of(rt, number)).status == "paused"
+    assert await rt.read_model.job(number) == waits
+
+
+async def test_what_an_agent_says_is_kept_once_though_replies_are_lost(
+    rt: Runtime, make: Factory, database_url: str, tmp_path: Path
+) -> None:
+    repo = make_repository(tmp_path / "repo")
+    number = await submit_agent_job(make, repo)
+    async with open_proxied(database_url, connect_timeout=10) as (wire, db):
+        wire.drop_every_other_reply_to(COMMIT)
+        async with agent_worker(rt, tmp_path / "data", AGENT, db=db):
+            await wait_for_question(rt, number)
+            waits = await rt.read_model.job(number)
+    assert wire.lost.is_set()
+    assert (waits.status, waits.attempts, waits.run_count) == (S.WAITING_FOR_INPUT, 0, 1)
+    assert (await event_kinds(rt, number)).count("agent.looked") == 1
+    assert (await event_kinds(rt, number)).count("repo_resolved") == 1
+    data, bundle = await rt.checkpoints.latest(number)
+    assert data is not None
+    assert data["agent"] == {"page": 3}
+    assert bundle is None
+    assert ((await run_of(rt, number)).usage or {})["input_tokens"] == 10
+    steps = {step.key: step for step in await rt.checkpoints.steps(number)}
+    assert (steps["effect"].invocation_id, steps["effect"].result) == ("once", 7)
+
+
+class TestARealServer:
+    @pytest.fixture
+    def server(self) -> Iterator[Server]:
+        """Give a server of its own, which may be stopped."""
+        own = Server(make_home(), None)
+        yield own
+        own.end()
+
+    @pytest.fixture
+    def database(self, own_database: str) -> str:
+        """Give a database on it."""
+        return own_database
+
+    @pytest.fixture
+    async def hasty(self, database_url: str) -> AsyncIterator[Database]:
+        """Give the worker a pool that says soon that there is no connection."""
+        db = Database(database_url, DatabaseSettings(connect_timeout=0.3))
+        await db.open()
+        yield db
+        await db.close()
+
+    async def test_a_long_job_outlives_more_restarts_than_it_may_lose_runs(
+        self,
+        rt: Runtime,
+        make: Factory,
+        server: Server,
+        hasty: Database,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        ready: asyncio.Queue[int] = asyncio.Queue()
+        said, stopped = CapturedLog(caplog), asyncio.Event()
+
+        async def handler(ctx: RunContext) -> Outcome:
+            for restart in range(4):
+                ready.put_nowait(restart)
+                await stopped.wait()
+                await ctx.event("survived", {"restart": restart})
+            return Done(await everything(ctx))
+
+        number = await make.queued(queue="default", max_attempts=3)
+        async with running_worker(runtime_with(rt, hasty), {"noop": handler}):
+            for _ in range(4):
+                restart = await asyncio.wait_for(ready.get(), 10)
+                await asyncio.to_thread(server.stop)
+                stopped.set()
+                await said.wait(f"D-{number} waits for the database", restart + 1)
+                stopped.clear()
+                await asyncio.to_thread(server.start)
+            job = await wait_for_end(rt, number)
+        assert (job.status, job.attempts, job.run_count) == (S.COMPLETED, 0, 1), job.last_error
+        assert (await event_kinds(rt, number)).count("survived") == 4
+        await left(rt, number)
+
+
+async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
+    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = BlockingHandler(), CapturedLog(caplog)
+
+    async def handler(ctx: RunContext) -> Outcome:
+        await held(ctx)
+        await ctx.checkpoint({"page": 1})
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
+    ):
+        ctx = await held.next()
+        await _cut_and_wait(wire, held, said, f"D-{number} waits for the database")
+        crew.shut_down("test")
+        await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
+        wire.mend()
+        job = await wait_for_status(rt, number, S.RESUMED)
+    assert (job.attempts, job.last_error) == (0, None)
+
+
+async def _is_told(ctx: RunContext) -> bool:
+    return ctx.stopping is not None
+
+
+async def _cut_and_wait(
+    wire: CuttableProxy, held: BlockingHandler, said: CapturedLog, line: str
+) -> None:
+    wire.cut()
+    held.go.set()
+    await said.wait(line)
+
+
+# --- how long ------------------------------------------------------------------------------------
+
+
+class Away:
+    """A call that finds no database, so often."""
+
+    def __init__(self, times: int = 10**6) -> None:
+        self.left = times
+        self.tries = 0
+
+    async def __call__(self) -> str:
+        self.tries += 1
+        if self.tries > self.left:
+            return "there"
+        raise DatabaseUnreachable
+
+
+async def test_a_call_waits_until_there_is_a_database() -> None:
+    away = Away(9)
+    assert await wait_for_database("D-1", away, PATIENT, lambda: False) == "there"
+    assert away.tries == 10
+
+
+async def test_a_call_waits_no_longer_than_the_lease() -> None:
+    away, clock = Away(), asyncio.get_running_loop().time
+    began = clock()
+    with pytest.raises(DatabaseUnreachable):
+        await asyncio.wait_for(wait_for_database("D-1", away, QUICK, lambda: False), 10)
+    assert clock() - began >= QUICK.lease
+    assert away.tries > 1
+
+
+async def test_a_run_that_is_stopped_tries_on_one_other_connection() -> None:
+    away = Away()
+    with pytest.raises(DatabaseUnreachable):
+        await wait_for_database("D-1", away, PATIENT, lambda: True)
+    assert away.tries == 2
+
+
+async def test_what_the_database_can_never_keep_is_not_waited_for(
+    rt: Runtime, make: Factory
+) -> None:
+    ctx = RunContext(await make.running(), rt, 60)
+    with pytest.raises(DraftsmanError, match="the database refused: index row"):
+        await ctx.note_step("".join(uuid4().hex for _ in range(500)))
+
+
+async def test_another_error_passes_at_once() -> None:
+    async def lost() -> None:
+        raise LeaseLost
+
+    with pytest.raises(LeaseLost):
+        await wait_for_database("D-1", lost, PATIENT, lambda: False)

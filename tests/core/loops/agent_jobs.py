@@ -1,0 +1,201 @@
+"""Little agents that tests write, repositories for them to work on, and workers to drive them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from draftsman.handlers import registry
+from draftsman.handlers.clone.git import git_environment
+from draftsman.loops.worker_process import WorkerProcess
+from draftsman.runtime import Runtime
+from tests.core.loops.workers import running_worker, runtime_with, wait_for_question
+from tests.factories import Factory
+from tests.support.waits import until
+
+Files = Mapping[str, str]
+PRELUDE = """
+import json, os, sys
+def say(type, **fields):
+    print(json.dumps({"type": type, **fields}), flush=True)
+def hear():
+    line = sys.stdin.readline()
+    return json.loads(line) if line else sys.exit(0)
+def ask(key, text="Which?", **fields):
+    fields = fields or {"choices": ["red", "blue"]}
+    say("ask", id=key, key=key, text=text, **fields)
+    return hear()
+def parked(reply):
+    if reply["type"] == "park":
+        sys.exit(0)
+    return reply
+start = hear()
+"""
+"""What the agents of the tests begin with."""
+
+
+def agent(code: str) -> dict[str, Any]:
+    """Return the configuration of an agent that runs this."""
+    return {"command": ["{python}", "-I", "-S", "-c", PRELUDE + code]}
+
+
+def git(*arguments: str, cwd: Path) -> str:
+    """Run git as nobody in particular; return what it said."""
+    done = subprocess.run(
+        ["git", *arguments], cwd=cwd, env=git_environment(), capture_output=True, check=True
+    )
+    return done.stdout.decode(errors="surrogateescape").strip()
+
+
+def make_repository(path: Path, **files: str | bytes) -> Path:
+    """Make a repository with one commit."""
+    path.mkdir()
+    git("init", "-q", "-bmain", ".", cwd=path)
+    for name, content in (files or {"a": "one\n"}).items():
+        data = content.encode() if isinstance(content, str) else content
+        (path / f"{name}.txt").write_bytes(data)
+    git("add", "-A", cwd=path)
+    git("commit", "-qm", "first", cwd=path)
+    return path
+
+
+def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
+    """Return mode and content of every file below a folder."""
+    files = [path for path in folder.rglob("*") if path.is_file() and not path.is_symlink()]
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mode, path.read_bytes()) for path in files
+    }
+
+
+@asynccontextmanager
+async def agent_worker(
+    rt: Runtime,
+    data_dir: Path,
+    code: str,
+    *,
+    leader: bool = False,
+    slots: int = 2,
+    **settings: Any,
+) -> AsyncIterator[WorkerProcess]:
+    """Run a worker with one agent, `test`, and the handlers that are built in."""
+    configured = runtime_with(rt, data_dir=data_dir, agents={"test": agent(code)}, **settings)
+    async with running_worker(configured, registry.load({}), leader=leader, slots=slots) as crew:
+        yield crew
+
+
+async def submit_agent_job(make: Factory, repo: Path | str | None, **fields: Any) -> int:
+    """Submit a job for the agent."""
+    source = {} if repo is None else {"repo": str(repo)}
+    values = {"type": "run_agent", "agent": "test", "queue": "default", "title": "Do it"}
+    return await make.queued(**(values | source | fields))
+
+
+async def job_at_gate(
+    rt: Runtime, make: Factory, folder: Path, files: Files, changed: Files, **gate: Any
+) -> tuple[int, bytes]:
+    """Let an agent change files, save its work and ask for approval; return job and patch.
+
+    `files` and `changed` are the contents by path; the worker has gone when it returns.
+    """
+    folder.mkdir(exist_ok=True)
+    repo = make_repository(folder / "repo")
+    for name, text in files.items():
+        (repo / name).parent.mkdir(parents=True, exist_ok=True)
+        (repo / name).write_text(text, encoding="utf-8")
+    git("add", "-A", cwd=repo)
+    git("commit", "-qm", "second", cwd=repo)
+    notify, approve = gate.pop("notify", ()), {"id": "g", "key": "push", "text": "Push it?"} | gate
+    code = f"""
+for name, text in {dict(changed)!r}.items():
+    open(name, "w").write(text)
+say("checkpoint", id="c", data=1); hear()
+open("later.txt", "w").write("not in the checkpoint")
+say("approve", **{approve!r})
+parked(hear())
+"""
+    number = await submit_agent_job(make, repo, notify=notify)
+    async with agent_worker(rt, folder / "data", code):
+        await wait_for_question(rt, number)
+    found = await rt.checkpoints.patch(number, 1)
+    assert found is not None
+    patch = await rt.checkpoints.content(found)
+    assert b"later.txt" not in patch
+    (folder / "patch").write_bytes(patch)
+    if patch:
+        git("apply", "--check", str(folder / "patch"), cwd=repo)
+    return number, patch
+
+
+def running_with(mark: str) -> list[list[str]]:
+    """Return the command lines of the running processes that contain a mark.
+
+    A process in the box does not know its id out here.
+    """
+    lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
+    return [words for words in lines if any(mark in word for word in words)]
+
+
+async def is_gone(pid: int) -> bool:
+    """Return whether a process has ended; a zombie has."""
+    try:
+        return bool(psutil.Process(pid).status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+async def wait_for_exit(*pids: int) -> None:
+    """Return once these processes have ended."""
+    for pid in pids:
+        await until(lambda pid=pid: is_gone(pid), f"the end of process {pid}")  # type: ignore[misc]
+
+
+async def wait_for_clone(folder: Path, name: str) -> Path:
+    """Return the running agent's clone below a folder, once the agent made this file in it."""
+
+    def found() -> list[Path]:
+        return [
+            path.parent for path in folder.glob(f"**/runs/*/repo/{name}") if path.stat().st_size
+        ]
+
+    async def look() -> bool:
+        return bool(await asyncio.to_thread(found))
+
+    await until(look, f"{name} in a clone")
+    return found()[0]
+
+
+async def wait_for_agent(folder: Path, name: str) -> int:
+    """Return the agent of that clone, by its process id on this machine."""
+    run = str((await wait_for_clone(folder, name)).parent)
+    for one in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            words = one.cmdline()
+            if "handlers.subprocesses.guard" in " ".join(words) and run in " ".join(words):
+                below = one.children(recursive=True)
+                found: list[int] = [child.pid for child in below if not _is_around(child.cmdline())]
+                if found:
+                    return found[0]
+    raise AssertionError(f"no agent runs in {run}")
+
+
+def _is_around(words: list[str]) -> bool:
+    return (
+        not words or words[0].endswith("bwrap") or "handlers.subprocesses.guard" in " ".join(words)
+    )
+
+
+async def wait_for_file(path: Path) -> str:
+    """Return a file's content once it is there, complete with its newline."""
+
+    async def look() -> bool:
+        return path.exists() and path.read_text().endswith("\n")
+
+    await until(look, str(path))
+    return await asyncio.to_thread(path.read_text)

@@ -1,0 +1,142 @@
+"""A line to the server that a test can cut: what goes through it is one worker's alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres.database import Database
+
+CHUNK = 64 * 1024
+
+
+class CuttableProxy:
+    """Passes sessions on to a server, until told otherwise."""
+
+    def __init__(self, url: str, folder: str) -> None:
+        self._server = conninfo_to_dict(url)
+        self._folder = folder
+        self._sessions: set[asyncio.Task[None]] = set()
+        self._up = True
+        self._unheard: bytes | None = None
+        self._asked: bytes | None = None
+        self._often: bytes | None = None
+        self._heard = False
+        self.refused = 0
+        """Sessions that were not let through."""
+        self.errors = 0
+        """Errors that the server replied."""
+        self.lost = asyncio.Event()
+        """Set once a reply was lost."""
+
+    @property
+    def url(self) -> str:
+        """Where the line begins."""
+        parts = {key: str(value) for key, value in self._server.items() if key != "hostaddr"}
+        return make_conninfo("", **parts | {"host": self._folder, "port": "5432"})
+
+    def cut(self) -> None:
+        """End every session, and let none begin."""
+        self._up = False
+        for session in self._sessions:
+            session.cancel()
+
+    def mend(self) -> None:
+        """Let sessions begin again."""
+        self._up = True
+
+    def drop_reply(self, containing: bytes) -> None:
+        """Cut the session whose next reply contains this; the server has done what it was asked."""
+        self._unheard = containing
+
+    def drop_reply_to(self, containing: bytes) -> None:
+        """Cut the session that says this next, once the server has done it."""
+        self._asked = containing
+
+    def drop_every_other_reply_to(self, containing: bytes) -> None:
+        """Cut the session that says this, once the server has done it, every other time."""
+        self._often, self._heard = containing, True
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one session."""
+        task = asyncio.current_task()
+        assert task is not None
+        self._sessions.add(task)
+        with contextlib.closing(writer), contextlib.suppress(OSError, asyncio.CancelledError):
+            self.refused += not self._up
+            if self._up:
+                await self._join(reader, writer)
+        self._sessions.discard(task)
+
+    async def _join(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        from_server, to_server = await self._connect()
+        doomed = asyncio.Event()
+        ways = [self._ask(reader, to_server, doomed), self._reply(from_server, writer, doomed)]
+        tasks = [asyncio.create_task(way) for way in ways]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            to_server.close()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        host, port = str(self._server["host"]), int(self._server.get("port") or 5432)
+        if host.startswith("/"):
+            return await asyncio.open_unix_connection(f"{host}/.s.PGSQL.{port}")
+        return await asyncio.open_connection(host, port)
+
+    async def _ask(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+    ) -> None:
+        while data := await source.read(CHUNK):
+            if self._asked is not None and self._asked in data:
+                self._asked = None
+                doomed.set()
+            if self._often is not None and self._often in data:
+                self._heard = not self._heard
+                if not self._heard:
+                    doomed.set()
+            target.write(data)
+            await target.drain()
+
+    async def _reply(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, doomed: asyncio.Event
+    ) -> None:
+        while data := await source.read(CHUNK):
+            self.errors += b"ERROR\0" in data
+            if self._unheard is not None and self._unheard in data:
+                self._unheard = None
+                doomed.set()
+            if doomed.is_set():
+                self.lost.set()
+                return
+            target.write(data)
+            await target.drain()
+
+
+@asynccontextmanager
+async def open_proxied(url: str, **settings: Any) -> AsyncIterator[tuple[CuttableProxy, Database]]:
+    """Give a line to a database, and a pool on it that notices within a second when it is cut."""
+    with tempfile.TemporaryDirectory() as folder:
+        wire = CuttableProxy(url, folder)
+        server = await asyncio.start_unix_server(wire.pass_on, Path(folder, ".s.PGSQL.5432"))
+        values = {"connect_timeout": 1, "pool_size": 20} | settings
+        db = Database(wire.url, DatabaseSettings.model_validate(values))
+        try:
+            await db.open()
+            yield wire, db
+        finally:
+            await db.close()
+            wire.cut()
+            server.close()
+            await server.wait_closed()

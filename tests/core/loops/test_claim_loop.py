@@ -1,0 +1,74 @@
+"""A worker of many slots has two lanes; what is on its way to one is nobody's loss."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import ClaimedJob
+from draftsman.handlers.context import RunContext
+from draftsman.loops.worker import TWO_LOOPS_MIN_SLOTS
+from draftsman.runtime import Runtime
+from draftsman.services.runs.claim import Claim
+from tests.core.loops.workers import running_worker, runtime_with, wait_for_end
+from tests.factories import Factory
+from tests.support.waits import until
+
+
+async def test_many_slots_are_all_filled(rt: Runtime, make: Factory) -> None:
+    numbers = [await make.queued(queue="q") for _ in range(TWO_LOOPS_MIN_SLOTS + 5)]
+    started, gate = 0, asyncio.Event()
+
+    async def handler(_: RunContext) -> Outcome:
+        nonlocal started
+        started += 1
+        await gate.wait()
+        return Done({})
+
+    async with running_worker(
+        runtime_with(rt), {"noop": handler}, slots=TWO_LOOPS_MIN_SLOTS + 1, queues=("q",)
+    ) as crew:
+
+        async def full() -> bool:
+            return started == TWO_LOOPS_MIN_SLOTS + 1
+
+        await until(full, "every slot to be taken")
+        assert len(crew.worker.running) == len(crew.worker.leases()) == TWO_LOOPS_MIN_SLOTS + 1
+        gate.set()
+        for number in numbers:
+            await wait_for_end(rt, number)
+    assert started == len(numbers)
+
+
+async def test_claims_on_their_way_to_one_lane_are_not_returned_by_the_other(
+    rt: Runtime, make: Factory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [await make.queued(queue="q") for _ in range(3)]
+    executed, gate, exchange = asyncio.Event(), asyncio.Event(), Claim.exchange
+
+    async def late(self: Claim, *given: Any, **more: Any) -> list[ClaimedJob]:
+        got = await exchange(self, *given, **more)
+        if got and not executed.is_set():
+            executed.set()
+            await gate.wait()
+        return got
+
+    async def noop(_: RunContext) -> Outcome:
+        return Done({})
+
+    monkeypatch.setattr(Claim, "exchange", late)
+    async with running_worker(
+        runtime_with(rt), {"noop": noop}, slots=TWO_LOOPS_MIN_SLOTS, queues=("q",)
+    ) as crew:
+        await executed.wait()
+
+        async def looking() -> bool:
+            return crew.worker.recovery_lock.locked()
+
+        await until(looking, "the other lane to look for lost claims")
+        gate.set()
+        runs = [(await wait_for_end(rt, number)).run_count for number in numbers]
+    assert runs == [1, 1, 1], "a claim went back although its reply was only late"

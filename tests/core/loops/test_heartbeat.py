@@ -1,0 +1,340 @@
+"""The heart: it proves that the worker lives, and learns what it has lost."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.handlers.context import RunContext
+from draftsman.loops import heartbeat
+from draftsman.loops.worker_process import WorkerProcess
+from draftsman.runtime import Runtime
+from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.loops.cuttable_proxy import open_proxied
+from tests.core.loops.workers import (
+    UNREACHABLE_URL,
+    BlockingHandler,
+    CapturedLog,
+    before_deadline,
+    noop,
+    row_of,
+    run_of,
+    running_worker,
+    runtime_with,
+    wait_for_end,
+    wait_for_status,
+)
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.statements import run, value
+from tests.support.waits import background, until, wait_blocked
+
+S = Status
+
+
+async def rescue(rt: Runtime, worker: UUID) -> int:
+    """Take every job from a worker, as a leader does that thinks it dead."""
+    return await rt.sweeps.rescue(LeaderTerm(), [worker])
+
+
+async def connected(rt: Runtime, worker: UUID) -> bool:
+    row = await row_of(rt, worker)
+    return row is not None and row.connected
+
+
+async def later(rt: Runtime, worker: UUID, than: datetime | None = None) -> bool:
+    row = await row_of(rt, worker)
+    return row is not None and (than is None or row.heartbeat_at > than)
+
+
+async def test_worker_and_runs_beat(rt: Runtime, make: Factory) -> None:
+    held = BlockingHandler()
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
+        ctx = await held.next()
+        beats: asyncio.Queue[None] = asyncio.Queue()
+        ctx.on_heartbeat(lambda: beats.put_nowait(None))
+        row, run = await row_of(rt, crew.id), await run_of(rt, number)
+        assert row is not None
+        await until(lambda: later(rt, crew.id, row.heartbeat_at), "the worker's beat")
+        await before_deadline(beats.get())
+        await before_deadline(beats.get())
+        assert (await run_of(rt, number)).heartbeat_at > run.heartbeat_at
+
+
+async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = BlockingHandler(), CapturedLog(caplog)
+    number = await make.queued(queue="default", on_lost="fail")
+    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
+        ctx = await held.next()
+        assert await rescue(rt, crew.id) == 1
+        before = await rt.read_model.job_events(number)
+        await said.wait(f"D-{number} lost its job; it was stopped and wrote nothing")
+        assert (ctx.stopping, crew.worker.leases()) == ("lost", [])
+    assert await rt.read_model.job_events(number) == before
+
+
+async def test_a_beat_does_not_speak_for_a_run_that_lost_its_job(
+    rt: Runtime, make: Factory
+) -> None:
+    held = BlockingHandler()
+    await make.queued(queue="default", on_lost="fail")
+    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": held}) as crew:
+        ctx = await held.next()
+        beats = []
+        ctx.on_heartbeat(lambda: beats.append(1))
+        await crew.heartbeat.beat()
+        assert beats == [1]
+        await rescue(rt, crew.id)
+        await crew.heartbeat.beat()
+        assert (beats, ctx.stopping) == ([1], "lost")
+
+
+async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs_up(
+    rt: Runtime, make: Factory, database_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    held, said = BlockingHandler(), CapturedLog(caplog)
+    number = await make.queued(queue="default")
+    async with (
+        open_proxied(database_url) as (wire, db),
+        running_worker(runtime_with(rt, db, lease=0.5, heartbeat=0.1), {"noop": held}),
+    ):
+        ctx = await held.next()
+        wire.cut()
+        await said.wait("all runs are given up")
+        assert ctx.stopping == "lost"
+        assert (await run_of(rt, number)).status == "running"
+        wire.mend()
+        assert (await held.next()).job.run == 2
+    assert (await rt.read_model.job(number)).attempts == 0
+
+
+@pytest.mark.parametrize("pool_size", [1, 5])
+async def test_a_worker_keeps_its_lease_while_every_connection_of_its_pool_is_blocked(
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    database_url: str,
+    pool_size: int,
+) -> None:
+    held, lease = BlockingHandler(), 1.0
+    number = await make.queued(queue="default")
+    async with (
+        small(database_url, pool_size) as db,
+        running_worker(runtime_with(rt, db, lease=lease), {"noop": held}) as crew,
+    ):
+        await held.next()
+        async with conn.transaction(), AsyncExitStack() as stack:
+            await conn.execute(LOCK)
+            for _ in range(pool_size):
+                taken = await stack.enter_async_context(db.connection())
+                await stack.enter_async_context(background(taken.execute(LOOK)))
+            await wait_blocked(conn, by=conn.info.backend_pid, sessions=pool_size)
+            began = (await run_of(rt, number)).heartbeat_at
+            over = began + timedelta(seconds=1.5 * lease)
+            await until(lambda: beaten_once(rt, number, over), "beats for longer than a lease")
+            assert await runtime_with(rt, lease=lease).sweeps.rescue(LeaderTerm()) == 0
+            await rt.db.run_transaction(lambda mine: run(mine, "DELETE FROM draftsman.workers"))
+            await until(lambda: later(rt, crew.id), "the worker's row again")
+        held.go.set()
+        assert (await wait_for_end(rt, number)).run_count == 1
+
+
+LOCK = "LOCK TABLE draftsman.approval_tokens IN ACCESS EXCLUSIVE MODE"
+LOOK = "SELECT FROM draftsman.approval_tokens"
+
+
+@asynccontextmanager
+async def small(url: str, pool_size: int) -> AsyncIterator[Database]:
+    """Give a pool of so many connections."""
+    db = Database(url, DatabaseSettings(pool_size=pool_size))
+    await db.open()
+    try:
+        yield db
+    finally:
+        await db.close()
+
+
+async def test_the_heartbeat_connects_again_after_a_cut(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    held = BlockingHandler()
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
+        await held.next()
+        async with crew.worker.claim.heartbeat_session.connection(5) as mine:
+            pid = mine.info.backend_pid
+        await value(conn, "SELECT pg_terminate_backend(%s, 10000)", (pid,))
+        before = (await run_of(rt, number)).heartbeat_at
+        await until(lambda: beaten_once(rt, number, before), "a beat after the cut")
+
+
+async def test_a_worker_that_was_taken_for_dead_registers_and_locks_again(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    async with running_worker(runtime_with(rt), {"noop": noop}) as crew:
+        await until(lambda: connected(rt, crew.id), "the session lock")
+        await conn.execute("DELETE FROM draftsman.workers")
+        await until(lambda: later(rt, crew.id), "the worker's row")
+        await until(lambda: connected(rt, crew.id), "the session lock again")
+        row = await row_of(rt, crew.id)
+        assert row is not None
+        assert row.types == ["noop"]
+
+
+async def test_the_session_lock_is_held_as_long_as_the_worker_lives(
+    rt: Runtime, conn: Connection
+) -> None:
+    async with running_worker(runtime_with(rt), {"noop": noop}) as crew:
+        await until(lambda: connected(rt, crew.id), "the session lock")
+        assert await locks(conn) == 1
+    assert await row_of(rt, crew.id) is None
+    await until(lambda: is_free(conn), "the end of its session")
+
+
+async def is_free(conn: Connection) -> bool:
+    return await locks(conn) == 0
+
+
+async def locks(conn: Connection) -> int:
+    found: int = await value(
+        conn,
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND database ="
+        " (SELECT oid FROM pg_database WHERE datname = current_database())",
+    )
+    return found
+
+
+@pytest.mark.parametrize("ear", [True, False])
+async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
+    rt: Runtime,
+    make: Factory,
+    conn: Connection,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    ear: bool,
+) -> None:
+    """With its ear, the lock speaks for it; without one, it beats more often."""
+    monkeypatch.setattr(heartbeat, "TICK", 0.02)
+    held = BlockingHandler()
+    number = await make.queued(queue="default")
+    slow = runtime_with(rt, heartbeat=20, listen_url=None if ear else UNREACHABLE_URL)
+    async with running_worker(slow, {"noop": held}) as crew:
+        await held.next()
+        await until(lambda: is_there(rt, crew, ear), "the lock, or its lack")
+        await conn.execute("UPDATE draftsman.workers SET host_id = 'far'")
+        assert await rt.sweeps.rescue(LeaderTerm()) == 0  # notes since when the lock is free
+        await clock.forward(16)
+        before = await value(conn, "SELECT draftsman.now()")
+        if not ear:
+            await until(lambda: later(rt, crew.id, before), "a beat for want of a lock")
+        assert await rt.sweeps.rescue(LeaderTerm()) == 0
+        held.go.set()
+        assert (await wait_for_end(rt, number)).run_count == 1
+
+
+async def is_there(rt: Runtime, crew: WorkerProcess, ear: bool) -> bool:
+    return not ear or await connected(rt, crew.id)
+
+
+async def test_a_job_may_come_back_while_its_lost_run_is_still_ending(
+    rt: Runtime, make: Factory
+) -> None:
+    entered: asyncio.Queue[RunContext] = asyncio.Queue()
+    go = {1: asyncio.Event(), 2: asyncio.Event()}
+
+    async def stubborn(ctx: RunContext) -> Outcome:
+        entered.put_nowait(ctx)
+        while not go[ctx.job.run].is_set():
+            try:
+                await go[ctx.job.run].wait()
+            except asyncio.CancelledError:
+                continue
+        return Done({"run": ctx.job.run})
+
+    number = await make.queued(queue="default", on_lost="resume")
+    async with running_worker(runtime_with(rt, abort=0), {"noop": stubborn}) as crew:
+        first = await before_deadline(entered.get())
+        await rescue(rt, crew.id)
+        second = await before_deadline(entered.get())
+        assert (second.job.run, second.stopping) == (2, None)
+        await until(lambda: told(first), "the first run told")
+        go[1].set()
+        await until(lambda: only(crew, 2), "the first run's end")
+        began = (await run_of(rt, number, 2)).heartbeat_at
+        await until(lambda: beaten(rt, number, began), "a beat of the second run")
+        assert second.stopping is None
+        go[2].set()
+        assert (await wait_for_end(rt, number)).result == {"run": 2}
+
+
+async def told(ctx: RunContext) -> bool:
+    return ctx.stopping == "lost"
+
+
+async def only(crew: WorkerProcess, run: int) -> bool:
+    return [lease.run for lease in crew.worker.leases()] == [run]
+
+
+async def beaten(rt: Runtime, number: int, after: datetime) -> bool:
+    return (await run_of(rt, number, 2)).heartbeat_at > after
+
+
+async def test_what_is_done_and_cannot_be_settled_keeps_beating(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    held = BlockingHandler()
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt), {"noop": held}) as crew:
+        await held.next()
+        async with conn.transaction():
+            await conn.execute("SELECT FROM draftsman.jobs WHERE number = %s FOR UPDATE", (number,))
+            held.go.set()
+            await until(lambda: idle(crew), "the handler's end")
+            began = (await run_of(rt, number)).heartbeat_at
+            await until(lambda: beaten_once(rt, number, began), "a beat of the finished run")
+        await wait_for_status(rt, number, S.COMPLETED)
+
+
+async def idle(crew: WorkerProcess) -> bool:
+    return not crew.worker.running
+
+
+async def beaten_once(rt: Runtime, number: int, after: datetime) -> bool:
+    return (await run_of(rt, number)).heartbeat_at > after
+
+
+async def test_a_run_that_parked_may_tidy_up_in_peace(
+    rt: Runtime, make: Factory, caplog: pytest.LogCaptureFixture
+) -> None:
+    said, tidying, go, tidied = CapturedLog(caplog), asyncio.Event(), asyncio.Event(), []
+
+    async def handler(ctx: RunContext) -> Outcome:
+        try:
+            await ctx.ask("pick", "Which?", choices=["a"])
+        finally:
+            tidying.set()
+            await go.wait()
+            tidied.append(ctx.stopping)
+        return Done({})
+
+    number = await make.queued(queue="default")
+    async with running_worker(runtime_with(rt, heartbeat=20), {"noop": handler}) as crew:
+        await wait_for_status(rt, number, S.WAITING_FOR_INPUT)
+        await before_deadline(tidying.wait())
+        await crew.heartbeat.beat()
+        go.set()
+        await until(lambda: idle(crew), "the handler's end")
+    assert tidied == [None]
+    assert said.lines("lost its job") == []

@@ -1,0 +1,98 @@
+"""A worker tells the log and webhooks what happens to the jobs that it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.question import Answered
+from draftsman.handlers.context import RunContext
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from tests.core.loops.workers import running_worker
+from tests.core.outbox.rows import deliveries_of
+from tests.factories import Factory
+from tests.support.http_server import Reply, Request, serving
+from tests.support.waits import until
+
+SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef0123456789abcdef").decode()
+
+
+async def _ask(ctx: RunContext) -> Done:
+    answer = await ctx.ask("pick", "Which one?", choices=["red", "blue"])
+    assert isinstance(answer, Answered)
+    return Done({"summary": f"it is {answer.value}"})
+
+
+async def _fail(_: RunContext) -> Done:
+    raise ValueError("no good")
+
+
+def _configured(rt: Runtime, tmp_path: Path, **notifications: Any) -> Runtime:
+    """Return the services with a log and a webhook, and a worker that looks often."""
+    given = {
+        "worker": {"poll": 0.05, "drain": 0},
+        "data_dir": tmp_path,
+        "types": {"broken": {"max_attempts": 0, "max_retries": 0}},
+        **notifications,
+    }
+    settings = Settings.model_validate(rt.settings.model_dump() | given)
+    return wire(settings, rt.db, False)
+
+
+async def test_a_worker_writes_the_log(rt: Runtime, make: Factory, tmp_path: Path) -> None:
+    mine = _configured(rt, tmp_path, notifications={"targets": ["log"], "poll": 60})
+    file = tmp_path / "notifications.jsonl"
+
+    def said() -> list[str]:
+        if not file.exists():
+            return []
+        return [json.loads(line)["data"]["text"] for line in file.read_text().splitlines()]
+
+    async def has(words: str) -> bool:
+        return any(words in text for text in said())
+
+    async with running_worker(mine, {"asking": _ask}):
+        number = await Factory(mine, make.owner).queued(type="asking", queue="default")
+        await until(lambda: has("D-1/1 asks: Which one?"), "the question")
+        await make.answer(number, "red")
+        await until(lambda: has("it is red"), "the result")
+        await until(lambda: has("was answered by root: red"), "how it ended")
+    assert (await rt.read_model.job(number)).status is Status.COMPLETED
+
+
+async def test_a_webhook_hears_of_failures_alone(
+    rt: Runtime, make: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPS_SECRET", SECRET)
+    came: asyncio.Queue[Request] = asyncio.Queue()
+
+    async def answer(request: Request) -> Reply:
+        came.put_nowait(request)
+        return Reply(204, b"")
+
+    async with serving(answer) as url:
+        hook = {"url": f"{url}/x", "secret": {"env": "OPS_SECRET"}, "on": ["failed", "dead_letter"]}
+        mine = _configured(rt, tmp_path, webhooks={"ops": hook}, notifications={"poll": 60})
+        people = Factory(mine, make.owner)
+        async with running_worker(mine, {"fine": _fine, "broken": _fail}):
+            good = await people.queued(type="fine", queue="default")
+            bad = await people.queued(type="broken", queue="default")
+            request = await asyncio.wait_for(came.get(), 10)
+            assert await rt.read_model.wait(good) is Status.COMPLETED
+    content = Webhook(SECRET).verify(request.body, request.headers)
+    assert (content["type"], content["data"]["job"]["number"]) == ("job.result", bad)
+    assert "no good" in content["data"]["text"]
+    assert (came.qsize(), await deliveries_of(rt, good)) == (0, [])
+
+
+async def _fine(_: RunContext) -> Done:
+    return Done({})

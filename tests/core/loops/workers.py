@@ -1,0 +1,199 @@
+"""What the tests of the loops share: workers in this process, and handlers that tests hold."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+from uuid import UUID, uuid4
+
+import pytest
+
+from draftsman.domain.event import Event
+from draftsman.domain.job import Job, Status
+from draftsman.domain.outcome import Done, Outcome
+from draftsman.domain.run import Run
+from draftsman.handlers.context import RunContext
+from draftsman.handlers.registry import Handler
+from draftsman.loops.worker_process import WorkerProcess
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import (
+    AgentSettings,
+    QuotaSettings,
+    Settings,
+    SweepSettings,
+    TypeSettings,
+    WorkerSettings,
+)
+from draftsman.store.postgres.database import Database
+from draftsman.store.workers import RegisteredWorker
+from tests.support.waits import until
+
+T = TypeVar("T")
+DEADLINE = 10.0
+"""Seconds after which what is awaited counts as missing."""
+RARELY = 60.0
+"""Seconds of what a test wants out of its way."""
+UNREACHABLE_URL = "postgresql://127.0.0.1:1/nothing"
+"""A database that cannot be connected to."""
+FAST = {"poll": 0.02, "heartbeat": 0.05, "lease": RARELY, "drain": 0, "abort": 5}
+"""A worker that looks often, keeps its runs for long, and aborts them at once when it stops."""
+
+
+def runtime_with(
+    rt: Runtime,
+    db: Database | None = None,
+    *,
+    types: dict[str, dict[str, Any]] | None = None,
+    sweeps: dict[str, Any] | None = None,
+    data_dir: Path | None = None,
+    agents: dict[str, Any] | None = None,
+    listen_url: str | None = None,
+    quotas: dict[str, Any] | None = None,
+    **worker: Any,
+) -> Runtime:
+    """Return services over the same database, configured to be fast, or as told."""
+    values: dict[str, Any] = {"worker": WorkerSettings.model_validate(FAST | worker)}
+    values["data_dir"] = data_dir or Path(os.environ["XDG_DATA_HOME"], uuid4().hex)
+    values["types"] = {
+        name: TypeSettings.model_validate(limits) for name, limits in (types or {}).items()
+    }
+    values["agents"] = {
+        name: AgentSettings.model_validate(agent) for name, agent in (agents or {}).items()
+    }
+    values["quotas"] = QuotaSettings.model_validate(quotas or {})
+    values["sweeps"] = SweepSettings.model_validate({"lease": 2} | (sweeps or {}))
+    settings = rt.settings.model_copy(update=values)
+    if listen_url is not None:
+        settings = Settings.model_validate(settings.model_dump() | {"listen_url": listen_url})
+    return wire(settings, db or rt.db, False)
+
+
+@asynccontextmanager
+async def running_worker(
+    rt: Runtime,
+    handlers: Mapping[str, Handler],
+    *,
+    slots: int = 2,
+    leader: bool = False,
+    queues: tuple[str, ...] | None = None,
+) -> AsyncIterator[WorkerProcess]:
+    """Run a worker until the block ends, where it is shut down; what broke it is raised."""
+    crew = rt.worker_process(handlers, slots=slots, leader=leader, queues=queues)
+    task = asyncio.create_task(crew.run())
+    try:
+        await until(lambda: _is_there(rt, crew.id, task), "the worker's row")
+        yield crew
+    finally:
+        if not crew.worker.stop:
+            crew.shut_down("the end of the test")
+        async with asyncio.timeout(DEADLINE):
+            await task
+
+
+async def _is_there(rt: Runtime, id: UUID, task: asyncio.Task[None]) -> bool:
+    return task.done() or await row_of(rt, id) is not None
+
+
+async def row_of(rt: Runtime, id: UUID) -> RegisteredWorker | None:
+    """Return a worker as the database knows it."""
+    return next((worker for worker in await rt.read_model.workers() if worker.id == id), None)
+
+
+async def wait_for_status(rt: Runtime, number: int, *statuses: Status) -> Job:
+    """Return the job once it has one of the statuses."""
+
+    async def look() -> bool:
+        return (await rt.read_model.job(number)).status in statuses
+
+    await until(look, f"D-{number} {' or '.join(statuses)}")
+    return await rt.read_model.job(number)
+
+
+async def wait_for_end(rt: Runtime, number: int) -> Job:
+    """Return the job once it ended, however."""
+    async with asyncio.timeout(DEADLINE):
+        await rt.read_model.wait(number)
+    return await rt.read_model.job(number)
+
+
+async def wait_for_question(rt: Runtime, number: int, ordinal: int = 1) -> None:
+    """Return once a question of the job is open."""
+
+    async def look() -> bool:
+        return [item.ordinal for item in await rt.questions.open(number)] == [ordinal]
+
+    await until(look, f"D-{number}/{ordinal} open")
+
+
+async def run_of(rt: Runtime, number: int, ordinal: int = 1) -> Run:
+    """Return one run of a job."""
+    return (await rt.read_model.runs(number))[ordinal - 1]
+
+
+async def event_kinds(rt: Runtime, number: int) -> list[str]:
+    """Return the kinds of a job's events, in order."""
+    return [event.kind for event in await rt.read_model.job_events(number)]
+
+
+async def last_event(rt: Runtime, number: int, kind: str) -> Event:
+    """Return the newest event of a kind."""
+    return [event for event in await rt.read_model.job_events(number) if event.kind == kind][-1]
+
+
+async def before_deadline(awaited: Awaitable[T]) -> T:
+    """Return what is awaited, if it comes before the deadline."""
+    return await asyncio.wait_for(awaited, DEADLINE)
+
+
+async def noop(ctx: RunContext) -> Outcome:
+    """Do nothing."""
+    return Done({})
+
+
+class BlockingHandler:
+    """A handler that says when it runs, and ends when it is let."""
+
+    def __init__(self) -> None:
+        self.entered: asyncio.Queue[RunContext] = asyncio.Queue()
+        self.go = asyncio.Event()
+        self.running = 0
+        self.most = 0
+
+    async def __call__(self, ctx: RunContext) -> Outcome:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.entered.put_nowait(ctx)
+        try:
+            await self.go.wait()
+        finally:
+            self.running -= 1
+        return Done({"run": ctx.job.run})
+
+    async def next(self) -> RunContext:
+        """Return the context of the next run that entered."""
+        return await before_deadline(self.entered.get())
+
+
+class CapturedLog:
+    """What the loggers of draftsman said, to be waited for."""
+
+    def __init__(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level(logging.DEBUG, "draftsman")
+        self._caplog = caplog
+
+    def lines(self, part: str) -> list[str]:
+        """Return the messages that contain a text."""
+        return [text for record in self._caplog.records if part in (text := record.getMessage())]
+
+    async def wait(self, part: str, count: int = 1) -> None:
+        """Return once so many messages contain a text."""
+
+        async def look() -> bool:
+            return len(self.lines(part)) >= count
+
+        await until(look, f"{count} x {part!r} in the log")

@@ -1,0 +1,221 @@
+"""Many deliveries through a proxy that fails, by processes that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from draftsman.domain.messages.delivery import DeliveryKind, DeliveryStatus
+from draftsman.runtime import Runtime
+from draftsman.shutdown import blocked
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.chat import FAULT_RATES, Chat, Proxy
+from tests.support.http_server import serving
+from tests.support.statements import rows, value
+from tests.support.waits import until
+
+ROOT = Path(__file__).resolve().parents[3]
+POSTED = (
+    "SELECT count(*) FROM draftsman.deliveries"
+    " WHERE job = %s AND kind = 'question' AND status = 'sent'"
+)
+LIVE = "SELECT count(*) FROM draftsman.deliveries WHERE status IN ('pending','sending','unknown')"
+
+
+class VisibleMessage(NamedTuple):
+    """A message that people see."""
+
+    thread: str
+    marker: str
+    text: str
+
+
+class ChaosBackend(Protocol):
+    """Where it is delivered to, and what goes wrong there."""
+
+    fault_counts: Counter[str]
+    """What happened to the calls, by name."""
+    known: set[str]
+    """What can happen."""
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Begin; return the module that delivers there, and the address that it takes."""
+        ...
+
+    def target(self, n: int) -> str:
+        """Return the target of a job."""
+        ...
+
+    async def reach(self, count: int) -> None:
+        """Return once so many messages were posted."""
+        ...
+
+    def seen(self) -> list[VisibleMessage]:
+        """Return what people see, in the order of its coming."""
+        ...
+
+
+class ChatBackend:
+    """A chat behind a proxy that fails."""
+
+    def __init__(self, seed: int, channels: int = 5) -> None:
+        self.known = set(FAULT_RATES)
+        self._chat = Chat()
+        self._seed = seed
+        self._channels = channels
+        self.fault_counts: Counter[str] = Counter()
+
+    async def open(self, stack: AsyncExitStack) -> Sequence[str]:
+        """Serve both."""
+        proxy = Proxy(await stack.enter_async_context(serving(self._chat.answer)), self._seed)
+        stack.push_async_callback(proxy.close)
+        self.fault_counts = proxy.fault_counts
+        return "tests.core.outbox.dispatch", await stack.enter_async_context(serving(proxy.answer))
+
+    def target(self, n: int) -> str:
+        """Return one of a few channels."""
+        return f"slack:C{n % self._channels}"
+
+    async def reach(self, count: int) -> None:
+        """Wait for the post."""
+        reached = asyncio.Event()
+        self._chat.on_change = lambda now: reached.set() if now >= count else None
+        await reached.wait()
+
+    def seen(self) -> list[VisibleMessage]:
+        """Return the posts by thread."""
+        return [
+            VisibleMessage(thread, post.marker, post.text)
+            for thread, posts in self._chat.threads.items()
+            for post in posts
+        ]
+
+
+@dataclass
+class ChaosRun:
+    """How much, and how bad."""
+
+    sky: ChaosBackend
+
+    jobs: int
+    notices: int
+    processes: int
+    kills: int
+    deadline: float
+    timeout: float = 1.5
+    """Seconds of a call; a dispatcher that is killed holds what it took four times as long."""
+    killed: int = 0
+    watch: Connection = field(init=False)
+
+    async def run(self, make: Factory, conn: Connection) -> None:
+        """Let it all be delivered; up to twenty jobs ask, and are answered meanwhile."""
+        rt, self.watch = make.rt, conn
+        async with AsyncExitStack() as stack:
+            module, *address = await self.sky.open(stack)
+            crew = DispatcherProcesses(module, [rt.db.url, *address, str(self.timeout)])
+            stack.push_async_callback(crew.stop)
+            for _ in range(self.processes):
+                await crew.start()
+            async with asyncio.timeout(self.deadline), asyncio.TaskGroup() as group:
+                group.create_task(self._kill(crew))
+                await self._cause(make)
+                await until(self._all_said, "the end of what is to be said", self.deadline)
+
+    async def _cause(self, make: Factory) -> None:
+        asking = []
+        numbers = []
+        for n in range(self.jobs):
+            told: dict[str, Any] = {"notify": (self.sky.target(n),)}
+            if n % max(5, self.jobs // 20):  # each run of a test holds a session
+                numbers.append(await make.queued(**told))
+            else:
+                asking.append((await make.asked(**told)).number)
+                numbers.append(asking[-1])
+        for n in range(self.notices):
+            for number in numbers:
+                await make.rt.outbox.notice(number, str(n), f"notice {n}")
+            if n == self.notices // 2:
+                for number in asking[::2]:
+                    await make.answer(number, "red")
+        for number in asking[1::2]:  # once people can see it
+            await until(partial(self._posted, number), f"D-{number}/1", self.deadline)
+            await make.answer(number, "red")
+
+    async def _posted(self, number: int) -> bool:
+        return bool(await value(self.watch, POSTED, (number,)))
+
+    async def _all_said(self) -> bool:
+        return not await value(self.watch, LIVE)
+
+    async def _kill(self, crew: DispatcherProcesses) -> None:
+        """Kill a process at every so many posts, and start another."""
+        total = self.jobs * self.notices
+        for n in range(1, self.kills + 1):
+            await self.sky.reach(total * n // (self.kills + 1))
+            await crew.kill_one()
+            self.killed += 1
+            await crew.start()
+
+    async def check(self, rt: Runtime, conn: Connection) -> Counter[str]:
+        """Each is visible once, in the order of its thread, and rewritten where it has to be."""
+        found = await rows(
+            conn,
+            "SELECT id::text, seq, kind, status, thread_key, in_doubt FROM draftsman.deliveries",
+        )
+        kinds = Counter(str(kind) for _, _, kind, *_ in found)
+        assert kinds["notice"] == self.jobs * self.notices
+        assert kinds["settle"] > 0, "no copy had to be rewritten"
+        posts = self.sky.seen()
+        seen = Counter(post.marker for post in posts)
+        assert max(seen.values()) == 1, "a message is visible twice"
+        for marker, seq, kind, status, *_ in found:
+            if kind is DeliveryKind.NOTICE:
+                assert (status, seen[marker]) == (DeliveryStatus.SENT, 1), seq
+            elif kind is DeliveryKind.QUESTION:
+                assert seen[marker] == (status is DeliveryStatus.SENT), seq
+        order = {marker: seq for marker, seq, *_ in found}
+        threads: defaultdict[str, list[int]] = defaultdict(list)
+        for post in posts:
+            threads[post.thread].append(order[post.marker])
+        assert all(seqs == sorted(seqs) for seqs in threads.values())
+        asked = {marker for marker, _, kind, *_ in found if kind is DeliveryKind.QUESTION}
+        shown = [post for post in posts if post.marker in asked]
+        assert all("was answered by" in post.text for post in shown)
+        assert {name: bad for name, bad in (await rt.read_model.invariants()).items() if bad} == {}
+        return kinds
+
+
+class DispatcherProcesses:
+    """Processes that deliver."""
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        self._command = [sys.executable, "-m", module, *arguments]
+        self._running: list[asyncio.subprocess.Process] = []
+
+    async def start(self) -> None:
+        """Start another."""
+        with blocked():  # until it can handle them: it may be told to stop at once
+            process = await asyncio.create_subprocess_exec(*self._command, cwd=ROOT)
+        self._running.append(process)
+
+    async def kill_one(self) -> None:
+        """Kill the oldest with SIGKILL."""
+        process = self._running.pop(0)
+        process.kill()
+        await process.wait()
+
+    async def stop(self) -> None:
+        """Ask the others to end; each must, by itself."""
+        for process in self._running:
+            if process.returncode is None:
+                process.terminate()
+        ends = [await process.wait() for process in self._running]
+        assert ends == [0] * len(ends), "a dispatcher did not end well"

@@ -1,0 +1,39 @@
+"""A process without a worker sends as soon as there is something to send."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from draftsman.channels.log_channel import LogChannel
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import wire
+from draftsman.services.jobs.submissions import invocation
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Database
+from tests.support.waits import background, until
+
+
+async def test_it_is_woken_by_what_is_due(
+    settings: Settings, db: Database, owner: Actor, tmp_path: Path
+) -> None:
+    told = settings.notifications.model_copy(update={"poll": 60.0})
+    rt = wire(settings.model_copy(update={"notifications": told}), db, False)
+    path = tmp_path / "said.jsonl"
+    mailroom = rt.delivery_process([LogChannel(path)])
+
+    async def asked() -> str:
+        asks = invocation(type="echo", text="x", notify=("log",))
+        return (await rt.submissions.submit(asks, owner)).name
+
+    async def said(name: str) -> None:
+        async def look() -> bool:
+            return path.exists() and name in path.read_text()
+
+        await until(look, f"{name} in the log")
+
+    first = await asked()
+    async with background(mailroom.run()) as running:
+        await said(first)
+        await said(await asked())
+        mailroom.stop()
+        await running

@@ -1,0 +1,169 @@
+"""What people see: each once, rewritten where it has to be."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.messages.delivery import ChannelName, DeliveryKind, DeliveryStatus
+from draftsman.domain.messages.target import parse
+from draftsman.domain.outcome import Done
+from draftsman.errors import NotFound
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.core.outbox.chat_harness import CHAT, ChatHarness
+from tests.core.outbox.rows import deliveries_of, kinds_and_statuses
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.http_server import Reply, Request
+from tests.support.people import People
+
+
+async def test_a_story_is_told_in_order_and_its_question_rewritten(
+    make: Factory, rt: Runtime, desk: ChatHarness, people: People
+) -> None:
+    work = await make.asked(GATE, **CHAT)
+    await desk.open()
+    await desk.quiet(work.number)
+    await make.decide(work.number, True, people.carol)
+    await desk.quiet(work.number)
+    again = await make.running(work.number)
+    await rt.settle.outcome(again, Done({"summary": "all is well", "pr_url": "https://x/1"}))
+    await desk.quiet(work.number)
+    (thread,) = desk.chat.threads.values()
+    assert [post.text.splitlines()[0] for post in thread] == [
+        "D-1 'noop' is completed", "D-1/1 was approved by carol", "D-1 'noop' completed",
+    ]  # fmt: skip
+    assert thread[2].text.splitlines()[1:] == ["all is well", "https://x/1"]
+    assert len(thread[0].edited_by) >= 1
+    kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
+    assert kinds.count("delivery_posted") == 2, "the question and the result"
+
+
+async def test_a_lost_reply_is_looked_for_and_not_posted_again(
+    make: Factory, rt: Runtime, desk: ChatHarness
+) -> None:
+    asked: list[str] = []
+
+    async def cut(request: Request) -> Reply | bool | None:
+        asked.append(request.path)
+        if len(asked) > 1:
+            return True
+        await desk.chat.answer(request)
+        return None
+
+    desk.rule = cut
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    assert asked == ["/post", "/find"]
+    (one,) = await deliveries_of(rt, number)
+    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.SENT, 2, False)
+
+
+async def test_one_that_did_not_arrive_is_posted_again_after_a_look(
+    make: Factory, desk: ChatHarness
+) -> None:
+    asked: list[str] = []
+
+    async def drop(request: Request) -> Reply | bool | None:
+        asked.append(request.path)
+        return None if len(asked) == 1 else True
+
+    desk.rule = drop
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    assert asked == ["/post", "/find", "/post"]
+
+
+async def test_a_status_whose_message_was_deleted_is_posted_anew(
+    make: Factory, rt: Runtime, desk: ChatHarness
+) -> None:
+    number = await make.queued(**CHAT)
+    await desk.open()
+    await desk.quiet(number)
+    desk.chat.posts.clear()
+    await make.running(number)
+    await desk.quiet(number)
+    assert [post.text for post in desk.chat.posts.values()] == ["D-1 'noop' is running"]
+
+
+async def test_a_copy_that_was_deleted_needs_no_rewriting(
+    make: Factory, rt: Runtime, desk: ChatHarness
+) -> None:
+    work = await make.asked(**CHAT)
+    await desk.open()
+    await desk.quiet(work.number)
+    desk.chat.posts.clear()
+    await make.answer(work.number, "red")
+    await desk.quiet(work.number)
+    found = await kinds_and_statuses(rt, work.number)
+    assert ("settle", "sent") in found
+    assert "dead" not in {status for _, status in found}
+
+
+async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
+    make: Factory, rt: Runtime, desk: ChatHarness
+) -> None:
+    """It arrived, nobody ever heard so, and the question closed when it had been given up."""
+    work = await make.asked(**CHAT)
+
+    async def deaf(request: Request) -> Reply | bool | None:
+        if b"asks: Which" not in request.body:
+            return True
+        if request.path == "/post":
+            await desk.chat.answer(request)
+        return None
+
+    desk.rule = deaf
+    await desk.open()
+    await desk.quiet(work.number)
+    (question,) = [
+        o for o in await deliveries_of(rt, work.number) if o.kind is DeliveryKind.QUESTION
+    ]
+    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD, True)
+    desk.rule = None
+    await make.answer(work.number, "red")
+    await desk.quiet(work.number)
+    texts = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
+    assert "D-1/1 was answered by root: red" in texts
+
+
+async def test_a_file_is_uploaded_once(make: Factory, rt: Runtime, desk: ChatHarness) -> None:
+    work = await make.running(**CHAT)
+    await rt.checkpoints.artifact(work.lease, "report.txt", "report", b"12345")
+    assert [await rt.outbox.file(work.number, "report.txt") for _ in range(2)] == [1, 0]
+    with pytest.raises(NotFound, match="no artifact 'other'"):
+        await rt.outbox.file(work.number, "other")
+    await desk.open()
+    await desk.quiet(work.number)
+    texts = [post.text for post in desk.chat.posts.values()]
+    assert texts == ["D-1 'noop' is running", "report.txt 5"]
+    kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
+    assert kinds[-1] == "attachment_uploaded"
+
+
+async def test_a_reminder_is_rewritten_with_its_question(
+    make: Factory, rt: Runtime, desk: ChatHarness, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 1000}), **CHAT)
+    await clock.forward(600)
+    assert await rt.sweeps.names["remind"](LeaderTerm()) == 1
+    await desk.open()
+    await desk.quiet(work.number)
+    await make.answer(work.number, "red")
+    await desk.quiet(work.number)
+    said = [post.text.splitlines()[0] for post in desk.chat.posts.values()]
+    assert said[1:] == ["D-1/1 was answered by root: red"] * 2, "the reminder is a copy too"
+
+
+async def test_a_private_word_goes_to_one_target_and_names_who_may_see_it(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.queued(notify=("log", "slack:C1", "slack:C1/9.5"))
+    at = parse("slack:C1/9.5")
+    said = [await rt.outbox.notice(number, "a", "too late", at=at, to="U1") for _ in range(2)]
+    assert said == [1, 0]
+    (notice,) = [one for one in await deliveries_of(rt, number) if one.kind is DeliveryKind.NOTICE]
+    assert (notice.channel, notice.thread) == (ChannelName.SLACK, "9.5")
+    assert await rt.outbox.notice(number, "b", "hello") == 3

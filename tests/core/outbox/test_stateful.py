@@ -1,0 +1,169 @@
+"""In whatever order things happen: the newest is told, in order, and each copy settled."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import settings as effort
+from hypothesis import strategies as st
+
+from draftsman.domain.job import TERMINAL, Source, Status
+from draftsman.domain.messages.delivery import (
+    ChannelName,
+    ClaimedDelivery,
+    DeliveryKind,
+    DeliveryOutcome,
+    DeliveryStatus,
+    Receipt,
+    Unconfirmed,
+)
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.run import ClaimedJob
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Database
+from tests.core.outbox.rows import claim, deliveries_of
+from tests.factories import QUESTION, Factory
+
+OWNER = Actor(Source.CLI, "root", "Root", person="root", owner=True)
+TARGETS = ("log", "slack:C1", "slack:C2/9.5")
+ENDS: dict[str, Callable[[int], DeliveryOutcome]] = {
+    "sent": lambda seq: Receipt(f"ref-{seq}"),
+    "cut": lambda _: Unconfirmed("cut"),
+    "failed": lambda _: Failure("busy", http_status=500),
+    "dead": lambda _: Failure("gone", declared="PERMANENT"),
+}
+STEPS = st.lists(
+    st.sampled_from(["move", "ask", "answer", "notice", "cancel", "redeliver"])
+    | st.tuples(st.just("take"), st.sampled_from(["log", "slack"]))
+    | st.tuples(st.just("end"), st.sampled_from(sorted(ENDS)), st.integers(0, 9)),
+    max_size=30,
+)
+
+
+class World:
+    """One job, its targets, and what a dispatcher has in its hands."""
+
+    def __init__(self, rt: Runtime, number: int) -> None:
+        self.rt = rt
+        self.make = Factory(rt, OWNER)
+        self.number = number
+        self.work: ClaimedJob | None = None
+        self.held: list[ClaimedDelivery] = []
+        self.order: dict[str, list[int]] = {}
+        self.revived: set[int] = set()
+        self.notices = 0
+        self.questions = 0
+
+    async def step(self, what: Any) -> None:
+        """Do one thing, if it can be done now."""
+        match what:
+            case ("take", channel):
+                for item in await claim(self.rt, ChannelName(channel)):
+                    assert item.thread_key not in {held.thread_key for held in self.held}
+                    self.held.append(item)
+            case ("end", how, nth) if self.held:
+                await self._end(self.held.pop(nth % len(self.held)), how)
+            case str():
+                status = (await self.rt.read_model.job(self.number)).status
+                await self._job(what, status)
+
+    async def _end(self, item: ClaimedDelivery, how: str) -> None:
+        done = await self.rt.delivery_sender.record(item, ENDS[how](item.seq))
+        if done is DeliveryStatus.SENT and item.seq not in self.revived:
+            self.order.setdefault(item.thread_key, []).append(item.seq)
+
+    async def _job(self, what: str, status: Status) -> None:
+        match what:
+            case "move" if status in (Status.QUEUED, Status.RESUMED):
+                self.work = await self.make.running(self.number)
+            case "move" if status is Status.RUNNING and self.work:
+                await self.rt.settle.outcome(self.work, Done({}))
+            case "ask" if status is Status.RUNNING and self.work:
+                item = QUESTION.model_copy(update={"text": f"Question {self.questions}?"})
+                await self.rt.questions.ask(self.work.lease, item)
+                self.questions += 1
+            case "answer" if status is Status.WAITING_FOR_INPUT:
+                await self.make.answer(self.number, "red", n=self.questions)
+            case "notice":
+                self.notices += 1
+                await self.rt.outbox.notice(self.number, str(self.notices), "hello")
+            case "cancel" if status not in TERMINAL:
+                await self.rt.job_control.cancel(self.number, OWNER, force=True)
+            case "redeliver":
+                if seqs := await self.rt.outbox.dead(self.number):
+                    self.revived |= set(await self.rt.outbox.redeliver(seqs, OWNER))
+
+    async def drain(self) -> None:
+        """Send all that is left."""
+        while True:
+            for item in self.held:
+                await self._end(item, "sent")
+            self.held = [
+                item
+                for channel in (ChannelName.LOG, ChannelName.SLACK)
+                for item in await claim(self.rt, channel)
+            ]
+            if not self.held:
+                return
+
+    async def check(self) -> None:
+        """Hold what became of it against what must be."""
+        assert not [name for name, bad in (await self.rt.read_model.invariants()).items() if bad]
+        for seqs in self.order.values():
+            assert seqs == sorted(seqs)
+
+    async def check_drained(self) -> None:
+        """Hold the end against what must be: nothing waits, and no copy asks what is closed."""
+        await self.check()
+        found = await deliveries_of(self.rt, self.number)
+        over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD}
+        assert {one.status for one in found} <= over
+        settled = {one.of_delivery for one in found if one.kind is DeliveryKind.QUESTION_CLOSED}
+        for one in found:
+            if one.kind is DeliveryKind.QUESTION and one.status is DeliveryStatus.SENT:
+                question = await self.rt.questions.get(self.number, one.question or 0)
+                assert (question.status == "open") != (one.seq in settled)
+
+
+@pytest.fixture
+def run(settings: Settings, database_url: str) -> Iterator[Callable[[list[Any]], None]]:
+    """Give a way to play steps; hypothesis calls it from no event loop."""
+    hasty = settings.model_copy(
+        update={
+            "notifications": settings.notifications.model_copy(
+                update={"base_delay": 1e-9, "max_delay": 1e-9, "fallback": "log"}
+            )
+        }
+    )
+    with asyncio.Runner() as runner:
+        db = Database(database_url, settings.database)
+        runner.run(db.open())
+        rt = wire(hasty, db, False)
+
+        async def play(steps: list[Any]) -> None:
+            number = await Factory(rt, OWNER).queued(notify=TARGETS)
+            world = World(rt, number)
+            for step in steps:
+                await world.step(step)
+            await world.check()
+            await world.drain()
+            await world.check_drained()
+
+        yield lambda steps: runner.run(play(steps))
+        runner.run(db.close())
+
+
+def test_any_order_of_events_leaves_the_outbox_sound(run: Callable[[list[Any]], None]) -> None:
+    @effort(max_examples=20)
+    @given(STEPS)
+    def play(steps: list[Any]) -> None:
+        run(steps)
+
+    play()

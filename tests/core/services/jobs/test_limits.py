@@ -1,0 +1,96 @@
+"""Limits of a job: fixed when it is submitted, or looked up when its run ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime, wire
+from draftsman.services.jobs.submissions import invocation
+from draftsman.settings import Settings
+from tests.factories import Factory
+
+BUSY = Failure("busy", http_status=503)
+
+
+def _with(rt: Runtime, **tables: Any) -> Runtime:
+    """Return services over the same database, with other limits configured."""
+    values = rt.settings.model_dump() | {"database_url": rt.db.url} | tables
+    return wire(Settings.model_validate(values), rt.db, False)
+
+
+@pytest.fixture
+def limited(rt: Runtime) -> Runtime:
+    """Give services that limit a type and an agent."""
+    return _with(
+        rt,
+        types={"noop": {"max_attempts": 5, "max_retries": 5, "on_lost": "fail"}},
+        agents={"slow": {"command": ["x"], "max_retries": 7, "on_lost": "resume"}},
+    )
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({}, (5, 5, OnLost.FAIL)),
+        ({"agent": "slow"}, (5, 7, OnLost.RESUME)),
+        ({"agent": "slow", "overrides": {"max_retries": 0}}, (5, 0, OnLost.RESUME)),
+        (
+            {"agent": "slow", "overrides": {"on_lost": "new_job"}, "max_attempts": 1},
+            (1, 7, OnLost.NEW_JOB),
+        ),
+        ({"overrides": {"max_retries": 2}, "max_retries": 3}, (5, 3, OnLost.FAIL)),
+    ],
+    ids=["type", "agent", "overrides", "mixed", "option"],
+)
+async def test_budgets_are_those_of_the_most_particular_who_speaks(
+    limited: Runtime, owner: Actor, fields: dict[str, Any], expected: tuple[int, int, OnLost]
+) -> None:
+    made = await limited.submissions.submit(invocation(type="noop", **fields), owner)
+    job = await limited.read_model.job(made.number)
+    assert (job.max_attempts, job.max_retries, job.on_lost) == expected
+
+
+async def test_budgets_stay_as_they_were_submitted(
+    rt: Runtime, limited: Runtime, make: Factory
+) -> None:
+    work = await make.running(agent="slow")
+    for _ in range(3):
+        assert await limited.settle.failure(work, BUSY) is Status.RETRYING
+        await make.due(work.number)
+        work = await make.running(work.number)
+    assert await limited.settle.failure(work, BUSY) is Status.DEAD_LETTER
+
+
+async def test_delays_are_those_of_the_worker_the_agent_and_the_job(
+    rt: Runtime, make: Factory
+) -> None:
+    slow = {"slow": {"command": ["x"], "base_delay": 5000, "max_delay": 5000}}
+    settle = _with(rt, agents=slow).settle
+
+    async def wait(**fields: Any) -> float:
+        work = await make.running(**fields)
+        assert await settle.failure(work, BUSY) is Status.RETRYING
+        job = await rt.read_model.job(work.number)
+        assert job.next_retry_at is not None
+        return (job.next_retry_at - job.updated_at).total_seconds()
+
+    assert max([await wait(agent="slow") for _ in range(10)]) > 2
+    assert await wait() <= 2
+    own = {"base_delay": 0.001, "max_delay": 0.001}
+    assert max([await wait(agent="slow", overrides=own) for _ in range(10)]) <= 0.001
+
+
+async def test_a_retry_by_a_person_has_the_budgets_of_the_request(
+    limited: Runtime, owner: Actor, make: Factory, rt: Runtime
+) -> None:
+    request = invocation(type="noop", overrides={"max_retries": 0, "timeout": 9}, max_attempts=2)
+    made = await limited.submissions.submit(request, owner)
+    work = await make.running(made.number)
+    assert await rt.settle.failure(work, BUSY) is Status.DEAD_LETTER
+    again = await rt.read_model.job((await rt.job_control.retry(made.number, owner)).number)
+    assert (again.max_attempts, again.max_retries, again.overrides["timeout"]) == (2, 0, 9)

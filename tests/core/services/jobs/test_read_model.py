@@ -1,0 +1,251 @@
+"""What people look at: jobs found by their names, pages, filters, counts, waiting."""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from draftsman.domain.ids import parse_job
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import NotFound, UsageError
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.read_model import Activity
+from draftsman.store import read_model as store
+from draftsman.store.checkpoints import now
+from draftsman.store.postgres.database import Connection
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.statements import run
+from tests.support.waits import until
+
+
+async def test_a_job_is_found_by_number_and_id_and_prefix(make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    id = str((await rt.read_model.job(number)).id)
+    for name in (f"D-{number}", f"d-{number}", f" {number} ", id, id.upper(), id[:18]):
+        assert await rt.read_model.resolve(parse_job(name)) == number
+    for name in ("D-999", "999", "ffffffff", "ffffffff-ffff-ffff-ffff-ffffffffffff"):
+        with pytest.raises(NotFound, match="draftsman jobs"):
+            await rt.read_model.resolve(parse_job(name))
+
+
+async def test_a_prefix_of_two_ids_is_ambiguous(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    number = await make.queued()
+    await run(
+        conn,
+        "INSERT INTO draftsman.jobs (id, type, idempotency_key, request_digest, source, invoker_id)"
+        " SELECT (left(id::text, 24) || '000000000000')::uuid, 'noop', 'twin', '', 'cli', 'a'"
+        " FROM draftsman.jobs",
+    )
+    id = str((await rt.read_model.job(number)).id)
+    with pytest.raises(UsageError, match="several jobs' ids"):
+        await rt.read_model.resolve(parse_job(id[:12]))
+    assert await rt.read_model.resolve(parse_job(id)) == number
+
+
+async def test_the_newest_jobs_come_first_page_by_page(make: Factory, rt: Runtime) -> None:
+    numbers = [await make.queued() for _ in range(5)]
+    first = await rt.read_model.jobs(limit=2)
+    second = await rt.read_model.jobs(limit=9, before=first[-1].number)
+    assert [job.number for job in [*first, *second]] == numbers[::-1]
+
+
+async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
+    tidy = await make.queued(agent="tidy", repo="https://host/acme/app", tags=["a", "b"])
+    done = await make.completed(repo="/srv/app")
+    expected = {
+        "agent": ({"agent": "tidy"}, [tidy]),
+        "repo": ({"repo": "app"}, [done, tidy]),
+        "owner and repo": ({"repo": "acme/app"}, [tidy]),
+        "tag": ({"tag": "b"}, [tidy]),
+        "status": ({"statuses": [Status.COMPLETED, Status.FAILED]}, [done]),
+        "no status": ({"statuses": []}, []),
+        "since": ({"since": datetime.now(UTC) - timedelta(hours=1)}, [done, tidy]),
+        "since later": ({"since": datetime.now(UTC) + timedelta(hours=1)}, []),
+    }
+    for name, (filters, numbers) in expected.items():
+        found = await rt.read_model.jobs(**filters)  # type: ignore[arg-type]
+        assert [job.number for job in found] == numbers, name
+
+
+async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.services.jobs.read_model.SCAN_LIMIT", 2)
+    first = await make.queued(tags=["rare"])
+    numbers = [await make.queued() for _ in range(3)]
+    page = await rt.read_model.page(tag="rare")
+    assert (page.jobs, page.scanned_to) == ([], numbers[-2])
+    page = await rt.read_model.page(tag="rare", before=page.scanned_to)
+    assert ([job.number for job in page.jobs], page.scanned_to) == ([first], None)
+    assert len((await rt.read_model.page()).jobs) == 4
+
+
+async def test_since_is_found_by_halving_and_not_by_reading(
+    make: Factory, rt: Runtime, clock: Clock, conn: Connection
+) -> None:
+    old = [await make.queued() for _ in range(3)]
+    await clock.forward(7200)
+    new = [await make.queued() for _ in range(3)]
+    await clock.tell(conn)
+    since = await now(conn)
+    await clock.forward(7200)
+    late = await make.queued()
+    wanted = [since - timedelta(days=1), since - timedelta(minutes=30), since + timedelta(hours=2)]
+    found = [await store.first_since(conn, at) for at in wanted]
+    assert found == [old[0], new[0], late]
+    assert await store.first_since(conn, since + timedelta(days=1)) == late + 1
+    assert [job.number for job in await rt.read_model.jobs(since=wanted[1])] == [late, *new[::-1]]
+
+
+async def test_what_has_ended_is_counted_to_a_limit(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("draftsman.services.jobs.read_model.COUNT_LIMIT", 2)
+    for _ in range(3):
+        await make.canceled()
+        await make.queued()
+    await make.completed()
+    stats = await rt.read_model.stats()
+    assert (stats.jobs["canceled"], stats.jobs["queued"], stats.jobs["completed"]) == (2, 3, 1)
+    assert stats.at_least == ["canceled"]
+
+
+async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.read_model.job(999)
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.read_model.wait(999)
+
+
+async def test_waiting_ends_with_the_job(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    waiting = asyncio.ensure_future(rt.read_model.wait(work.number))
+    assert not (await asyncio.wait([waiting], timeout=0.01))[0]
+    await rt.settle.outcome(work, Done())
+    assert await waiting is Status.COMPLETED
+
+
+async def test_waiting_can_end_with_a_question_too(make: Factory, rt: Runtime) -> None:
+    asked, gate = await make.asked(), await make.asked(GATE)
+    waits = [rt.read_model.wait(work.number, questions_too=True) for work in (asked, gate)]
+    assert await asyncio.gather(*waits) == [
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_APPROVAL,
+    ]
+
+
+async def test_the_counts_of_everything(make: Factory, rt: Runtime, clock: Clock) -> None:
+    await make.worker_row(id=make.worker, slots=4)
+    await make.worker_row(slots=9)
+    await clock.forward(301)
+    await rt.claim(make.worker, ()).heartbeat([], draining=False)
+    await make.running()
+    await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    answered = await make.asked()
+    await clock.forward(100)
+    await make.answer(answered.number, "red")
+    stats = await rt.read_model.stats()
+    assert sum(stats.jobs.values()) == 4
+    assert (stats.jobs["running"], stats.jobs["resumed"], stats.jobs["expired"]) == (1, 1, 0)
+    assert (stats.open_questions, stats.expiring_within_an_hour) == (2, 1)
+    assert stats.next_expiry is not None
+    assert (stats.workers, stats.slots, stats.busy) == (1, 4, 1)
+    assert stats.answers_last_day == 1
+    assert stats.answer_seconds == pytest.approx(100, abs=5)
+
+
+async def test_an_empty_database_has_counts_of_nothing(rt: Runtime) -> None:
+    stats = await rt.read_model.stats()
+    assert set(stats.jobs) == {str(status) for status in Status}
+    assert sum(stats.jobs.values()) == stats.open_questions == stats.workers == 0
+    assert (stats.next_expiry, stats.answer_seconds) == (None, None)
+
+
+async def test_the_server_says_what_it_is_and_how_far_our_clock_is_ahead(rt: Runtime) -> None:
+    health, ahead = await rt.read_model.health()
+    assert int(health.version.split(".")[0]) >= 15
+    assert abs(ahead) < 2
+
+
+async def test_the_latest_runs_come_in_pages(make: Factory, rt: Runtime) -> None:
+    numbers = [(await make.running()).number for _ in range(3)]
+    first = await rt.read_model.latest_runs(limit=2)
+    assert [run.job for run in first] == [numbers[2], numbers[1]]
+    rest = await rt.read_model.latest_runs((first[-1].job, first[-1].ordinal), limit=2)
+    assert [run.job for run in rest] == [numbers[0]]
+
+
+async def test_the_end_of_a_trail_is_its_newest_events_in_their_order(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.completed()
+    await make.completed()
+    trail = await rt.read_model.job_events(number)
+    assert await rt.read_model.latest_job_events(number, limit=2) == trail[-2:]
+    assert await rt.read_model.latest_job_events(number, trail[0].id) == trail[1:]
+    assert await rt.read_model.latest_job_events(number, trail[-1].id) == []
+
+
+async def test_a_stand_is_a_status_and_a_version(make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    assert await rt.read_model.status_and_version(number) == (Status.QUEUED, 1)
+    await make.running(number)
+    assert await rt.read_model.status_and_version(number) == (Status.RUNNING, 3)
+    with pytest.raises(NotFound, match="there is no job D-99"):
+        await rt.read_model.status_and_version(99)
+
+
+async def test_the_latest_events_are_the_feed_backwards(make: Factory, rt: Runtime) -> None:
+    await make.completed()
+    forwards = await rt.read_model.events()
+    first = await rt.read_model.latest_events(limit=2)
+    rest = await rt.read_model.latest_events(first[-1].cursor)
+    assert [*first, *rest] == forwards[::-1]
+
+
+async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
+    make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make.completed()
+    await make.answer((await make.asked()).number, "red")
+    since = datetime.now(UTC) - timedelta(minutes=30)
+    first = await _pulse_with(rt, since, None, (1, 1))
+    monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_PAGE_SIZE", 2)
+    again = await rt.read_model.activity(since)
+    assert (again.since, again.spans) == (first.since, first.spans)
+    assert again.end >= first.end  # a vacuum moves it too
+    await make.failed()
+    await make.queued()
+    await _pulse_with(rt, since, first.end, (1, 0))
+    monkeypatch.setattr("draftsman.services.jobs.read_model.ACTIVITY_MAX_PAGES", 1)
+    cut = await rt.read_model.activity(since)
+    assert cut.since > first.since
+
+
+async def _pulse_with(
+    rt: Runtime, since: datetime, after: store.EventCursor | None, felt: tuple[int, int]
+) -> Activity:
+    """Wait for what happened: the feed holds back what a transaction elsewhere may be before."""
+
+    found: Activity | None = None
+
+    async def look() -> bool:
+        nonlocal found
+        found = await rt.read_model.activity(since, after)
+        return _felt(found) == felt
+
+    await until(look, f"a pulse of {felt}")
+    assert found is not None
+    return found
+
+
+def _felt(pulse: Activity) -> tuple[int, int]:
+    spans = pulse.spans.values()
+    return sum(span.ended for span in spans), sum(len(span.answers) for span in spans)

@@ -1,0 +1,257 @@
+"""Invocations become jobs: once for each key, one live job for a subject, in the order asked."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Mode, OnLost, Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import IdempotencyConflict, NotPermitted
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import SubmittedJob, invocation
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.people import People
+from tests.support.statements import rows, value
+
+
+async def _submit(rt: Runtime, owner: Actor, **fields: Any) -> SubmittedJob:
+    return await rt.submissions.submit(invocation(**{"type": "noop"} | fields), owner)
+
+
+async def test_a_new_request_makes_a_job(rt: Runtime, owner: Actor) -> None:
+    made = await _submit(rt, owner)
+    job = await rt.read_model.job(made.number)
+    assert (made.how, made.status, made.name) == ("created", Status.QUEUED, f"D-{made.number}")
+    assert (job.id, job.status, job.version, job.run_count) == (made.id, Status.QUEUED, 1, 0)
+    assert job.idempotency_key == f"auto:{made.id}"
+    assert job.queued_at is not None
+
+
+async def test_without_a_key_each_request_is_a_job(rt: Runtime, owner: Actor) -> None:
+    assert (await _submit(rt, owner)).number != (await _submit(rt, owner)).number
+
+
+async def test_the_same_request_with_the_same_key_is_the_same_job(
+    rt: Runtime, owner: Actor
+) -> None:
+    first = await _submit(rt, owner, key="k", title="one")
+    again = await _submit(rt, owner, key="k", title="one")
+    assert (again.number, again.id, again.how) == (first.number, first.id, "deduplicated")
+
+
+async def test_a_finished_job_is_still_the_job_of_its_key(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    number = await make.completed(key="k")
+    again = await _submit(rt, owner, key="k")
+    assert (again.number, again.how, again.status) == (number, "deduplicated", Status.COMPLETED)
+
+
+async def test_a_key_counts_within_its_type(rt: Runtime, owner: Actor) -> None:
+    assert (await _submit(rt, owner, key="k")).how == "created"
+    assert (await _submit(rt, owner, key="k", type="other")).how == "created"
+
+
+async def test_the_same_key_with_another_request_is_refused_and_both_are_shown(
+    rt: Runtime, owner: Actor
+) -> None:
+    first = await _submit(rt, owner, key="k", title="one")
+    with pytest.raises(IdempotencyConflict) as caught:
+        await _submit(rt, owner, key="k", title="two")
+    other = invocation(type="noop", key="k", title="two")
+    job = await rt.read_model.job(first.number)
+    assert f"D-{first.number}" in str(caught.value)
+    assert job.request_digest[:12] in str(caught.value)
+    assert other.digest[:12] in str(caught.value)
+
+
+async def test_a_live_job_with_the_same_subject_is_joined(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    first = await _submit(rt, owner, subject_key="card:1")
+    joined = await _submit(rt, owner, subject_key="card:1", title="another request")
+    assert (joined.number, joined.how) == (first.number, "joined")
+    (event,) = [
+        e for e in await rt.read_model.job_events(first.number) if e.kind == "request_joined"
+    ]
+    assert event.actor == owner.name
+    assert event.payload["requester"] == "root"
+    assert event.payload["title"] == "another request"
+    await rt.job_control.cancel(first.number, owner)
+    assert (await _submit(rt, owner, subject_key="card:1")).how == "created"
+
+
+async def test_a_request_that_joins_is_kept_once_for_its_key_and_for_its_words(
+    rt: Runtime, owner: Actor, people: People, conn: Connection
+) -> None:
+    first = await _submit(rt, owner, subject_key="card:1")
+    for _ in range(2):
+        await _submit(rt, people.anna, subject_key="card:1", key="k", text="do it\ntwice")
+        await _submit(rt, people.erin, subject_key="card:1", text="do it\ntwice")
+    trail = await rt.read_model.job_events(first.number)
+    kept = [event.payload for event in trail if event.kind == "request_joined"]
+    assert [(one["requester"], one["text"]) for one in kept] == [
+        ("anna", "do it\ntwice"),
+        ("erin", "do it\ntwice"),
+    ]
+    join = "SELECT draftsman.join_request(%(job)s, 'cli:x', jsonb_build_object('key', n)) FROM"
+    await rows(conn, f"{join} generate_series(1, 300) n", {"job": first.number})
+    count = "SELECT count(*) FROM draftsman.job_events WHERE kind = 'request_joined'"
+    assert await value(conn, count) == 200
+
+
+async def test_the_key_decides_before_the_subject(rt: Runtime, owner: Actor) -> None:
+    mine = await _submit(rt, owner, key="k", subject_key="card:1")
+    await rt.job_control.cancel(mine.number, owner)
+    other = await _submit(rt, owner, key="other", subject_key="card:1")
+    again = await _submit(rt, owner, key="k", subject_key="card:1")
+    assert (again.number, again.how) == (mine.number, "deduplicated")
+    assert other.number != mine.number
+
+
+async def test_a_batch_is_answered_in_its_order_with_rising_numbers_and_positions(
+    rt: Runtime, owner: Actor
+) -> None:
+    batch = [invocation(type="noop", key=key, title=key) for key in "dbeac"]
+    made = await rt.submissions.submit_many(batch, owner)
+    jobs = [await rt.read_model.job(one.number) for one in made]
+    assert [job.idempotency_key for job in jobs] == list("dbeac")
+    assert [job.number for job in jobs] == sorted(job.number for job in jobs)
+    positions = [job.position for job in jobs]
+    assert positions == list(range(positions[0], positions[0] + 500, 100))
+
+
+async def test_what_a_batch_shares_is_not_confused_with_what_only_looks_equal(
+    rt: Runtime, owner: Actor
+) -> None:
+    payloads: list[dict[str, Any]] = [{"n": 1}, {"n": True}, {"n": 1.0}]
+    batch = [invocation(type="noop", payload=one, tags=["a"], priority=3) for one in payloads]
+    jobs = [
+        await rt.read_model.job(one.number)
+        for one in await rt.submissions.submit_many(batch, owner)
+    ]
+    assert [repr(job.payload) for job in jobs] == [repr(one) for one in payloads]
+    assert {(tuple(job.tags), job.priority) for job in jobs} == {(("a",), 3)}
+
+
+async def test_a_key_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
+    batch = [invocation(type="noop", key=key) for key in "kxk"]
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "created", "deduplicated"]
+    assert made[0].number == made[2].number
+    assert len(await rt.read_model.jobs()) == 2
+
+
+async def test_a_key_twice_in_one_batch_with_another_request_is_refused(
+    rt: Runtime, owner: Actor
+) -> None:
+    batch = [invocation(type="noop", key="k", title=title) for title in ("one", "two")]
+    with pytest.raises(IdempotencyConflict, match="'k'"):
+        await rt.submissions.submit_many(batch, owner)
+
+
+async def test_a_subject_twice_in_one_batch_is_one_job(rt: Runtime, owner: Actor) -> None:
+    batch = [invocation(type="noop", subject_key="card:1", title=title) for title in ("a", "b")]
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "joined"]
+    assert made[0].number == made[1].number
+
+
+async def test_a_batch_of_old_and_new_says_which_is_which(rt: Runtime, owner: Actor) -> None:
+    old = await _submit(rt, owner, key="old")
+    batch = [invocation(type="noop", key=key) for key in ("new", "old", "newer")]
+    made = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in made] == ["created", "deduplicated", "created"]
+    assert made[1].number == old.number
+
+
+async def test_a_conflict_in_a_batch_loses_none_of_the_others(rt: Runtime, owner: Actor) -> None:
+    await _submit(rt, owner, key="taken")
+    batch = [invocation(type="noop", key=key, title="new") for key in ("a", "taken", "b")]
+    with pytest.raises(IdempotencyConflict, match="'taken'"):
+        await rt.submissions.submit_many(batch, owner)
+    batch = [invocation(type="noop", key=key, title="new") for key in ("a", "b")]
+    again = await rt.submissions.submit_many(batch, owner)
+    assert [one.how for one in again] == ["deduplicated", "deduplicated"]
+
+
+async def test_an_empty_batch_makes_nothing(rt: Runtime, owner: Actor) -> None:
+    assert await rt.submissions.submit_many([], owner) == []
+
+
+async def test_a_thousand_at_once_are_a_thousand_jobs(rt: Runtime, owner: Actor) -> None:
+    made = await rt.submissions.submit_many([invocation(type="noop")] * 1000, owner)
+    assert len({one.number for one in made}) == 1000
+    assert (await rt.read_model.stats()).jobs["queued"] == 1000
+
+
+@pytest.mark.parametrize("due", [{"delay": 3600}, {"run_at": "2199-01-01T00:00:00Z"}])
+async def test_what_is_due_later_is_scheduled(
+    rt: Runtime, owner: Actor, due: dict[str, Any]
+) -> None:
+    made = await _submit(rt, owner, **due)
+    job = await rt.read_model.job(made.number)
+    assert made.status is job.status is Status.SCHEDULED
+    assert job.run_at is not None
+    assert job.run_at > job.created_at + timedelta(minutes=59)
+    assert job.queued_at is None
+
+
+async def test_what_was_due_before_is_queued(rt: Runtime, owner: Actor) -> None:
+    made = await _submit(rt, owner, run_at="2001-01-01T00:00:00Z")
+    assert made.status is Status.QUEUED
+
+
+async def test_the_limits_of_the_type_are_fixed_at_intake(rt: Runtime, owner: Actor) -> None:
+    agent = await rt.read_model.job((await _submit(rt, owner, type="run_agent")).number)
+    other = await rt.read_model.job((await _submit(rt, owner)).number)
+    own = await _submit(rt, owner, max_attempts=0, max_retries=9, on_lost=OnLost.FAIL)
+    mine = await rt.read_model.job(own.number)
+    assert (agent.max_attempts, agent.max_retries, agent.on_lost) == (3, 5, OnLost.RESUME)
+    assert (other.max_attempts, other.max_retries, other.on_lost) == (3, 3, OnLost.RETRY)
+    assert (mine.max_attempts, mine.max_retries, mine.on_lost) == (0, 9, OnLost.FAIL)
+
+
+async def test_every_field_of_the_request_is_kept(rt: Runtime, people: People) -> None:
+    made = await _submit(
+        rt,
+        people.on(Source.SLACK, "anna"),
+        queue="q",
+        priority=7,
+        mode="investigate",
+        external_event_id="E1",
+        agent="tidy",
+        repo="git@host:acme/app.git",
+        ref="main",
+        text="\nFirst line\nsecond",
+        url="https://host/1",
+        payload={"a": [1, None, {"b": "c"}]},
+        overrides={"x": 1},
+        skills=["two", "one"],
+        tags=["t"],
+    )
+    job = await rt.read_model.job(made.number)
+    assert (job.queue, job.priority, job.mode, job.agent) == ("q", 7, Mode.INVESTIGATE, "tidy")
+    assert (job.source, job.invoker_id, job.invoker_display_name) == (Source.SLACK, "anna", "Anna")
+    assert (job.repo_owner, job.repo_name, job.repo) == ("acme", "app", "acme/app")
+    assert (job.ticket_title, job.ticket_text) == ("First line", "\nFirst line\nsecond")
+    assert (job.ticket_url, job.external_event_id) == ("https://host/1", "E1")
+    repo = {"source": "git@host:acme/app.git", "ref": "main"}
+    assert job.payload == {"a": [1, None, {"b": "c"}], "repo": repo}
+    assert (job.overrides, job.requested_skills, job.tags) == ({"x": 1}, ["two", "one"], ["t"])
+
+
+async def test_only_an_invoker_may_submit(rt: Runtime, people: People) -> None:
+    for actor in (people.ben, people.carol, people.olga, people.on(Source.SLACK, "stranger")):
+        with pytest.raises(NotPermitted, match="who may: anna, erin"):
+            await _submit(rt, actor)
+    assert await rt.read_model.jobs() == []
+
+
+async def test_a_person_is_known_by_the_id_of_the_channel(rt: Runtime) -> None:
+    made = await _submit(rt, Actor(Source.SLACK, "U-ANNA", "Anna"))
+    assert (await rt.read_model.job(made.number)).invoker_id == "anna"

@@ -1,0 +1,233 @@
+"""Why a job is where it is: a reason for every state, from what the claim itself would see."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.ids import worker_name
+from draftsman.domain.job import TERMINAL, Status
+from draftsman.domain.outcome import Cancel, Done
+from draftsman.domain.question import OnExpire
+from draftsman.errors import NotFound
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+
+REASONS = {
+    Status.SCHEDULED: "scheduled",
+    Status.QUEUED: "no_worker",
+    Status.CLAIMED: "claimed",
+    Status.RUNNING: "running",
+    Status.WAITING_FOR_INPUT: "question",
+    Status.WAITING_FOR_APPROVAL: "question",
+    Status.RESUMED: "no_worker",
+    Status.RETRYING: "backoff",
+} | dict.fromkeys(TERMINAL - {Status.EXPIRED}, "ended")
+REASONS[Status.EXPIRED] = "expired"
+
+
+@pytest.mark.parametrize("status", Status)
+async def test_every_state_has_a_reason_and_says_what_follows(
+    make: Factory, rt: Runtime, status: Status
+) -> None:
+    why = await rt.read_model.why(await make.job_in(status))
+    assert (why.status, why.reason) == (status, REASONS[status])
+    assert why.text
+    assert why.then
+
+
+async def test_an_unknown_job_is_not_found(rt: Runtime) -> None:
+    with pytest.raises(NotFound, match="D-999"):
+        await rt.read_model.why(999)
+
+
+async def test_a_queued_job_waits_for_a_worker_of_its_queue(make: Factory, rt: Runtime) -> None:
+    number = await make.queued(queue="q")
+    await make.worker_row(queues=["other"])
+    why = await rt.read_model.why(number)
+    assert (why.reason, why.then) == ("no_worker", "start one: draftsman worker --queue q")
+    await make.worker_row(queues=["q"])
+    assert (await rt.read_model.why(number)).reason == "next"
+
+
+async def test_a_worker_that_drains_or_is_silent_does_not_count(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.queued(queue="default")
+    worker = await make.worker_row()
+    claim = rt.claim(worker, ())
+    await claim.heartbeat([], draining=True)
+    assert (await rt.read_model.why(number)).reason == "no_worker"
+    await claim.heartbeat([], draining=False)
+    assert (await rt.read_model.why(number)).reason == "next"
+    await clock.forward(301)
+    assert (await rt.read_model.why(number)).reason == "no_worker"
+
+
+async def test_a_type_that_no_worker_knows_is_named(make: Factory, rt: Runtime) -> None:
+    number = await make.queued(queue="default", type="odd")
+    await make.worker_row(types=["noop"])
+    why = await rt.read_model.why(number)
+    assert why.reason == "unknown_type"
+    assert "'odd'" in why.text
+
+
+async def test_a_job_behind_others_is_told_how_many_in_the_claims_own_order(
+    make: Factory, rt: Runtime
+) -> None:
+    await make.worker_row(slots=4)
+    last = await make.queued(queue="default")
+    urgent = await make.queued(queue="default", priority=5)
+    await make.queued(queue="default", priority=-5)
+    await make.queued(queue="other", priority=9)
+    behind, first = await rt.read_model.why(last), await rt.read_model.why(urgent)
+    assert (behind.reason, first.reason) == ("behind", "next")
+    assert behind.text == "1 jobs are before it in 'default'"
+    assert behind.then == "4 slots work on the queue"
+    await make.running(urgent)
+    assert (await rt.read_model.why(last)).reason == "next"
+
+
+async def test_the_claim_takes_what_is_said_to_be_next(make: Factory, rt: Runtime) -> None:
+    await make.worker_row()
+    numbers = [await make.queued(queue="default", priority=p) for p in (0, 3, 1, 3)]
+    claim = rt.claim(uuid4(), ("default",))
+    while numbers:
+        (said,) = [n for n in numbers if (await rt.read_model.why(n)).reason == "next"]
+        (work,) = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        assert work.number == said
+        numbers.remove(said)
+
+
+async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: Runtime) -> None:
+    asked, gate = await make.asked(), await make.asked(GATE)
+    why = await rt.read_model.why(asked.number)
+    assert why.text == f"{asked.name}/1 waits for an answer: Which one?"
+    assert why.then.startswith(f"answer it with: draftsman answer {asked.name}/1; expires ")
+    why = await rt.read_model.why(gate.number)
+    assert why.text == f"{gate.name}/1 waits for a decision by carol, dave: Deploy?"
+    assert f"draftsman approve {gate.name}/1" in why.then
+
+
+async def test_a_question_without_end_names_none(make: Factory, rt: Runtime) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    assert "expires" not in (await rt.read_model.why(work.number)).then
+
+
+async def test_a_time_to_come_is_told_and_one_that_is_over(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row()
+    number = await make.scheduled(delay=7200, queue="default")
+    assert (await rt.read_model.why(number)).then == "due in 2.0 h"
+    await clock.forward(7200 - 600)
+    then = (await rt.read_model.why(number)).then
+    assert then == "due in 10 min; but no live worker serves its queue: draftsman up"
+    await clock.forward(700)
+    await make.worker_row()
+    assert (await rt.read_model.why(number)).then == "due now; the leader promotes it"
+
+
+async def test_backoff_tells_the_budget_and_the_error(make: Factory, rt: Runtime) -> None:
+    await make.worker_row()
+    busy = await make.retrying(queue="default", overrides={"base_delay": 1000, "max_delay": 1000})
+    await make.set_due(busy, 90)
+    why = await rt.read_model.why(busy)
+    assert (why.reason, why.text) == ("backoff", "run 1 failed: busy")
+    assert why.then == "tried again in 90 s (retry 1 of 3)"
+    assert why.due_in == pytest.approx(90, abs=5)
+    lost = await make.running(queue="default", worker=(lost_hands := uuid4()))
+    await rt.sweeps.rescue(LeaderTerm(), [lost_hands])
+    await make.set_due(lost.number, 7200)
+    why = await rt.read_model.why(lost.number)
+    assert why.text == "run 1 failed: the worker was lost"
+    assert why.then == "tried again in 2.0 h (attempt 1 of 3)"
+
+
+async def test_the_time_to_the_next_try_is_that_of_the_databases_clock(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.retrying(queue="default")
+    await make.set_due(number, 600)
+    await clock.forward(540)
+    await make.worker_row()
+    why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
+    assert why.then in ("tried again in 60 s (retry 1 of 3)", "tried again in 59 s (retry 1 of 3)")
+    assert line.due_in == pytest.approx(why.due_in, abs=5)
+    await clock.forward(61)
+    await make.worker_row()
+    then = (await rt.read_model.why(number)).then
+    assert then == "tried again now; the leader promotes it (retry 1 of 3)"
+    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    why, [line] = await rt.read_model.why(number), await rt.read_model.jobs()
+    assert (why.status, why.due_in, line.due_in) == (Status.QUEUED, None, None)
+
+
+async def test_a_running_job_names_its_worker_and_the_last_heartbeat(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row(id=make.worker, host="far", pid=7)
+    work = await make.running()
+    await clock.forward(60)
+    why = await rt.read_model.why(work.number)
+    name = f"worker {worker_name(make.worker)} on far"
+    assert why.text == f"{name} is running it; last heartbeat 60 s ago"
+    await rt.job_control.cancel(work.number, make.owner)
+    why = await rt.read_model.why(work.number)
+    assert (why.reason, why.text) == ("canceling", f"{name} was told to stop it")
+
+
+async def test_a_claimed_job_names_who_claimed_it(make: Factory, rt: Runtime) -> None:
+    work = await make.claimed()
+    why = await rt.read_model.why(work.number)
+    assert (why.reason, why.text) == (
+        "claimed",
+        f"worker {worker_name(make.worker)} claimed it ahead",
+    )
+
+
+async def test_an_ended_job_says_how(make: Factory, rt: Runtime) -> None:
+    why = await rt.read_model.why(await make.failed())
+    assert why.text == "no such thing"
+    assert "draftsman retry" in why.then
+
+
+async def test_a_canceled_job_says_by_whom_and_why(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    await rt.settle.outcome(work, Cancel("the card was archived"))
+    why = await rt.read_model.why(work.number)
+    assert why.text == f"canceled by worker {worker_name(make.worker)}: the card was archived"
+
+
+async def test_what_went_well_in_the_end_has_no_error(make: Factory, rt: Runtime) -> None:
+    number = await make.retrying()
+    await make.set_due(number, 0)
+    await rt.sweeps.promote(LeaderTerm())
+    work = await make.running(number)
+    await rt.settle.outcome(work, Done({}))
+    why = await rt.read_model.why(number)
+    assert (why.status, why.text) == (Status.COMPLETED, "it is over")
+
+
+async def test_an_expired_job_names_the_question_that_ended_it(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"on_expire": OnExpire.CONTINUE}))
+    await clock.forward(86_401)
+    await rt.sweeps.expire(LeaderTerm())
+    work = await make.running(work.number)
+    gate: dict[str, Any] = {"key": "g", "expires_in": 600, "escalate_to": "carol"}
+    gate |= {"on_expire": OnExpire.ESCALATE}
+    await rt.questions.ask(work.lease, GATE.model_copy(update=gate))
+    for _ in range(2):
+        await clock.forward(601)
+        await rt.sweeps.expire(LeaderTerm())
+    why = await rt.read_model.why(work.number)
+    assert (why.status, why.reason) == (Status.EXPIRED, "expired")
+    assert why.text.startswith(f"{work.name}/2 expired at ")
+    assert "no decision within 20 min (on_expire = 'escalate'; it was escalated to" in why.text
+    assert f"draftsman retry {work.name}" in why.then

@@ -1,0 +1,341 @@
+"""A month of the trail leaves as a verified file, comes back as it was, or stays whole."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import Conflict, LostRace, NotPermitted, Refused
+from draftsman.runtime import Runtime
+from draftsman.services.maintenance.archive_file import ArchiveContent, ArchiveWriter, check_archive
+from draftsman.settings import Settings
+from draftsman.store import archives as store
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.event_history import (
+    age_events,
+    event_bytes,
+    over_a_year,
+    partition,
+    this_month,
+    with_retention,
+)
+from tests.support.people import People
+from tests.support.races import hold_commits
+from tests.support.statements import CHANGE, refused, rows, run, value
+from tests.support.waits import DEADLINE, until
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "kept" / "archive"
+
+
+@pytest.fixture
+def settings(settings: Settings, folder: Path) -> Settings:
+    return with_retention(settings, folder, events=12)
+
+
+async def sound(rt: Runtime) -> bool:
+    return not any((await rt.read_model.invariants()).values())
+
+
+async def pruned(rt: Runtime, make: Factory, clock: Clock) -> Path:
+    """Prune this month; return its archive."""
+    await age_events(make, clock)
+    assert await rt.archives.prune(LeaderTerm()) > 0
+    (archive,) = await rt.archives.all()
+    return Path(archive.path)
+
+
+async def test_a_month_leaves_and_comes_back_byte_by_byte(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path
+) -> None:
+    jobs = await age_events(make, clock)
+    before = await event_bytes(conn)
+
+    async def all_told() -> bool:  # not before what began earlier has ended, anywhere on the server
+        return len(await rt.read_model.events()) == before.count(b"\n")
+
+    await until(all_told, "the whole trail in the feed")
+    feed = await rt.read_model.events()
+    assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n") == len(feed)
+    assert await event_bytes(conn) == b""
+    assert await partition(conn) is None
+    assert await sound(rt)
+    (archive,) = await rt.archives.all()
+    assert (archive.events, [Path(archive.path)]) == (len(feed), list(folder.iterdir()))
+    assert gzip.decompress(Path(archive.path).read_bytes()).count(before) == 1
+    assert (archive.last_epoch, archive.last_txid, archive.last_id) == feed[-1].cursor
+    parts = [part for job in jobs for part in await rt.archives.of_job(job)]
+    assert sum(part.events for part in parts) == len(feed)
+    assert await rt.archives.prune(LeaderTerm()) == 0
+
+    await rt.archives.restore(Path(archive.path), make.owner)
+    assert await event_bytes(conn) == before
+    assert await rt.read_model.events() == feed
+    assert await rt.read_model.events(feed[3].cursor) == feed[4:]
+    assert [*await rt.archives.all(), *await rt.archives.of_job(jobs[0])] == []
+    assert await sound(rt)
+    async with refused(CHANGE, "append-only"):
+        await run(conn, f"TRUNCATE {await partition(conn)}")
+    async with refused(CHANGE, "append-only"):
+        await conn.execute("DELETE FROM draftsman.job_events")
+
+
+async def test_a_restored_month_is_pruned_again_into_the_same_file(
+    rt: Runtime, make: Factory, clock: Clock, folder: Path
+) -> None:
+    path = await pruned(rt, make, clock)
+    before = path.read_bytes()
+    await rt.archives.restore(path, make.owner)
+    assert await rt.archives.prune(LeaderTerm()) > 0
+    assert [(one, one.read_bytes()) for one in folder.iterdir()] == [(path, before)]
+
+
+def test_two_databases_with_one_folder_keep_both_their_months(folder: Path) -> None:
+    paths = []
+    for line in (b"1\tone\n", b"1\tother\n"):
+        writer = ArchiveWriter(folder, date(2026, 1, 1))
+        writer.write(line)
+        paths.append(writer.finish()[0])
+    assert [check_archive(path).events for path in paths] == [1, 1]
+    assert len(set(paths)) == len([*folder.iterdir()]) == 2
+
+
+@pytest.mark.parametrize("status", [Status.WAITING_FOR_INPUT, Status.QUEUED, Status.SCHEDULED])
+async def test_a_live_job_holds_its_month_and_is_named(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path, status: Status
+) -> None:
+    held = await make.job_in(status)
+    await age_events(make, clock)
+    before = await event_bytes(conn)
+    assert await rt.archives.prune(LeaderTerm()) == 0
+    assert await event_bytes(conn) == before
+    assert not folder.exists()
+    (month,) = await rt.archives.plan()
+    assert month.how == f"held by D-{held} ({status})"
+
+
+async def test_of_many_that_hold_a_month_the_first_are_named(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    held = [await make.queued() for _ in range(7)]
+    await clock.forward(over_a_year())
+    names = ", ".join(f"D-{number} (queued)" for number in held[:5])
+    assert [one.how for one in await rt.archives.plan()] == [f"held by {names} and 2 more"]
+
+
+async def test_a_job_that_began_there_and_ended_lately_holds_its_month(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    work = await make.running()
+    await clock.forward(over_a_year())
+    assert await rt.settle.outcome(work, Done({})) is Status.COMPLETED
+    (month,) = await rt.archives.plan()
+    assert month.how == f"held by D-{work.number} (completed)"
+    assert await rt.archives.prune(LeaderTerm()) == 0
+
+
+async def test_a_month_that_is_too_young_and_a_retention_of_never_prune_nothing(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    await make.completed()
+    await clock.forward(330 * 86_400)
+    assert (await rt.archives.prune(LeaderTerm()), await rt.archives.plan()) == (0, [])
+
+
+async def test_what_lies_in_the_default_partition_is_said_to_stay(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    number = await make.completed()
+    await conn.execute(
+        "INSERT INTO draftsman.job_events (job, kind, actor, created_at)"
+        " VALUES (%s, 'k', 'a', '2001-01-31 23:59Z')",
+        (number,),
+    )
+    (month,) = await rt.archives.plan()
+    assert (f"{month.month:%Y-%m}", month.events) == ("2001-01", 1)
+    assert month.how == "never: its events are in the default partition"
+    assert await rt.archives.prune(LeaderTerm()) == 0
+
+
+async def test_leaders_that_prune_at_once_prune_once(
+    rt: Runtime, make: Factory, clock: Clock, folder: Path, conn: Connection
+) -> None:
+    await age_events(make, clock)
+    before = await event_bytes(conn)
+    async with (
+        hold_commits(rt) as first,
+        first.doing(first.rt.archives.prune(LeaderTerm())) as done,
+    ):
+        with pytest.raises(LostRace, match="prunes or restores just now"):
+            await rt.archives.prune(LeaderTerm())
+    path = next(folder.iterdir())
+    await rt.archives.restore(path, make.owner)
+    many = (rt.archives.prune(LeaderTerm()) for _ in range(6))
+    ends = await asyncio.gather(*many, return_exceptions=True)
+    assert done.result() == sum(end for end in ends if isinstance(end, int)) == before.count(b"\n")
+    assert {type(end) for end in ends} <= {int, LostRace}
+    assert len(list(folder.iterdir())) == 1
+    assert await sound(rt)
+
+
+async def test_a_leader_without_its_lease_prunes_nothing(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    await age_events(make, clock)
+    term = LeaderTerm(uuid4(), 1)
+    assert await rt.archives.prune(term) == 0
+    (month,) = await rt.archives.plan()
+    named = {"sha256": "", "host": "", "path": ""}
+    async with rt.db.transaction() as session:  # it ends while the month is archived
+        assert await store.drop(session, term, month.month, **named) is None
+    assert await partition(conn) is not None
+
+
+async def test_a_trail_that_somebody_reads_is_left_for_another_time(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    await age_events(make, clock)
+    async with conn.transaction():
+        before = await event_bytes(conn)
+        with pytest.raises(LostRace, match="others hold what this needs"):
+            async with asyncio.timeout(DEADLINE):  # whoever comes later waits behind it
+                await rt.archives.prune(LeaderTerm())
+    assert await event_bytes(conn) == before
+    assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n")
+
+
+async def test_an_archive_that_the_disk_spoilt_drops_nothing(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await age_events(make, clock)
+    before, finish = await event_bytes(conn), ArchiveWriter.finish
+
+    def spoilt(writer: ArchiveWriter) -> tuple[Path, ArchiveContent]:
+        path, content = finish(writer)
+        path.write_bytes(path.read_bytes()[:-20])
+        return path, content
+
+    monkeypatch.setattr(ArchiveWriter, "finish", spoilt)
+    with pytest.raises(Refused, match="is no whole archive"):
+        await rt.archives.prune(LeaderTerm())
+    assert await event_bytes(conn) == before
+    assert list(await rt.archives.all()) == []
+
+
+async def test_a_folder_that_cannot_be_written_is_named(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, folder: Path
+) -> None:
+    folder.parent.write_text("a file")
+    await age_events(make, clock)
+    with pytest.raises(Refused, match=f"cannot be written: {folder.parent}"):
+        await rt.archives.prune(LeaderTerm())
+    assert await partition(conn) is not None
+
+
+def _flipped(data: bytes) -> bytes:
+    lines = gzip.decompress(data).replace(b"job_completed", b"job_canceled\0", 1)
+    return gzip.compress(lines)
+
+
+SPOILT: dict[str, Callable[[bytes], bytes]] = {
+    "a byte of the file": lambda data: data[:300] + bytes([data[300] ^ 1]) + data[301:],
+    "a byte of an event": _flipped,
+    "its end": lambda data: data[:-30],
+    "its last line": lambda data: gzip.compress(gzip.decompress(data).rsplit(b"\\.")[0]),
+    "all": lambda data: b"",
+    "its kind": lambda data: gzip.compress(b'{"kind": "other", "v": 9}\n'),
+    "its head": lambda data: gzip.compress(b"[1]\n"),
+    "more": lambda data: gzip.compress(gzip.decompress(data) + b"1\t2\n"),
+    "not gzip": lambda data: b"job\tid\n" * 90,
+}
+
+
+@pytest.mark.parametrize("how", SPOILT)
+async def test_a_spoilt_archive_is_refused_in_one_line(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, how: str
+) -> None:
+    path = await pruned(rt, make, clock)
+    path.write_bytes(SPOILT[how](path.read_bytes()))
+    with pytest.raises(Refused, match="is no whole archive of events: ") as caught:
+        await rt.archives.restore(path, make.owner)
+    assert "\n" not in str(caught.value)
+    assert await event_bytes(conn) == b""
+    assert len(await rt.archives.all()) == 1
+
+
+async def test_only_what_left_comes_back_and_only_once(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection, people: People, tmp_path: Path
+) -> None:
+    path = await pruned(rt, make, clock)
+    month = await this_month(conn)
+    with pytest.raises(NotPermitted, match="may not restore"):
+        await rt.archives.restore(path, people.anna)
+    await conn.execute("UPDATE draftsman.event_archives SET sha256 = 'other'")
+    with pytest.raises(Refused, match=f"another archive of {month}"):
+        await rt.archives.restore(path, make.owner)
+    found = await rt.archives.check(path)
+    await conn.execute("UPDATE draftsman.event_archives SET sha256 = %s", (found.sha256,))
+    await rt.archives.restore(path, make.owner)
+    with pytest.raises(Refused, match=f"this database pruned no {month}"):
+        await rt.archives.restore(path, make.owner)
+    with pytest.raises(Refused, match="cannot be read: No such file"):
+        await rt.archives.restore(tmp_path / "none", make.owner)
+
+
+async def test_a_month_that_was_written_to_since_stays_archived(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    path = await pruned(rt, make, clock)
+    await make.queued()  # the clock of events did not move
+    with pytest.raises(Conflict, match="events were written to"):
+        await rt.archives.restore(path, make.owner)
+
+
+async def test_of_two_that_restore_one_does(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    path = await pruned(rt, make, clock)
+    ends = await asyncio.gather(
+        *(rt.archives.restore(path, make.owner) for _ in range(4)), return_exceptions=True
+    )
+    assert [type(end) for end in ends if isinstance(end, Exception)].count(LostRace) <= 3
+    assert sum(not isinstance(end, BaseException) for end in ends) <= 1
+    if await rt.archives.all():
+        await rt.archives.restore(path, make.owner)
+    assert await value(conn, "SELECT count(*) = count(DISTINCT id) FROM draftsman.job_events")
+    assert await sound(rt)
+
+
+async def test_events_after_a_cursor_that_left_are_known(
+    rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    await pruned(rt, make, clock)
+    (archive,) = await rt.archives.all()
+    last = (archive.last_epoch or 0, archive.last_txid or 0, archive.last_id or 0)
+    assert list(await rt.archives.after((0, 0, 0))) == [archive]
+    assert list(await rt.archives.after((last[0], last[1], last[2] - 1))) == [archive]
+    assert list(await rt.archives.after(last)) == []
+
+
+async def test_the_partitions_that_are_left_are_those_of_before(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    months = "SELECT month FROM draftsman.event_months ORDER BY month"
+    before = await rows(conn, months)
+    path = await pruned(rt, make, clock)
+    assert await rows(conn, months) == before[1:]
+    await rt.archives.restore(path, make.owner)
+    assert await rows(conn, months) == before

@@ -1,0 +1,126 @@
+"""What nobody answering means: the job expires, the default counts, or it goes on without."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.question import QuestionStatus
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import Runtime
+from draftsman.store import questions, sweeps
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.statements import run
+
+
+async def _overdue(make: Factory, **changed: Any) -> ClaimedJob:
+    return await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001} | changed))
+
+
+async def test_a_job_expires_with_its_question(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make)
+    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    assert (job.status, job.last_error) == (Status.EXPIRED, None)
+    assert question.status is QuestionStatus.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "system"}
+    assert question.answered_at is None
+
+
+async def test_the_default_counts_as_an_answer_of_the_policy(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="default", default="blue")
+    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    assert job.status is Status.RESUMED
+    assert question.status is QuestionStatus.ANSWERED
+    assert question.resolution == {"outcome": "answered", "via": "policy", "value": "blue"}
+    assert question.answered_at is not None
+    assert (await rt.questions.of_job(work.number))[1] == []
+
+
+async def test_a_job_goes_on_without_an_answer(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="continue")
+    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    job, question = await rt.read_model.job(work.number), await rt.questions.get(work.number, 1)
+    assert job.status is Status.RESUMED
+    assert question.status is QuestionStatus.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "policy"}
+
+
+async def test_an_expired_gate_is_expired_and_not_denied(make: Factory, rt: Runtime) -> None:
+    work = await make.asked(GATE.model_copy(update={"expires_in": 0.000001}))
+    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    question = await rt.questions.get(work.number, 1)
+    assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
+    assert question.resolution == {"outcome": "expired", "via": "system"}
+
+
+async def test_votes_that_were_not_enough_do_not_open_an_expired_gate(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(GATE.model_copy(update={"expires_in": 60.0, "quorum": 2}))
+    await make.decide(work.number, True, make.owner)
+    await clock.forward(61)
+    assert await rt.sweeps.expire(LeaderTerm()) == 1
+    assert (await rt.read_model.job(work.number)).status is Status.EXPIRED
+
+
+async def test_the_trail_says_that_nobody_answered(make: Factory, rt: Runtime) -> None:
+    work = await _overdue(make, on_expire="continue")
+    await rt.sweeps.expire(LeaderTerm())
+    expired, resumed = (await rt.read_model.job_events(work.number))[-2:]
+    assert (expired.kind, expired.actor) == ("question_expired", "system")
+    assert expired.payload == {
+        "question": 1,
+        "key": "pick",
+        "outcome": "expired",
+        "via": "policy",
+    }
+    assert (resumed.kind, resumed.actor) == ("job_resumed", "system")
+
+
+async def test_only_what_is_due_expires_and_only_once(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    later = await make.asked(QUESTION.model_copy(update={"expires_in": 600.0}))
+    never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    answered = await make.asked(QUESTION.model_copy(update={"expires_in": 60.0}))
+    await make.answer(answered.number, "red")
+    await clock.forward(61)
+    assert [await rt.sweeps.expire(LeaderTerm()) for _ in range(2)] == [1, 0]
+    statuses = [(await rt.read_model.job(w.number)).status for w in (soon, later, never, answered)]
+    assert statuses == [
+        Status.EXPIRED,
+        Status.WAITING_FOR_INPUT,
+        Status.WAITING_FOR_INPUT,
+        Status.RESUMED,
+    ]
+
+
+async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Connection) -> None:
+    """In one transaction time stands still: what is due now is due for all three."""
+    work = await make.asked()
+    async with conn.transaction():
+        await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")
+        locked = await questions.lock(conn, work.number, 1)
+        assert locked is not None
+        assert locked.due
+        assert await questions.extend(conn, work.number, 1, 60.0, "cli:root") == (False, None)
+        assert await sweeps.expire(conn, LeaderTerm(), 100) == 1
+
+
+@pytest.mark.parametrize("on_expire", ["expire", "continue"])
+async def test_an_answer_after_that_is_kept_and_told(
+    make: Factory, rt: Runtime, on_expire: str
+) -> None:
+    work = await _overdue(make, on_expire=on_expire)
+    await rt.sweeps.expire(LeaderTerm())
+    late = await make.answer(work.number, "red")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert len((await rt.questions.of_job(work.number))[1]) == 1

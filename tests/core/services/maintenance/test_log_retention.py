@@ -1,0 +1,59 @@
+"""Logs of jobs that ended long ago go; those of all others stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.outcome import Done
+from draftsman.runtime import Runtime
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Connection
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.event_history import over_a_year, with_retention
+from tests.support.statements import rows
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path) -> Settings:
+    sweeps = settings.sweeps.model_copy(update={"limit": 2})
+    return with_retention(settings, tmp_path, logs=12).model_copy(update={"sweeps": sweeps})
+
+
+async def logged(rt: Runtime, make: Factory, *, ends: bool = True) -> int:
+    work = await make.running()
+    for seq in range(3):
+        await rt.checkpoints.log(work.lease, seq, f"line {seq}\n")
+    if ends:
+        await rt.settle.outcome(work, Done({}))
+    return work.number
+
+
+async def left(conn: Connection) -> list[int]:
+    found = await rows(conn, "SELECT DISTINCT job FROM draftsman.run_log_chunks ORDER BY 1")
+    return [job for (job,) in found]
+
+
+async def test_old_logs_go_so_many_jobs_at_a_time_and_live_jobs_keep_theirs(
+    rt: Runtime, make: Factory, clock: Clock, conn: Connection
+) -> None:
+    live = await logged(rt, make, ends=False)
+    ended_late = await make.running()
+    await rt.checkpoints.log(ended_late.lease, 0, "early\n")
+    old = [await logged(rt, make) for _ in range(3)]
+    await clock.forward(over_a_year())
+    await rt.settle.outcome(ended_late, Done({}))
+    young = await logged(rt, make)
+    assert await rt.archives.prune(LeaderTerm(uuid4(), 1)) == 0
+    assert await left(conn) == [live, ended_late.number, *old, young]
+    assert await rt.archives.prune(LeaderTerm()) == 6
+    assert await left(conn) == [live, ended_late.number, old[2], young]
+    assert await rt.archives.prune(LeaderTerm()) == 3
+    assert await rt.archives.prune(LeaderTerm()) == 0
+    assert await left(conn) == [live, ended_late.number, young]
+    assert len(await rt.checkpoints.logs(live)) == 3
+    assert not any((await rt.read_model.invariants()).values())

@@ -1,0 +1,159 @@
+"""Sweeps: what is due is promoted, in bounds, by the leader or by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import NotPermitted, UsageError
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store import sweeps as store
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.support.statements import rows, run
+
+
+async def _statuses(rt: Runtime, numbers: Sequence[int]) -> list[Status]:
+    return [(await rt.read_model.job(number)).status for number in numbers]
+
+
+async def test_what_is_due_is_queued_and_what_ran_before_is_resumed(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    due, later, paused, retrying = (
+        await make.scheduled(delay=60),
+        await make.scheduled(delay=600),
+        await make.paused(60),
+        await make.retrying(),
+    )
+    await clock.forward(300)
+    assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(2)] == [3, 0]
+    assert await _statuses(rt, [due, later, paused, retrying]) == [
+        Status.QUEUED,
+        Status.SCHEDULED,
+        Status.RESUMED,
+        Status.QUEUED,
+    ]
+    kinds = [
+        (await rt.read_model.job_events(number))[-1].kind for number in (due, paused, retrying)
+    ]
+    assert kinds == ["job_promoted", "job_woken", "job_retried"]
+
+
+async def test_what_is_due_at_this_very_moment_is_due(make: Factory, conn: Connection) -> None:
+    await make.scheduled()
+    async with conn.transaction():
+        await run(conn, "UPDATE draftsman.jobs SET run_at = draftsman.now()")
+        assert await store.promote(conn, LeaderTerm(), 100) == 1
+
+
+async def test_a_promoted_job_can_be_claimed_and_forgets_its_retry_time(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.retrying()
+    await clock.forward(300)
+    await rt.sweeps.promote(LeaderTerm())
+    job = await rt.read_model.job(number)
+    assert (job.next_retry_at, job.queued_at) == (None, job.updated_at)
+    assert await rt.settle.outcome(await make.running(number), Done()) is Status.COMPLETED
+
+
+async def test_a_sweep_is_bounded_and_takes_the_oldest_first(
+    make: Factory, settings: Settings, db: Database, clock: Clock
+) -> None:
+    sweeps = settings.sweeps.model_copy(update={"limit": 2})
+    rt = wire(settings.model_copy(update={"sweeps": sweeps}), db, False)
+    numbers = [await make.scheduled(delay=100 - n) for n in range(5)]
+    await clock.forward(200)
+    assert await rt.sweeps.promote(LeaderTerm()) == 2
+    assert await _statuses(rt, numbers) == [Status.SCHEDULED] * 3 + [Status.QUEUED] * 2
+    assert [await rt.sweeps.promote(LeaderTerm()) for _ in range(3)] == [2, 1, 0]
+
+
+async def test_what_another_transaction_holds_is_left_and_holds_up_nothing(
+    make: Factory, rt: Runtime, db: Database, clock: Clock
+) -> None:
+    held, free = await make.scheduled(delay=10), await make.scheduled(delay=20)
+    await clock.forward(60)
+    async with db.transaction() as other:
+        await other.execute(
+            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (held,)
+        )
+        assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert await _statuses(rt, [held, free]) == [Status.SCHEDULED, Status.QUEUED]
+
+
+async def test_the_next_due_time_is_the_earliest_of_all(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    assert await rt.sweeps.next_due() is None
+    await make.queued()
+    assert await rt.sweeps.next_due() is None
+    for seconds in (5000, 500):
+        await make.scheduled(delay=seconds)
+    assert await rt.sweeps.next_due() == pytest.approx(500, abs=5)
+    await make.asked(QUESTION.model_copy(update={"expires_in": 50.0}))
+    assert await rt.sweeps.next_due() == pytest.approx(25, abs=5), "a reminder at half of its time"
+    await make.retrying()
+    assert (await rt.sweeps.next_due() or 99) < 5
+    await clock.forward(100)
+    assert (await rt.sweeps.next_due() or 0) < -40
+
+
+async def test_claimable_jobs_are_announced_once_a_queue(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
+) -> None:
+    """One notification for each queue and statement, however many jobs it moved."""
+    for _ in range(3):
+        await make.scheduled(delay=10, queue="a")
+    await make.scheduled(delay=10, queue="b")
+    await clock.forward(60)
+    await run(conn, "LISTEN draftsman_jobs")
+    await rt.sweeps.promote(LeaderTerm())
+    told = [notice.payload async for notice in conn.notifies(timeout=5, stop_after=2)]
+    assert sorted(told) == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["expire", "remind", "promote", "rescue", "reap", "partitions"])
+async def test_an_operator_may_run_a_sweep_by_hand(rt: Runtime, people: People, name: str) -> None:
+    assert await rt.sweeps.run_now(name, people.olga) == 0
+    for actor in (people.anna, people.ben, people.carol):
+        with pytest.raises(NotPermitted, match="may not sweep"):
+            await rt.sweeps.run_now(name, actor)
+
+
+async def test_an_unknown_sweep_is_told_with_those_there_are(rt: Runtime, people: People) -> None:
+    names = "choose: expire, remind, promote, rescue, reap, notify, partitions"
+    with pytest.raises(UsageError, match=names):
+        await rt.sweeps.run_now("broom", people.olga)
+
+
+async def test_by_hand_it_does_what_the_leader_does(
+    make: Factory, rt: Runtime, people: People, clock: Clock
+) -> None:
+    number = await make.scheduled(delay=10)
+    await clock.forward(60)
+    assert await rt.sweeps.run_now("promote", people.olga) == 1
+    assert await _statuses(rt, [number]) == [Status.QUEUED]
+
+
+async def test_a_sweep_leaves_sound_data(
+    make: Factory, rt: Runtime, conn: Connection, clock: Clock
+) -> None:
+    for status in Status:
+        await make.job_in(status)
+    await clock.forward(100_000)
+    for name in rt.sweeps.names:
+        await rt.sweeps.names[name](LeaderTerm())
+    left = await rows(conn, "SELECT DISTINCT status::text FROM draftsman.jobs ORDER BY 1")
+    assert {"claimed", "running", "waiting_for_input", "waiting_for_approval"} & {
+        status for (status,) in left
+    } == set()
+    assert not any((await rt.read_model.invariants()).values())

@@ -1,0 +1,95 @@
+"""The owner of an embedded database on the command line, in the dashboard and in chat: one person.
+
+`[people.X] login` names them on the terminal, `slack` in Slack.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import UsageError
+from draftsman.runtime import Runtime, login, wire
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Database
+from tests.factories import GATE, Factory
+from tests.support.people import PEOPLE
+from tests.tui.dashboard.pilot import open_dashboard
+
+HERE = {"login": login(), "slack": "U-ANNA", "roles": ["invoker", "approver"]}
+IN_SLACK = Actor(Source.SLACK, "U-ANNA", "Anna")
+TWO = GATE.model_copy(update={"quorum": 2, "approvers": ("anna", "carol")})
+
+
+def embedded(settings: Settings, db: Database, people: dict[str, Any]) -> Runtime:
+    given = settings.model_dump() | {"people": people, "groups": {}}
+    return wire(Settings.model_validate(given), db, True)
+
+
+@pytest.fixture
+def one(settings: Settings, db: Database) -> Runtime:
+    """Give an embedded database whose owner is configured as anna."""
+    return embedded(settings, db, PEOPLE | {"anna": HERE})
+
+
+async def test_a_terminal_a_dashboard_and_slack_are_one_voter(one: Runtime) -> None:
+    make = Factory(one, await one.actor())
+    work = await make.asked(TWO, actor=Actor(Source.CLI, "erin", "Erin"))
+    first = await make.decide(work.number, True, await one.actor())
+    assert (first.accepted, first.resolved, first.votes) == (True, False, 1)
+    for other in (await one.actor(Source.TUI), await one.people.actor(IN_SLACK)):
+        again = await make.decide(work.number, True, other)
+        assert again.reason == "anna approved already; one vote a person"
+    assert (await one.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
+
+
+async def test_a_self_approval_in_slack_is_refused_and_on_the_terminal_marked(one: Runtime) -> None:
+    make = Factory(one, await one.actor())
+    work = await make.asked(GATE.model_copy(update={"approvers": ("anna", "carol")}))
+    assert (await one.read_model.job(work.number)).invoker_id == "anna"
+    refused = await make.decide(work.number, True, await one.people.actor(IN_SLACK))
+    assert refused.reason == "anna asked for this job and may not decide it; who may: carol"
+    approved = await make.decide(work.number, True, await one.actor())
+    assert (approved.resolution or {})["self_approved"] is True
+
+
+async def test_a_self_approval_in_the_dashboard_is_marked(one: Runtime) -> None:
+    actor = await one.actor(Source.TUI)
+    assert (actor.person, actor.owner) == ("anna", True)
+    make = Factory(one, await one.people.actor(IN_SLACK))
+    work = await make.asked(GATE)
+    async with open_dashboard(one, actor, view="inbox") as seen:
+        await seen.rows(f"{work.name}/1")
+        await seen.press("a")
+        await seen.dialog("Decide")
+        await seen.press("y")
+        await seen.wait_for_toast("approved, by yourself")
+    (question,), _ = await one.questions.of_job(work.number)
+    assert (question.resolution or {})["by"] == ["anna"]
+    assert (question.resolution or {})["self_approved"] is True
+
+
+async def test_a_job_from_before_the_login_had_a_person_is_that_persons(
+    settings: Settings, db: Database, one: Runtime
+) -> None:
+    before = embedded(settings, db, {})
+    work = await Factory(before, await before.actor()).asked(GATE)
+    assert (await before.read_model.job(work.number)).invoker_id == login()
+    make = Factory(one, await one.actor())
+    refused = await make.decide(work.number, True, await one.people.actor(IN_SLACK))
+    assert "anna may not decide this" in str(refused.reason)
+    approved = await make.decide(work.number, True, await one.actor())
+    assert (approved.resolution or {})["self_approved"] is True
+
+
+async def test_people_of_the_database_do_not_make_the_owner_two(
+    settings: Settings, db: Database, one: Runtime
+) -> None:
+    kept = embedded(settings, db, {})
+    kept.policy.update_from(one.policy)  # as when they were set there and not in the configuration
+    make = Factory(kept, await kept.actor())
+    with pytest.raises(UsageError, match=r"and 1 people can give one \(anna\)"):
+        await make.asked(TWO.model_copy(update={"approvers": ("anna",)}))

@@ -1,0 +1,195 @@
+"""The worker's one statement: settle what is done and claim for the slots that are free."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.run import ClaimedJob, Lease, RunStatus
+from draftsman.runtime import Runtime
+from draftsman.services.runs.claim import Claim
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+
+
+@pytest.fixture
+def claim(rt: Runtime, make: Factory) -> Claim:
+    return rt.claim(make.worker, ("default",))
+
+
+async def _settle(claim: Claim, *done: tuple[Lease, dict[str, Any]]) -> dict[int, Status]:
+    got = await claim.exchange(done, types=["noop"], skip=[], free=0, ahead=0)
+    return {work.number: work.status for work in got}
+
+
+async def test_what_is_done_is_settled_and_its_slot_filled(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    work = await make.running(queue="default")
+    following = await make.queued(queue="default")
+    got = await claim.exchange([(work.lease, {"n": 1})], types=["noop"], skip=[], free=1, ahead=0)
+    assert [(one.number, one.status) for one in got] == [
+        (work.number, Status.COMPLETED),
+        (following, Status.RUNNING),
+    ]
+    job = await rt.read_model.job(work.number)
+    assert (job.status, job.result, job.worker_id) == (Status.COMPLETED, {"n": 1}, None)
+    (run,) = await rt.read_model.runs(work.number)
+    assert (run.status, run.finished_at, run.result) == (RunStatus.COMPLETED, job.finished_at, None)
+
+
+async def test_a_settled_job_tells_its_lease_only(make: Factory, claim: Claim) -> None:
+    work = await make.running()
+    (ended,) = await claim.exchange([(work.lease, {})], types=[], skip=[], free=0, ahead=0)
+    assert (ended.number, ended.token, ended.run) == (work.number, work.token, 1)
+
+
+async def test_a_canceled_job_settles_as_canceled_and_its_run_keeps_the_result(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    work = await make.running()
+    await rt.job_control.cancel(work.number, make.owner, "enough")
+    assert await _settle(claim, (work.lease, {"n": 1})) == {work.number: Status.CANCELED}
+    job = await rt.read_model.job(work.number)
+    assert (job.status, job.result, job.cancel_reason) == (Status.CANCELED, None, "enough")
+    (run,) = await rt.read_model.runs(work.number)
+    assert (run.status, run.result) == (RunStatus.CANCELED, {"n": 1})
+
+
+async def test_a_lost_id_is_left_out_and_the_others_are_settled(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    lost, good = await make.running(), await make.running()
+    await rt.sweeps.rescue(LeaderTerm(), [])
+    stale = Lease(lost.number, 1, lost.token - 1 or 999)
+    unknown = Lease(999, 1, 1)
+    got = await _settle(claim, (stale, {}), (unknown, {}), (good.lease, {}))
+    assert got == {good.number: Status.COMPLETED}
+    assert (await rt.read_model.job(lost.number)).status is Status.RUNNING
+
+
+async def test_a_busy_id_is_left_for_the_next_call(
+    make: Factory, rt: Runtime, claim: Claim, db: Database
+) -> None:
+    busy, good = await make.running(), await make.running()
+    done = [(busy.lease, {"n": 1}), (good.lease, {"n": 2})]
+    async with db.transaction() as other:
+        await other.execute(
+            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (busy.number,)
+        )
+        async with asyncio.timeout(5):
+            assert await _settle(claim, *done) == {good.number: Status.COMPLETED}
+    assert await _settle(claim, *done) == {busy.number: Status.COMPLETED}
+
+
+async def test_settling_twice_changes_nothing(make: Factory, rt: Runtime, claim: Claim) -> None:
+    work = await make.running()
+    await _settle(claim, (work.lease, {"n": 1}))
+    before = await rt.read_model.job(work.number)
+    assert await _settle(claim, (work.lease, {"n": 2})) == {}
+    assert await rt.read_model.job(work.number) == before
+
+
+async def test_a_locked_job_is_not_claimed_and_does_not_hold_up_the_next(
+    make: Factory, claim: Claim, db: Database
+) -> None:
+    locked = await make.queued(queue="default")
+    free = await make.queued(queue="default")
+    async with db.transaction() as other:
+        await other.execute(
+            "SELECT 1 FROM draftsman.jobs WHERE number = %s FOR NO KEY UPDATE", (locked,)
+        )
+        async with asyncio.timeout(5):
+            got = await claim.exchange([], types=["noop"], skip=[], free=9, ahead=0)
+        assert [work.number for work in got] == [free]
+
+
+async def test_an_uncommitted_child_does_not_hide_its_job(
+    make: Factory, claim: Claim, db: Database
+) -> None:
+    """Foreign keys take a key-share lock on the job, which a claim must not skip."""
+    number = await make.queued(queue="default")
+    async with db.transaction() as other:
+        await other.execute(
+            "INSERT INTO draftsman.job_checkpoints (job, run, data) VALUES (%s, 0, '{}')", (number,)
+        )
+        got = await claim.exchange([], types=["noop"], skip=[], free=1, ahead=0)
+        assert [work.number for work in got] == [number]
+
+
+async def test_workers_that_claim_at_once_share_the_queue(make: Factory, rt: Runtime) -> None:
+    numbers = {await make.queued(queue="default") for _ in range(40)}
+    claims = [rt.claim(uuid4(), ("default",)) for _ in range(8)]
+    taken: list[ClaimedJob] = []
+    while len(taken) < len(numbers):
+        for got in await asyncio.gather(
+            *(claim.exchange([], types=["noop"], skip=[], free=2, ahead=0) for claim in claims)
+        ):
+            taken += got
+    assert sorted(work.number for work in taken) == sorted(numbers)
+    assert len({work.token for work in taken}) == len(numbers)
+
+
+async def test_a_heartbeat_tells_which_runs_are_ours_and_which_people_want_stopped(
+    make: Factory, rt: Runtime, claim: Claim
+) -> None:
+    mine, canceled, lost = [await make.running() for _ in range(3)]
+    await rt.job_control.cancel(canceled.number, make.owner)
+    stale = Lease(lost.number, 1, 999)
+    registered, pulses = await claim.heartbeat([mine.lease, canceled.lease, stale], draining=False)
+    assert not registered
+    assert {pulse.token: (pulse.owned, pulse.canceled) for pulse in pulses} == {
+        mine.token: (True, False),
+        canceled.token: (True, True),
+        stale.token: (False, False),
+    }
+
+
+async def test_a_heartbeat_beats_for_the_worker_and_its_own_runs_only(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row(id=make.worker)
+    mine, lost = await make.running(), await make.running()
+    await clock.forward(100)
+    claim = rt.claim(make.worker, ("default",))
+    registered, _ = await claim.heartbeat([mine.lease, Lease(lost.number, 1, 999)], draining=True)
+    assert registered
+    (worker,) = await rt.read_model.workers()
+    assert (worker.draining, round(worker.silent)) == (True, 0)
+    (beating,) = await rt.read_model.runs(mine.number)
+    (silent,) = await rt.read_model.runs(lost.number)
+    assert (beating.heartbeat_at - silent.heartbeat_at).total_seconds() > 99
+
+
+async def test_a_heartbeat_without_runs_keeps_the_worker_alive(make: Factory, rt: Runtime) -> None:
+    await make.worker_row(id=make.worker)
+    assert await rt.claim(make.worker, ()).heartbeat([], draining=False) == (True, [])
+
+
+async def test_a_run_that_another_transaction_holds_is_still_ours(
+    make: Factory, rt: Runtime, claim: Claim, db: Database, conn: Connection
+) -> None:
+    work = await make.running()
+    async with db.transaction() as other:
+        await other.execute("SELECT 1 FROM draftsman.job_runs FOR NO KEY UPDATE")
+        async with asyncio.timeout(5):
+            _, (pulse,) = await claim.heartbeat([work.lease], draining=False)
+    assert pulse.owned
+
+
+async def test_the_seconds_that_a_job_ran_before_add_up(
+    make: Factory, rt: Runtime, claim: Claim, clock: Clock
+) -> None:
+    work = await make.running()
+    for seconds in (100, 20):
+        await clock.forward(seconds)
+        await rt.settle.release_run(work, "shutdown")
+        await clock.forward(1000)
+        work = await make.running(work.number)
+    assert round(await claim.previous_runtime(work.lease)) == 120

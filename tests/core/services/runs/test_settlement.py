@@ -1,0 +1,239 @@
+"""Outcomes: where each end of a run takes its job, and what it spends."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from draftsman.domain.ids import worker_name
+from draftsman.domain.job import OnLost, Status
+from draftsman.domain.outcome import Cancel, Done, Snooze
+from draftsman.domain.run import ClaimedJob, RunStatus
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.services.deliveries.message_builder import build_result
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+
+BUSY = Failure("busy", http_status=503)
+GONE = Failure("the network is gone")
+WRONG = Failure("no such branch", origin="git", code="no_such_ref")
+
+
+async def test_done(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    assert await rt.settle.outcome(work, Done({"n": 1})) is Status.COMPLETED
+    job = await rt.read_model.job(work.number)
+    (run,) = await rt.read_model.runs(work.number)
+    assert (job.result, job.last_error, job.worker_id) == ({"n": 1}, None, None)
+    assert (run.status, run.finished_at) == (RunStatus.COMPLETED, job.finished_at)
+
+
+@pytest.mark.parametrize("as_time", [False, True], ids=["seconds", "time"])
+async def test_a_snooze_spends_nothing_and_wakes_the_job_as_resumed(
+    make: Factory, rt: Runtime, clock: Clock, as_time: bool
+) -> None:
+    work = await make.running()
+    until = datetime.now(UTC) + timedelta(seconds=60) if as_time else 60.0
+    assert await rt.settle.outcome(work, Snooze(until)) is Status.SCHEDULED
+    job = await rt.read_model.job(work.number)
+    assert (job.attempts, job.retry_count, job.run_count) == (0, 0, 1)
+    assert job.run_at is not None
+    assert 30 < (job.run_at - job.updated_at).total_seconds() <= 60
+    assert (await rt.read_model.runs(work.number))[0].status is RunStatus.PAUSED
+    assert await rt.sweeps.promote(LeaderTerm()) == 0
+    await clock.forward(61)
+    assert await rt.sweeps.promote(LeaderTerm()) == 1
+    assert (await rt.read_model.job(work.number)).status is Status.RESUMED
+
+
+@pytest.mark.parametrize("until", [0.0, -5.0])
+async def test_a_snooze_until_now_is_due_at_once(make: Factory, rt: Runtime, until: float) -> None:
+    await rt.settle.outcome(await make.running(), Snooze(until))
+    assert await rt.sweeps.promote(LeaderTerm()) == 1
+
+
+@pytest.mark.parametrize("until", [1e30, float("inf"), float("nan")])
+async def test_a_snooze_without_end_lasts_a_year(make: Factory, rt: Runtime, until: float) -> None:
+    work = await make.running()
+    assert await rt.settle.outcome(work, Snooze(until)) is Status.SCHEDULED
+    job = await rt.read_model.job(work.number)
+    assert job.run_at is not None
+    assert 365 <= (job.run_at - job.updated_at).days <= 366
+
+
+async def test_unwanted_work_ends_as_canceled_by_its_worker(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    assert await rt.settle.outcome(work, Cancel("the card was archived")) is Status.CANCELED
+    job = await rt.read_model.job(work.number)
+    assert (job.cancel_reason, job.cancel_requested_by) == (
+        "the card was archived",
+        f"worker:{make.worker}",
+    )
+    assert build_result(job).subject.canceled_by == f"worker {worker_name(make.worker)}"
+
+
+async def test_handing_back_spends_nothing(make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    assert await rt.settle.release_run(work, "shutdown") is Status.RESUMED
+    job = await rt.read_model.job(work.number)
+    assert (job.attempts, job.retry_count, job.run_count, job.last_error) == (0, 0, 1, None)
+    assert (await rt.read_model.runs(work.number))[0].status is RunStatus.INTERRUPTED
+    event = (await rt.read_model.job_events(work.number))[-1]
+    assert (event.kind, event.payload) == ("job_handed_back", {"reason": "shutdown"})
+
+
+async def _fail(make: Factory, failure: Failure, number: int) -> tuple[Status | None, ClaimedJob]:
+    work = await make.running(number)
+    return await make.rt.settle.failure(work, failure), work
+
+
+@pytest.mark.parametrize(
+    ("failure", "limits", "spent"),
+    [(BUSY, {"max_retries": 2}, "retry_count"), (GONE, {"max_attempts": 2}, "attempts")],
+    ids=["application", "infrastructure"],
+)
+async def test_a_passing_failure_is_tried_again_until_its_budget_is_spent(
+    make: Factory,
+    rt: Runtime,
+    clock: Clock,
+    failure: Failure,
+    limits: dict[str, Any],
+    spent: str,
+) -> None:
+    number = await make.queued(**limits)
+    counts = []
+    for _ in range(2):
+        assert (await _fail(make, failure, number))[0] is Status.RETRYING
+        counts.append(getattr(await rt.read_model.job(number), spent))
+        assert await rt.sweeps.promote(LeaderTerm()) == 0
+        await clock.forward(400)
+        assert await rt.sweeps.promote(LeaderTerm()) == 1
+        assert (await rt.read_model.job(number)).status is Status.QUEUED
+    assert (await _fail(make, failure, number))[0] is Status.DEAD_LETTER
+    job = await rt.read_model.job(number)
+    assert counts == [1, 2]
+    assert job.attempts + job.retry_count == 2
+    assert (job.run_count, job.last_error) == (3, str(failure))
+    assert (await rt.read_model.job_events(number))[-1].kind == "queue_job_dead"
+
+
+async def test_the_two_budgets_are_apart(make: Factory, rt: Runtime, clock: Clock) -> None:
+    number = await make.queued(max_attempts=1, max_retries=1)
+    for failure in (BUSY, GONE):
+        assert (await _fail(make, failure, number))[0] is Status.RETRYING
+        await clock.forward(400)
+        await rt.sweeps.promote(LeaderTerm())
+    job = await rt.read_model.job(number)
+    assert (job.attempts, job.retry_count) == (1, 1)
+
+
+async def test_no_budget_at_all_is_dead_at_once(make: Factory) -> None:
+    number = await make.queued(max_retries=0)
+    assert (await _fail(make, BUSY, number))[0] is Status.DEAD_LETTER
+
+
+async def test_a_permanent_failure_ends_the_job_and_the_run_says_why(
+    make: Factory, rt: Runtime
+) -> None:
+    status, work = await _fail(make, WRONG, await make.queued())
+    job = await rt.read_model.job(work.number)
+    (run,) = await rt.read_model.runs(work.number)
+    assert status is job.status is Status.FAILED
+    assert (job.last_error, job.error_class, job.attempts) == ("no such branch", "PERMANENT", 0)
+    assert (run.status, run.error, run.error_class) == (
+        RunStatus.FAILED,
+        "no such branch",
+        "PERMANENT",
+    )
+
+
+@pytest.mark.parametrize("retry_after", [100.0, 1e30, float("inf"), float("nan"), -5.0])
+async def test_the_other_sides_wish_counts_up_to_a_day(
+    make: Factory, rt: Runtime, retry_after: float
+) -> None:
+    work = await make.running()
+    failure = Failure("slow down", http_status=429, retry_after=retry_after)
+    assert await rt.settle.failure(work, failure) is Status.RETRYING
+    job = await rt.read_model.job(work.number)
+    assert job.next_retry_at is not None
+    wait = (job.next_retry_at - job.updated_at).total_seconds()
+    assert 0 <= wait <= 86_400
+    if retry_after == 100.0:
+        assert wait == pytest.approx(100)
+
+
+async def test_infrastructure_waits_an_exponential_of_the_attempts(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number, waits = await make.queued(max_attempts=3), []
+    for _ in range(3):
+        await _fail(make, GONE, number)
+        job = await rt.read_model.job(number)
+        assert job.next_retry_at is not None
+        waits.append((job.next_retry_at - job.updated_at).total_seconds())
+        await clock.forward(60)
+        await rt.sweeps.promote(LeaderTerm())
+    assert waits == pytest.approx([2.718, 7.389, 20.086], abs=0.01)
+
+
+async def test_what_was_learned_stays_when_a_later_run_succeeds(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    number = await make.retrying()
+    await clock.forward(400)
+    await rt.sweeps.promote(LeaderTerm())
+    work = await make.running(number)
+    await rt.settle.outcome(work, Done())
+    job = await rt.read_model.job(number)
+    assert (job.status, job.retry_count, job.next_retry_at) == (Status.COMPLETED, 1, None)
+    runs = await rt.read_model.runs(number)
+    assert [(run.status, run.error) for run in runs] == [
+        (RunStatus.FAILED, "busy"),
+        (RunStatus.COMPLETED, None),
+    ]
+
+
+@pytest.mark.parametrize("end", ["done", "snooze", "failure", "hand_back", "canceled"])
+async def test_every_end_of_a_job_that_people_canceled_is_canceled_and_spends_nothing(
+    make: Factory, rt: Runtime, end: str
+) -> None:
+    work = await make.running()
+    await rt.job_control.cancel(work.number, make.owner, "enough")
+    match end:
+        case "done":
+            status = await rt.settle.outcome(work, Done({"n": 1}))
+        case "snooze":
+            status = await rt.settle.outcome(work, Snooze(60))
+        case "failure":
+            status = await rt.settle.failure(work, GONE)
+        case "hand_back":
+            status = await rt.settle.release_run(work, "shutdown")
+        case _:
+            status = await rt.settle.canceled(work)
+    job = await rt.read_model.job(work.number)
+    (run,) = await rt.read_model.runs(work.number)
+    assert status is job.status is Status.CANCELED
+    assert run.status is RunStatus.CANCELED
+    assert (job.attempts, job.retry_count, job.result) == (0, 0, None)
+    assert (job.cancel_reason, job.cancel_requested_by) == ("enough", "cli:root")
+    if end == "done":
+        assert run.result == {"n": 1}
+
+
+async def test_a_run_that_nobody_canceled_does_not_end_as_canceled(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    assert await rt.settle.canceled(work) is None
+    assert (await rt.read_model.job(work.number)).status is Status.RUNNING
+
+
+async def test_the_limits_of_the_job_count_not_those_of_its_type(
+    make: Factory, rt: Runtime
+) -> None:
+    number = await make.queued(type="run_agent", max_attempts=0, on_lost=OnLost.FAIL)
+    assert (await _fail(make, GONE, number))[0] is Status.DEAD_LETTER

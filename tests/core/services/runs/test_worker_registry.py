@@ -1,0 +1,145 @@
+"""Workers: who is there, what they know, and who is dead."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from uuid import uuid4
+
+from draftsman import host
+from draftsman.runtime import Runtime
+from draftsman.services.runs.worker_registry import WorkerRegistration
+from draftsman.store import workers
+from draftsman.store.postgres.database import Connection, Database
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.waits import until
+
+
+def _presence(db: Database) -> WorkerRegistration:
+    return WorkerRegistration(db, uuid4(), version="1", types=["noop"], queues=["q"], slots=3)
+
+
+async def test_a_worker_enters_the_list_and_leaves_it(db: Database, rt: Runtime) -> None:
+    presence = _presence(db)
+    await presence.register()
+    (worker,) = await rt.read_model.workers()
+    assert (worker.types, worker.queues, worker.slots) == (["noop"], ["q"], 3)
+    assert (worker.host_id, worker.pid) == (host.identity(), os.getpid())
+    assert (worker.busy, worker.draining, worker.connected) == (0, False, False)
+    await presence.leave()
+    assert await rt.read_model.workers() == []
+
+
+async def test_a_session_lock_shows_that_a_worker_is_connected(
+    db: Database, rt: Runtime, conn: Connection
+) -> None:
+    presence = _presence(db)
+    await presence.register()
+    await presence.hold(conn)
+    (worker,) = await rt.read_model.workers()
+    assert worker.connected
+    await conn.close()
+
+    async def gone() -> bool:
+        return not (await rt.read_model.workers())[0].connected
+
+    await until(gone, "the lock of a closed session to be free")
+
+
+async def test_jobs_in_its_hands_make_a_worker_busy(make: Factory, rt: Runtime) -> None:
+    await make.worker_row(id=make.worker)
+    await make.running()
+    await make.claimed()
+    await make.completed()
+    (worker,) = await rt.read_model.workers()
+    assert worker.busy == 2
+
+
+async def test_the_owner_of_the_lease_is_the_leader(
+    make: Factory, rt: Runtime, clock: Clock, db: Database
+) -> None:
+    await make.worker_row(id=make.worker)
+    async with db.connection() as conn:
+        await workers.acquire(conn, "leader", make.worker, 30)
+    assert (await rt.read_model.workers())[0].leader
+    await clock.forward(31)
+    assert not (await rt.read_model.workers())[0].leader
+
+
+async def test_a_dead_process_of_this_host_is_forgotten_at_once(make: Factory, rt: Runtime) -> None:
+    process = await asyncio.create_subprocess_exec("cat", stdin=asyncio.subprocess.PIPE)
+    began = host.process_start_time(process.pid)
+    await make.worker_row(host_id=host.identity(), pid=process.pid, pid_started=began)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    process.kill()
+    await process.wait()
+    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    await make.worker_row(host_id=host.identity(), pid=os.getpid(), pid_started=1.0)
+    assert await rt.sweeps.reap(LeaderTerm()) == 1, "another process has its number now"
+
+
+async def test_a_dead_worker_that_still_holds_a_job_is_kept(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row(id=make.worker)
+    await make.running()
+    await clock.forward(86_401)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    assert await rt.sweeps.rescue(LeaderTerm()) == 1
+    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    assert await rt.read_model.workers() == []
+
+
+async def test_a_silent_worker_of_another_host_is_forgotten_after_a_day(
+    make: Factory, rt: Runtime, clock: Clock, db: Database
+) -> None:
+    """Its session lock is held: nothing else says that it is dead."""
+    id = await make.worker_row()
+    session = await db.dedicated_connection()
+    lock_id = await workers.register(session, id=id, **_row())  # type: ignore[arg-type]
+    await workers.hold(session, lock_id)
+    await clock.forward(86_399)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    await clock.forward(2)
+    assert await rt.sweeps.reap(LeaderTerm()) == 1
+    await session.close()
+
+
+def _row() -> dict[str, object]:
+    row: dict[str, object] = {"host": "", "host_id": "", "pid": 1, "pid_started": 0.0}
+    return row | {"version": "", "types": [], "queues": [], "slots": 1}
+
+
+async def test_a_worker_whose_session_is_gone_is_dead_after_fifteen_silent_seconds(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row()
+    assert await rt.sweeps.reap(LeaderTerm()) == 0, "its lock was free, but since just now"
+    await clock.forward(14)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    await clock.forward(2)
+    assert await rt.sweeps.reap(LeaderTerm()) == 1
+
+
+async def test_a_worker_that_beats_is_not_dead_though_its_session_was_cut(
+    make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    await make.worker_row(id=make.worker)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+    await clock.forward(100)
+    await rt.claim(make.worker, ()).heartbeat([], draining=False)
+    assert await rt.sweeps.reap(LeaderTerm()) == 0
+
+
+async def test_a_worker_that_leaves_a_job_behind_stays_on_the_list(
+    rt: Runtime, make: Factory, conn: Connection
+) -> None:
+    worker = await make.worker_row()
+    work = await make.running(worker=worker)
+    await workers.remove(conn, worker)
+    assert [row.id for row in await rt.read_model.workers()] == [worker]
+    await rt.settle.release_run(work, "shutdown")
+    await workers.remove(conn, worker)
+    assert await rt.read_model.workers() == []

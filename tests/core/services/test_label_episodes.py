@@ -1,0 +1,77 @@
+"""The episode machine against a model of it, whatever is seen, however late, by however many."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from itertools import count
+from typing import Final
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from draftsman.domain.trello.board import Episode, EpisodeStage
+from draftsman.runtime import Runtime
+
+BOARD: Final = "b" * 24
+CARDS: Final = count(1)
+OPS: Final = ("there", "gone", "late there", "late gone", "off", "long off", "take", "swap")
+
+
+class Model:
+    """One label on one card: what must be true of it."""
+
+    def __init__(self) -> None:
+        self.there, self.episode, self.taken = False, 0, False
+
+    def do(self, op: str) -> None:
+        """What each thing that is seen, told or done means."""
+        if op == "there" and not self.there:
+            self.there, self.episode, self.taken = True, self.episode + 1, False
+        elif op in ("gone", "off") or (op == "swap" and self.taken):
+            self.there = False
+        elif op == "take" and self.there:
+            self.taken = True
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(ops=st.lists(st.sampled_from(OPS), max_size=14))
+async def test_an_episode_begins_only_after_an_absence_that_was_seen(
+    rt: Runtime, ops: list[str]
+) -> None:
+    model, card, label = Model(), f"{next(CARDS):024x}", "a" * 24
+    begun: list[Episode] = []
+    start = await rt.boards.clock()
+    for op in ops:
+        model.do(op)
+        await _do(rt, op, card, label, start, begun)
+        present = (card, label) in await rt.boards.present_on([card])
+        assert (present, len(begun)) == (model.there, model.episode)
+    assert [one.episode for one in begun] == list(range(1, model.episode + 1))
+    assert len({one.key for one in begun}) == len(begun)
+    due = [(one.episode, one.stage) for one in await rt.boards.due_on(card)]
+    stage = EpisodeStage.TAKEN if model.taken else EpisodeStage.SEEN
+    assert due == ([(model.episode, stage)] if model.there else [])
+
+
+async def _do(
+    rt: Runtime, op: str, card: str, label: str, start: datetime, begun: list[Episode]
+) -> None:
+    """Do it; what is `late` began to look before anything was seen that others have seen since."""
+    boards = rt.boards
+    match op.rsplit(" ", 1):
+        case ["off"]:
+            await boards.end_removed_episode(card, label, await boards.clock())
+        case ["long", "off"]:
+            await boards.end_removed_episode(card, label, start - timedelta(days=90))
+        case ["take" | "swap"]:
+            for episode in begun[-1:]:
+                if op == "take":
+                    await boards.settle(episode, EpisodeStage.TAKEN)
+                elif EpisodeStage.TAKEN in [one.stage for one in await boards.due_on(card)]:
+                    await boards.end_swapped_episode(episode)
+        case [*late, what]:
+            began = start if late and begun else await boards.clock()
+            if late and not begun:
+                return
+            found = await boards.observe(card, label, BOARD, present=what == "there", began=began)
+            begun += [found] if found else []

@@ -1,0 +1,171 @@
+"""Labels seen on cards: each time that one comes is an episode, whoever sees it and how often."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import pytest
+
+from draftsman.domain.ids import new_id
+from draftsman.domain.job import Mode
+from draftsman.domain.trello.board import (
+    BoardConfig,
+    Episode,
+    EpisodeStage,
+    LabelRule,
+    LabelSighting,
+)
+from draftsman.errors import NotFound, NotPermitted
+from draftsman.runtime import Runtime
+from tests.support.people import People
+
+BOARD, CARD, LABEL, OTHER = (sign * 24 for sign in "bcad")
+CONFIG: Final = BoardConfig(
+    board_id=BOARD,
+    name="Work",
+    labels={LABEL: LabelRule(name="do", mode=Mode.INVESTIGATE, agent="tidy")},
+    ignored_list_ids=(OTHER,),
+    transition_rules={"failed": OTHER},
+)
+
+
+async def see(rt: Runtime, present: bool = True) -> Episode | None:
+    """Look, and take note of what is there."""
+    began = await rt.boards.clock()
+    return await rt.boards.observe(CARD, LABEL, BOARD, present=present, began=began)
+
+
+async def test_a_board_is_kept_as_it_was_given(rt: Runtime, people: People) -> None:
+    await rt.boards.save(CONFIG, people.olga)
+    assert await rt.boards.of(BOARD) == CONFIG
+    changed = CONFIG.model_copy(update={"name": "Play", "queued_label_id": OTHER})
+    await rt.boards.save(changed, people.olga)
+    assert await rt.boards.all() == [changed]
+    assert await rt.boards.webhook(BOARD, "e" * 24)
+    assert not await rt.boards.webhook(BOARD, "e" * 24)
+    await rt.boards.remove(BOARD, people.olga)
+    assert await rt.boards.of(BOARD) is None
+    with pytest.raises(NotFound, match="is not watched"):
+        await rt.boards.remove(BOARD, people.olga)
+
+
+async def test_only_operators_say_what_is_watched(rt: Runtime, people: People) -> None:
+    with pytest.raises(NotPermitted, match="needs the role operator"):
+        await rt.boards.save(CONFIG, people.anna)
+    await rt.boards.save(CONFIG, people.olga)
+    with pytest.raises(NotPermitted):
+        await rt.boards.remove(BOARD, people.anna)
+
+
+async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
+    rt: Runtime,
+) -> None:
+    first = await see(rt)
+    assert first is not None
+    assert (first.episode, first.stage) == (1, EpisodeStage.SEEN)
+    assert first.key == f"trello:lbl:{CARD}:{LABEL}:1"
+    assert await see(rt) is None
+    await see(rt, present=False)
+    await see(rt, present=False)
+    second = await see(rt)
+    assert second is not None
+    assert second.episode == 2
+    assert await rt.boards.present(BOARD) == {(CARD, LABEL)}
+    assert await rt.boards.due(BOARD) == await rt.boards.due_on(CARD) == [second]
+
+
+async def test_what_somebody_saw_later_stands(rt: Runtime) -> None:
+    """A look that began before a label came, and ends after, knows nothing of it."""
+    early = await rt.boards.clock()
+    assert await see(rt) is not None
+    assert await rt.boards.end_episodes([LabelSighting(CARD, LABEL)], early) == 0
+    before = await rt.boards.clock()
+    await see(rt, present=False)
+    assert await rt.boards.begin_episodes(BOARD, [LabelSighting(CARD, LABEL)], before) == []
+    assert await rt.boards.present(BOARD) == set()
+
+
+async def test_trellos_word_on_the_past_counts_where_nothing_newer_is_known(rt: Runtime) -> None:
+    began = await rt.boards.clock()
+    at = began + timedelta(seconds=30)
+    await rt.boards.begin_episodes(BOARD, [LabelSighting(CARD, LABEL, at)], began)
+    assert not await rt.boards.end_removed_episode(CARD, LABEL, at)
+    assert not await rt.boards.end_removed_episode(CARD, LABEL, began)
+    assert await rt.boards.end_removed_episode(CARD, LABEL, at + timedelta(milliseconds=1))
+    again = await see(rt)
+    assert again is not None
+    assert again.episode == 2
+
+
+async def test_what_was_there_before_the_first_look_makes_no_job(
+    rt: Runtime, people: People
+) -> None:
+    await rt.boards.save(CONFIG, people.olga)
+    assert await rt.boards.cursor(BOARD) is None
+    now = await rt.boards.clock()
+    seen = [LabelSighting(CARD, LABEL)]
+    assert await rt.boards.baseline(BOARD, seen, now, now)
+    assert not await rt.boards.baseline(BOARD, seen, now, now)
+    assert (await rt.boards.due(BOARD), await see(rt)) == ([], None)
+    await see(rt, present=False)
+    first = await see(rt)
+    assert first is not None
+    assert first.episode == 1
+
+
+async def test_a_cursor_never_goes_back(rt: Runtime, people: People) -> None:
+    await rt.boards.save(CONFIG, people.olga)
+    now = await rt.boards.clock()
+    await rt.boards.baseline(BOARD, [], now, now)
+    later = now + timedelta(minutes=1)
+    for until in (later, now, None):
+        await rt.boards.advance(BOARD, until)
+        cursor = await rt.boards.cursor(BOARD)
+        assert cursor is not None
+        assert cursor.actions_until == later
+    await rt.boards.remove(BOARD, people.olga)
+    assert await rt.boards.cursor(BOARD) is None
+
+
+async def test_an_episode_is_settled_once_and_only_while_it_lasts(rt: Runtime) -> None:
+    first = await see(rt)
+    assert first is not None
+    assert await rt.boards.settle(first, EpisodeStage.TAKEN)
+    [taken] = await rt.boards.due(BOARD)
+    assert taken.stage is EpisodeStage.TAKEN
+    assert await rt.boards.end_swapped_episode(first)
+    assert not await rt.boards.end_swapped_episode(first)
+    assert await rt.boards.due(BOARD) == []
+    second = await see(rt)
+    assert second is not None
+    assert second.episode == 2
+    assert not await rt.boards.settle(first, EpisodeStage.DONE)
+    assert not await rt.boards.end_swapped_episode(first)
+
+
+async def test_a_label_that_was_taken_off_in_time_leads_to_nothing(rt: Runtime) -> None:
+    first = await see(rt)
+    assert first is not None
+    await see(rt, present=False)
+    assert await rt.boards.due(BOARD) == []
+    assert not await rt.boards.settle(first, EpisodeStage.TAKEN)
+
+
+async def test_a_thousand_labels_are_noted_at_once(rt: Runtime) -> None:
+    seen = [LabelSighting(f"{number:024x}", LABEL) for number in range(1200)]
+    found = await rt.boards.begin_episodes(BOARD, [*seen, *seen], await rt.boards.clock())
+    assert len(found) == len(await rt.boards.present(BOARD)) == 1200
+    assert await rt.boards.end_episodes(seen, await rt.boards.clock()) == 1200
+    assert await rt.boards.present_on([seen[0].card]) == set()
+
+
+async def test_one_process_has_the_pollers_lease(rt: Runtime) -> None:
+    anna, ben = new_id(), new_id()
+    term = await rt.boards.acquire(anna, 60)
+    assert term is not None
+    assert await rt.boards.acquire(ben, 60) is None
+    assert await rt.boards.renew(anna, term, 60)
+    await rt.boards.resign(anna, term)
+    assert not await rt.boards.renew(anna, term, 60)
+    assert await rt.boards.acquire(ben, 60) is not None

@@ -1,0 +1,171 @@
+"""Questions are asked, answered, lengthened; jobs are canceled."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.core.stateful.model.people import ModelActor, named
+from tests.core.stateful.model.runs import RunModel
+from tests.core.stateful.model.state import TERMINAL, Job, Question, RecordedAnswer, Refusal, Token
+
+CHOICES = ("red", "blue")
+Verdict = tuple[bool, bool, bool, str]
+"""Accepted, resolved, seen before, and the status of the job then."""
+
+
+class QuestionModel(RunModel):
+    def ask(self, job: Job, item: Question, expires_in: float | None) -> int | None:
+        """Ask and park; return the question's ordinal, None for a job to be canceled."""
+        if job.cancel:
+            self.end(job, "canceled", "canceled")
+            return None
+        for old in job.questions:
+            if old.key == item.key and old.status in ("answered", "expired"):
+                old.status, old.outcome = "superseded", "superseded"
+        expires = None if expires_in is None else self.now + expires_in
+        job.questions.append(replace(item, asked=self.now, expires=expires))
+        job.questions[-1].timed(self.now)
+        kind = "waiting_for_input" if item.kind == "input" else "waiting_for_approval"
+        self.end(job, kind, "paused")
+        return len(job.questions)
+
+    def answer(self, place: int, number: int, event: str, text: str, who: ModelActor) -> Verdict:
+        """Take what somebody writes to a question."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if (before := _seen(job, number, event)) is not None:
+            return before.accepted, item.status != "open", True, job.status
+        if item.kind != "input":
+            raise Refusal("UsageError")
+        meant = next((choice for choice in CHOICES if choice == text.lower()), None)
+        meant = CHOICES[int(text) - 1] if text in ("1", "2") else meant
+        if meant is None and not (item.freeform and text) and item.status == "open":
+            raise Refusal("UsageError")
+        allowed = who.has("responder", job.invoker) or who.person in named(item.approvers)
+        said = RecordedAnswer(number, event, who.voter, allowed, text=meant or text)
+        if self._keep(job, item, said):
+            self._resolve(job, item, said, "answered", (who.voter,))
+        return said.accepted, item.status != "open", False, job.status
+
+    def decide(
+        self,
+        place: int,
+        number: int,
+        event: str,
+        yes: bool,
+        who: ModelActor,
+        token: int | None = None,
+    ) -> Verdict:
+        """Take an approval or a denial, with a token or without."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if (before := _seen(job, number, event)) is not None:
+            return before.accepted, item.status != "open", True, job.status
+        if item.kind == "input":
+            raise Refusal("UsageError")
+        allowed, voter = who.decides(item.approvers, job.invoker), who.voter
+        given = None if token is None else self.tokens[token]
+        if given is not None:
+            allowed = allowed and (given.job, given.question) == (place, number)
+            allowed = allowed and who.person == given.approver
+            allowed = allowed and not given.used and not given.replaced
+        votes = [said.voter for said in job.said if said.question == number and said.accepted]
+        said = RecordedAnswer(number, event, voter, allowed)
+        if not self._keep(job, item, said, again=yes and voter in votes):
+            return False, item.status != "open", False, job.status
+        if given is not None:
+            given.used = True
+            job.job_events.append("token_redeemed")
+        if not yes:
+            self._resolve(job, item, said, "denied", (voter,))
+        elif len(votes) + 1 >= item.quorum:
+            self._resolve(job, item, said, "approved", (*votes, voter))
+        else:
+            job.job_events.append("vote_received")
+        return True, item.status != "open", False, job.status
+
+    def extend(
+        self, place: int, number: int, seconds: float | None, who: ModelActor
+    ) -> float | None:
+        """Move the end of a question's time."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        if not who.has("operator", job.invoker):
+            raise Refusal("NotPermitted")
+        if item.status != "open" or self._over(item):
+            raise Refusal("QuestionClosed")
+        if item.expires is None:
+            raise Refusal("Refused")
+        start = max(item.expires, self.now)
+        item.expires = None if seconds is None else start + seconds
+        item.timed(self.now)
+        job.job_events.append("question_extended")
+        return item.expires
+
+    def mint(self, place: int, number: int, approver: str, who: ModelActor) -> int:
+        """Make a token that decides a gate in an approver's name."""
+        job, item = self.jobs[place], self.jobs[place].questions[number - 1]
+        allowed = who.person == approver and approver in named(item.approvers)
+        if item.status == "open":
+            allowed = allowed and who.decides(item.approvers, job.invoker)
+        if not allowed:
+            job.job_events.append("token_refused")
+            raise Refusal("NotPermitted")
+        mine = (place, number, approver)
+        older = [one for one in self.tokens if (one.job, one.question, one.approver) == mine]
+        if item.status != "open" or any(one.used for one in older):
+            raise Refusal("QuestionClosed")
+        for one in older:
+            one.replaced = True
+        self.tokens.append(Token(*mine))
+        job.job_events.append("token_minted")
+        return len(self.tokens) - 1
+
+    def cancel(self, place: int, who: ModelActor, *, force: bool) -> tuple[str, bool]:
+        """End a job, or ask its worker to; return its status and whether it was only asked."""
+        job = self.jobs[place]
+        if not who.has("operator", job.invoker):
+            raise Refusal("NotPermitted")
+        if job.status in TERMINAL:
+            raise Refusal("Refused")
+        if job.status == "running" and not force:
+            job.job_events += [] if job.cancel else ["cancel_requested"]
+            job.cancel = True
+            return "running", True
+        job.cancel = True
+        if job.status == "running":
+            job.runs[-1] = "canceled"
+        if (item := job.open) is not None:
+            item.status, item.outcome = "canceled", "canceled"
+        job.move("canceled")
+        return "canceled", False
+
+    def _over(self, item: Question) -> bool:
+        return self._late(item) and not self._escalates(item)
+
+    def _escalates(self, item: Question) -> bool:
+        return self._late(item) and item.on_expire == "escalate" and not item.escalated
+
+    def _late(self, item: Question) -> bool:
+        return item.expires is not None and item.expires <= self.now
+
+    def _keep(self, job: Job, item: Question, said: RecordedAnswer, *, again: bool = False) -> bool:
+        """Keep a response; return whether it counts."""
+        said.late = said.accepted and (item.status != "open" or self._over(item))
+        said.accepted = said.accepted and not said.late and not again
+        job.said.append(said)
+        if not said.accepted:
+            job.job_events.append("answer_refused")
+        return said.accepted
+
+    def _resolve(
+        self, job: Job, item: Question, said: RecordedAnswer, outcome: str, by: tuple[str, ...]
+    ) -> None:
+        item.status, item.outcome, item.by = "answered", outcome, by
+        job.job_events.append("answer_received")
+        if outcome == "denied" and item.on_deny == "fail":
+            job.error = "DENIED"
+            job.move("failed")
+        else:
+            job.move("resumed")
+
+
+def _seen(job: Job, number: int, event: str) -> RecordedAnswer | None:
+    return next((one for one in job.said if (one.question, one.event) == (number, event)), None)

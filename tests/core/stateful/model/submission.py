@@ -1,0 +1,126 @@
+"""Requests become jobs; finished jobs are retried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.core.stateful.model.people import ModelActor
+from tests.core.stateful.model.state import TERMINAL, Job, JobRequest, Refusal, State
+
+CHAIN_LIMIT = 100
+
+
+class SubmissionModel(State):
+    def submit(self, batch: Sequence[JobRequest], who: ModelActor) -> list[tuple[int, str]]:
+        """Return the job of each request, and whether it was created, deduplicated or joined.
+
+        Of two requests for one subject in a batch the one with the lower key is first; numbers
+        follow the order of the batch.
+        """
+        if not who.has("invoker"):
+            raise Refusal("NotPermitted")
+        known = {place: self._known(item) for place, item in enumerate(batch)}
+        fresh = [place for place, found in known.items() if found is None]
+        keys, subjects = set[tuple[str, str]](), set[str]()
+        winners = []
+        for place in sorted(fresh, key=lambda place: (batch[place].type, batch[place].key or "")):
+            item = batch[place]
+            if (item.key and (item.type, item.key) in keys) or item.subject in subjects:
+                continue
+            keys |= {(item.type, item.key)} if item.key else set()
+            subjects |= {item.subject} if item.subject else set()
+            winners.append(place)
+        made = {place: self._create(batch[place], who) for place in sorted(winners)}
+        answers, conflict = [], False
+        for place, item in enumerate(batch):
+            found = known[place]
+            if place in made:
+                answers.append((made[place], "created"))
+                continue
+            found = found if found is not None else self._known(item)
+            assert found is not None
+            same = item.key is not None and self._key(found) == (item.type, item.key)
+            conflict |= same and self.jobs[found].wanted.content != item.content
+            answers.append((found, "deduplicated" if same else "joined"))
+            if not same:
+                self._join(found, item, who)
+        if conflict:
+            raise Refusal("IdempotencyConflict")
+        return answers
+
+    def retry(
+        self, place: int, who: ModelActor, *, fresh: bool, again: bool, with_answer: bool
+    ) -> tuple[int, str]:
+        """Return the one retry of a finished job."""
+        job = self.jobs[place]
+        if not who.has("operator", job.invoker):
+            raise Refusal("NotPermitted")
+        if job.status not in TERMINAL or (job.status == "completed" and not again):
+            raise Refusal("Refused")
+        answers: dict[str, str | None] | None = None
+        if with_answer:
+            late = [
+                said
+                for said in job.said
+                if said.late
+                and job.questions[said.question - 1].status == "expired"
+                and job.questions[said.question - 1].kind == "input"
+            ]
+            if not late:
+                raise Refusal("Refused")
+            answers = {job.questions[late[-1].question - 1].key: late[-1].text}
+        return self.successor(place, who, fresh=fresh, answers=answers)
+
+    def successor(
+        self,
+        place: int,
+        who: ModelActor,
+        *,
+        fresh: bool,
+        answers: dict[str, str | None] | None = None,
+    ) -> tuple[int, str]:
+        """Return the job that follows one that has ended."""
+        old = self.jobs[place]
+        for other, job in enumerate(self.jobs):
+            if job.retry_of == place:
+                return other, "deduplicated"
+        if old.chain >= CHAIN_LIMIT or self._live(old.wanted.subject) is not None:
+            raise Refusal("Refused")
+        made = self._create(old.wanted, who, planned=False)
+        job = self.jobs[made]
+        job.retry_of, job.chain = place, old.chain + 1
+        job.answers = answers
+        if not fresh:
+            job.checkpoints = old.checkpoints[-1:]
+        return made, "created"
+
+    def _create(self, item: JobRequest, who: ModelActor, *, planned: bool = True) -> int:
+        due = self.now + item.delay if planned and item.delay is not None else None
+        status = "queued" if due is None else "scheduled"
+        self.jobs.append(Job(item, who.voter, status, item.priority, due=due))
+        return len(self.jobs) - 1
+
+    def _join(self, place: int, item: JobRequest, who: ModelActor) -> None:
+        """Note a request for a live subject, once for its key, and for what one person asks."""
+        job = self.jobs[place]
+        same = (item.type, item.content, who.voter)
+        if not {item.key or same, same} & job.joined:
+            job.job_events.append("request_joined")
+            job.joined |= {item.key or same, same}
+
+    def _known(self, item: JobRequest) -> int | None:
+        for place in range(len(self.jobs)):
+            if item.key is not None and self._key(place) == (item.type, item.key):
+                return place
+        return self._live(item.subject)
+
+    def _key(self, place: int) -> tuple[str, str | None]:
+        job = self.jobs[place]
+        return job.wanted.type, None if job.retry_of is not None else job.wanted.key
+
+    def _live(self, subject: str | None) -> int | None:
+        for place, job in enumerate(self.jobs):
+            mine = subject is not None and job.wanted.subject == subject
+            if mine and job.status not in TERMINAL:
+                return place
+        return None

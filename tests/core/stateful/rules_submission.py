@@ -1,0 +1,118 @@
+"""Rules: requests and retries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.stateful import precondition, rule
+
+from draftsman.domain.invocation import Invocation
+from draftsman.services.jobs.submissions import SubmittedJob, invocation
+from tests.core.stateful.driver import Driver
+from tests.core.stateful.model.people import EVERYBODY, ModelActor
+from tests.core.stateful.model.state import TERMINAL, JobRequest
+from tests.core.stateful.world import QUEUES, TYPES
+
+pick = st.integers(0, 30)
+"""Of a list: 0 is its newest."""
+sessions = st.integers(0, 1)
+seldom = st.sampled_from([False, False, False, False, True])
+people = st.sampled_from(
+    [*EVERYBODY, *[who for who in EVERYBODY if who.owner or who.has("operator")] * 4]
+)
+invokers = st.sampled_from([*[who for who in EVERYBODY if who.has("invoker")] * 3, EVERYBODY[-1]])
+wanted = st.builds(
+    JobRequest,
+    type=st.sampled_from(["noop", *TYPES]),
+    key=st.sampled_from([None, None, "a", "b", "c"]),
+    content=st.integers(0, 1),
+    queue=st.sampled_from(["one", *QUEUES]),
+    priority=st.sampled_from([0, 0, 5, -5]),
+    subject=st.sampled_from([None, None, None, "card"]),
+    delay=st.sampled_from([None, None, None, 10.0, 60.0]),
+    max_attempts=st.integers(0, 2),
+    max_retries=st.integers(0, 2),
+    on_lost=st.sampled_from(["retry", "resume", "fail", "new_job"]),
+)
+
+
+def invoked(item: JobRequest) -> Invocation:
+    """Return the request as a channel hands it in."""
+    return invocation(
+        type=item.type,
+        key=item.key,
+        payload={"content": item.content},
+        queue=item.queue,
+        priority=item.priority,
+        subject_key=item.subject,
+        delay=item.delay,
+        max_attempts=item.max_attempts,
+        max_retries=item.max_retries,
+        on_lost=item.on_lost,
+    )
+
+
+class IntakeRules(Driver):
+    @rule(batch=st.lists(wanted, min_size=1, max_size=3), who=invokers, session=sessions)
+    def submit(self, batch: list[JobRequest], who: ModelActor, session: int) -> None:
+        batch = _telling_apart(batch)
+        self.run_transaction(
+            lambda: self.model.submit(batch, who),
+            lambda rt: rt.submissions.submit_many([invoked(item) for item in batch], who.actor),
+            lambda found: [self._made(item) for item in found],
+            session=session,
+        )
+
+    @precondition(lambda self: self.model.jobs)
+    @rule(
+        n=pick,
+        ended=st.sampled_from([True, True, True, False]),
+        who=people,
+        fresh=st.booleans(),
+        again=st.booleans(),
+        late=seldom,
+        session=sessions,
+    )
+    def retry(
+        self,
+        n: int,
+        ended: bool,
+        who: ModelActor,
+        fresh: bool,
+        again: bool,
+        late: bool,
+        session: int,
+    ) -> None:
+        places = [
+            place
+            for place, job in enumerate(self.model.jobs)
+            if not ended or job.status in TERMINAL
+        ]
+        if not places:
+            return
+        place = places[-1 - n % len(places)]
+        late = late or any(said.late for said in self.model.jobs[place].said)
+        options = {"fresh": fresh, "again": again, "with_answer": late}
+        self.run_transaction(
+            lambda: self.model.retry(place, who, **options),
+            lambda rt: rt.job_control.retry(self.numbers[place], who.actor, **options),
+            self._made,
+            session=session,
+        )
+
+    def _made(self, item: SubmittedJob) -> tuple[int, str]:
+        return self.place(item.number), item.how
+
+
+def _telling_apart(batch: list[JobRequest]) -> list[JobRequest]:
+    """Leave out what no order decides: one key twice with two contents, a subject without keys."""
+    kept: dict[Any, JobRequest] = {}
+    for place, item in enumerate(batch):
+        if item.subject and item.key is None and len(batch) > 1:
+            continue
+        mine = (item.type, item.key) if item.key else place
+        twin = kept.get(mine)
+        if twin is None or item == twin:
+            kept[(place, mine) if twin else mine] = item
+    return list(kept.values()) or [JobRequest()]

@@ -1,0 +1,172 @@
+"""The feed of all events: who follows it with its cursor misses none and sees none twice."""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import pairwise
+
+import pytest
+
+from draftsman import migrate
+from draftsman.domain.event import Event
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection, Database
+from tests.factories import Factory
+from tests.support.statements import value
+from tests.support.waits import background, until
+
+NOTE = "INSERT INTO draftsman.job_events (job, kind, actor) VALUES (%s, 'note', 'a')"
+Cursor = tuple[int, int, int]
+
+
+async def _follow(rt: Runtime, cursor: Cursor, page: int = 200) -> list[Event]:
+    """Return all that follows a cursor now, page by page."""
+    found: list[Event] = []
+    while events := await rt.read_model.events(cursor, page):
+        found += events
+        cursor = events[-1].cursor
+    return found
+
+
+async def _settled(rt: Runtime, conn: Connection) -> Cursor:
+    """Return the end of the feed once all that is there lies before it.
+
+    A transaction of another test, in another database of the server, holds the feed up too.
+    """
+
+    async def look() -> bool:
+        newest = await value(conn, "SELECT max(txid)::text::bigint FROM draftsman.job_events")
+        return (await rt.read_model.end_cursor())[1] > (newest or 0)
+
+    await until(look, "an end of the feed behind all that is there")
+    return await rt.read_model.end_cursor()
+
+
+async def test_an_event_that_commits_after_a_later_one_is_not_missed(
+    rt: Runtime, db: Database, conn: Connection
+) -> None:
+    """The lower id commits last: a cursor at the higher one would have lost it."""
+    start = await rt.read_model.end_cursor()
+    async with db.connection() as slow, slow.transaction():
+        await slow.execute(NOTE, (1,))
+        await conn.execute(NOTE, (2,))
+        assert await _follow(rt, start) == []
+    await _settled(rt, conn)
+    assert [event.job for event in await _follow(rt, start)] == [1, 2]
+
+
+async def test_what_committed_before_an_open_transaction_began_is_seen(
+    rt: Runtime, db: Database, conn: Connection
+) -> None:
+    start = await rt.read_model.end_cursor()
+    await conn.execute(NOTE, (1,))
+    await _settled(rt, conn)
+    async with db.connection() as slow, slow.transaction():
+        await slow.execute(NOTE, (2,))
+        first = await _follow(rt, start)
+        await conn.execute(NOTE, (3,))
+        assert await _follow(rt, first[-1].cursor) == []
+    await _settled(rt, conn)
+    rest = await _follow(rt, first[-1].cursor)
+    assert [event.job for event in first] == [1]
+    assert [event.job for event in rest] == [2, 3]
+
+
+async def test_a_transaction_that_rolls_back_leaves_nothing_and_holds_up_nothing(
+    rt: Runtime, db: Database, conn: Connection
+) -> None:
+    start = await rt.read_model.end_cursor()
+    async with db.connection() as slow, slow.transaction(force_rollback=True):
+        await slow.execute(NOTE, (1,))
+        await conn.execute(NOTE, (2,))
+    await _settled(rt, conn)
+    assert [event.job for event in await _follow(rt, start)] == [2]
+
+
+@pytest.mark.parametrize("page", [1, 2, 3])
+async def test_pages_of_any_size_give_every_event_once(
+    make: Factory, rt: Runtime, conn: Connection, page: int
+) -> None:
+    await asyncio.gather(*(make.running() for _ in range(8)))
+    await _settled(rt, conn)
+    events = await _follow(rt, (0, 0, 0), page)
+    assert len({(event.job, event.id) for event in events}) == len(events) == 24
+    assert all(before.cursor < after.cursor for before, after in pairwise(events))
+
+
+async def test_one_jobs_events_come_in_the_order_of_its_trail(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    numbers = await asyncio.gather(*(make.completed() for _ in range(5)))
+    await _settled(rt, conn)
+    events = await _follow(rt, (0, 0, 0))
+    for number in numbers:
+        mine = [event for event in events if event.job == number]
+        assert mine == await rt.read_model.job_events(number)
+
+
+async def test_the_end_of_the_feed_leaves_out_what_was_there(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    await make.completed()
+    start = await _settled(rt, conn)
+    number = await make.queued()
+    await _settled(rt, conn)
+    assert [event.job for event in await _follow(rt, start)] == [number]
+
+
+async def test_a_restored_database_goes_on_in_a_new_epoch(
+    make: Factory, rt: Runtime, conn: Connection, database_url: str
+) -> None:
+    """Transaction ids start low in a restored database: an epoch puts its events behind the old."""
+    await make.queued()
+    await conn.execute(
+        "INSERT INTO draftsman.job_events (job, kind, actor, txid)"
+        " VALUES (1, 'before the dump', 'a', '900000000000')"
+    )
+    await until(lambda: _are(rt, 1), "one event")
+    assert await migrate.start_epoch(database_url) == 2
+    assert await migrate.start_epoch(database_url) == 3
+    await conn.execute(NOTE, (1,))
+    await until(lambda: _are(rt, 3), "three events")
+    kinds = [(event.epoch, event.kind) for event in await _follow(rt, (0, 0, 0))]
+    assert kinds == [(1, "job_created"), (1, "before the dump"), (3, "note")]
+    assert (await rt.read_model.end_cursor())[0] == 3
+
+
+async def _are(rt: Runtime, events: int) -> bool:
+    return len(await _follow(rt, (0, 0, 0))) == events
+
+
+async def test_a_trail_is_paged_by_event_id(make: Factory, rt: Runtime) -> None:
+    number = await make.completed()
+    whole = await rt.read_model.job_events(number)
+    paged: list[Event] = []
+    while page := await rt.read_model.job_events(number, paged[-1].id if paged else 0, 2):
+        paged += page
+    assert paged == whole
+
+
+async def test_following_a_job_yields_its_events_and_ends_with_it(
+    make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    seen = []
+    async for event in rt.read_model.follow(work.number):
+        seen.append(event.kind)
+        if event.kind == "job_started":
+            await rt.settle.release_run(work, "shutdown")
+            await rt.job_control.cancel(work.number, make.owner)
+    assert seen == ["job_created", "job_claimed", "job_started", "job_handed_back", "job_canceled"]
+
+
+async def test_following_everything_anew_yields_what_comes(
+    make: Factory, rt: Runtime, conn: Connection
+) -> None:
+    before = await make.completed()
+    await _settled(rt, conn)
+    async with background(anext(rt.read_model.follow(None, new=True))) as following:
+        while not following.done():  # the follower must have read first where the feed ends
+            await make.queued()
+            await asyncio.wait([following], timeout=0.05)
+    assert following.result().job > before

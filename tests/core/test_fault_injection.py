@@ -1,0 +1,49 @@
+"""What can be done to the embedded server on purpose: cut its connections, shift its clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from draftsman import migrate
+from draftsman.embedded import EmbeddedServer
+from draftsman.errors import DatabaseUnreachable
+from draftsman_soak.fault_injection import cut_connections, shift_clock
+from tests.core.embedded_support import down, value
+
+AHEAD = "SELECT extract(epoch FROM draftsman.now() - pg_catalog.now())::float8"
+
+
+@pytest.fixture
+def server(folder: Path) -> Iterator[EmbeddedServer]:
+    """Give a server of the test's own."""
+    made = EmbeddedServer(folder / "data", 0)
+    yield made
+    down(made)
+
+
+async def test_a_servers_clients_are_cut_off_and_its_clock_is_shifted(
+    server: EmbeddedServer,
+) -> None:
+    url = server.ensure()
+    await migrate.migrate(url)
+    with psycopg.connect(url) as old:
+        for seconds in (90.5, -3600.0):
+            shift_clock(server, seconds)
+            assert value(url, AHEAD) == seconds
+        assert value(url, AHEAD) == -3600.0
+        row = old.execute(AHEAD.encode()).fetchone()
+        assert row is not None
+        assert row[0] == 0, "a session keeps its clock"
+        assert cut_connections(server, 0) == 0
+        assert cut_connections(server) == 1
+        with pytest.raises(psycopg.OperationalError, match="terminating connection"):
+            old.execute("SELECT 1")
+    server.stop("immediate")
+    with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
+        cut_connections(server)
+    with pytest.raises(DatabaseUnreachable, match="cannot be reached"):
+        shift_clock(server, 1)

@@ -1,0 +1,136 @@
+"""A fault at many points, and the proof that somebody came to each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from draftsman.handlers.run_agent.protocol import TYPES
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.kill import kill_points
+from tests.kill.campaign import Campaign, FaultAction, configuration
+from tests.kill.faults import FAULTS, KillAgent
+from tests.kill.processes import zygote
+from tests.kill.scenarios import (
+    ask_people,
+    cancel_all,
+    drain,
+    drive_agent,
+    live,
+    prune,
+    tell_people,
+)
+from tests.support.clock import Clock
+from tests.support.server import Server
+
+MAX_POINTS: Final = 60
+"""Points at which one job is struck: it may lose 100 workers."""
+AGAIN: Final = ("2", "3")
+"""A process that stands still at one point, or dies there, may miss another; so the work is done
+again, with stops only at what nobody came to."""
+ELSEWHERE: Final = (
+    "files process.AgentProcess._kill_guard kill",
+    "git git.git_version version",
+)
+"""Points of a guard that is stopped (test_guard.py), and of repositories behind a URL
+(test_remote.py)."""
+UNRESPONSIVE: Final = {"agent process terminate before", "agent process terminate after"}
+"""What is done to an agent that does not park: one that was killed has no time for it."""
+
+
+@dataclass(frozen=True)
+class KillEnvironment:
+    """What a fault needs of a test: its database, an empty one, their server, and a folder."""
+
+    rt: Runtime
+    server: Server
+    make: Factory
+    clock: Clock
+    url: str
+    empty_url: str
+    folder: Path
+
+    def strike(self, fault: str) -> FaultAction:
+        """Return what this fault does at a point."""
+        return FAULTS[fault](self.server)
+
+
+@pytest.fixture
+def place(
+    rt: Runtime,
+    server: Server,
+    make: Factory,
+    clock: Clock,
+    database_url: str,
+    empty_url: str,
+    tmp_path: Path,
+) -> KillEnvironment:
+    """Give the place where the faults of this test are."""
+    return KillEnvironment(rt, server, make, clock, database_url, empty_url, tmp_path)
+
+
+async def at_queries(fault: str, at: set[str], place: KillEnvironment) -> None:
+    """Strike at these points of queries; one of any query that nobody came to fails."""
+    async with zygote(place.folder) as forks:
+        usual = configuration(place.url, place.folder)
+        campaign = Campaign(place.rt, forks, usual, set(at), place.strike(fault))
+        await _work(campaign, place.folder / "1")
+        campaign.pending -= kill_points.reads()
+        await prune(campaign, place.clock)
+        await ask_people(campaign, place.make)
+        await tell_people(campaign)
+        campaign.settings = configuration(place.empty_url, place.folder)
+        await campaign.ask("migrating")
+        campaign.settings = usual
+        for again in AGAIN:
+            campaign.pending = kill_points.sql_points() - campaign.reached
+            if campaign.pending:
+                await cancel_all(place.rt)
+                await _work(campaign, place.folder / again)
+    none_missed(kill_points.sql_points(), campaign.reached)
+    assert at - set(campaign.struck) <= kill_points.reads()
+
+
+async def _work(campaign: Campaign, folder: Path) -> None:
+    folder.mkdir()
+    await live(campaign, folder)
+    await drain(campaign)
+
+
+async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnvironment) -> Campaign:
+    """Strike at these points of an agent's run; return what was reached and struck."""
+    async with zygote(place.folder) as forks:
+        usual = configuration(place.url, place.folder)
+        campaign = Campaign(place.rt, forks, usual, set(), strike)
+        for number, start in enumerate(range(0, len(at), MAX_POINTS)):
+            campaign.pending = set(sorted(at)[start : start + MAX_POINTS])
+            folder = place.folder / str(number)
+            folder.mkdir()
+            await drive_agent(campaign, folder)
+    return campaign
+
+
+async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
+    """Strike at these points of an agent's run; one of any phase that nobody came to fails."""
+    campaign = await at_an_agents_work(place.strike(fault), at, place)
+    reachable = {one for one in kill_points.phase_points() if not one.startswith(ELSEWHERE)}
+    none_missed(reachable, campaign.reached)
+    none_missed(at & reachable, set(campaign.struck))
+
+
+async def at_agents(at: set[str], place: KillEnvironment) -> None:
+    """Kill the agent at these points, and at each of its messages at least."""
+    strike = KillAgent()
+    campaign = await at_an_agents_work(strike, at, place)
+    none_missed(at - UNRESPONSIVE, set(campaign.struck))
+    none_missed({f"agent says {name} before" for name in TYPES}, strike.hit)
+
+
+def none_missed(known: set[str], reached: set[str]) -> None:
+    """Fail for a point of the code that no test came to."""
+    missed = sorted(known - reached)
+    assert missed == [], f"nobody came to these points, let tests/kill/scenarios.py: {missed}"

@@ -1,0 +1,204 @@
+"""The points at which a process can be killed, collected from the code and named after it.
+
+    claim.exchange before                     a named query of the store, not yet sent
+    claim.exchange after                      executed; its transaction may still be open
+    claim.exchange committed                  committed; nobody has heard of it yet
+    git workspace.Workspace._clone fetch during   git runs
+    agent says ask before                     a message came and nothing was done about it
+    agent is told answer after                a message went out
+    agent process start after
+    files workspace._delete before            something is done to files, in a thread
+
+A read has one point, before it: nothing depends on its end.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, get_args
+
+from draftsman.handlers.run_agent import protocol
+from draftsman.handlers.subprocesses.process import AgentProcess
+from draftsman.store.queries import load
+from tests.support.queries import QUERIES
+
+WRITES: Final = re.compile(
+    r"\b(INSERT|UPDATE|DELETE|STDIN|LISTEN|nextval|set_config|pg_notify|pg_advisory_lock"
+    r"|draftsman\.(?!now\b|feed_epoch\b)\w+(?=\())\b"
+)
+"""What makes a query more than a read: it changes rows, locks them, changes its session, or calls
+a function of ours that may."""
+GIT_READS: Final = {
+    "cat-file", "diff", "for-each-ref", "ls-files", "ls-remote", "rev-parse", "show",
+}  # fmt: skip
+ROOT: Final = "draftsman.handlers.run_agent.run"
+"""The module that drives agents: it and the handlers' modules that it imports are searched."""
+
+
+@cache
+def texts() -> dict[str, str]:
+    """Return the name of each query by its text."""
+    found = {load(family)[name]: f"{family}.{name}" for family, name in QUERIES}
+    assert len(found) == len(QUERIES), "two queries have the same text; their points have one name"
+    return found
+
+
+@cache
+def is_read(query: str) -> bool:
+    """Return whether a query changes nothing and locks nothing."""
+    family, name = query.split(".")
+    return WRITES.search(re.sub(r"--.*", "", load(family)[name])) is None
+
+
+def all_points() -> set[str]:
+    """Return every point there is."""
+    return sql_points() | phase_points()
+
+
+def sql_points() -> set[str]:
+    """Return the points of the named queries."""
+    return {
+        f"{name} {moment}"
+        for name in texts().values()
+        for moment in (("before",) if is_read(name) else ("before", "after", "committed"))
+    }
+
+
+def decisive() -> set[str]:
+    """Return the point of each query behind which the database knows more than the process.
+
+    Before it there is nothing to lose: what was not committed is as after the query before it.
+    """
+    return {point for point in sql_points() if point.endswith(" committed")} | reads()
+
+
+def reads() -> set[str]:
+    """Return the points of the queries that change nothing: people's processes only pass them."""
+    return {f"{name} before" for name in texts().values() if is_read(name)}
+
+
+def phase_points() -> set[str]:
+    """Return the points of an agent's run that are no queries."""
+    both = ("before", "after")
+    found = {f"{name} {moment}" for name in git_calls() for moment in ("before", "during", "after")}
+    found |= {f"{name} {moment}" for name in file_calls() for moment in both}
+    said = {f"agent says {name}" for name in protocol.TYPES}
+    said |= {
+        f"agent is told {model.model_fields['type'].default}"
+        for model in get_args(protocol.ToAgent)
+    }
+    said |= {f"agent process {name}" for name in process_methods()}
+    return found | {f"{name} {moment}" for name in said for moment in both}
+
+
+@cache
+def process_methods() -> set[str]:
+    """Return what can be done with an agent's process, talking to it apart."""
+    public = {name for name in vars(AgentProcess) if not name.startswith("_")}
+    return {
+        name
+        for name in public - {"send", "close_input", "lines", "chunks", "pid"}
+        if inspect.isroutine(getattr(AgentProcess, name))
+    }
+
+
+def git_calls() -> set[str]:
+    """Return every place that runs a git which writes: `git MODULE.FUNCTION SUBCOMMAND`."""
+    found = set()
+    for module, function, call in _calls():
+        if _called(call) in ("git", *_relays(module)) and (word := subcommand(_words(call))):
+            found.add((module, function, word))
+    return {f"git {module}.{name} {word}" for module, name, word in found if word not in GIT_READS}
+
+
+def file_calls() -> set[str]:
+    """Return everything that is done to files in a thread: `files MODULE.FUNCTION CALL`."""
+    return {
+        f"files {module}.{function} {ast.unparse(call.args[0]).rpartition('.')[2]}"
+        for module, function, call in _calls()
+        if _called(call) == "to_thread"
+    }
+
+
+def subcommand(words: list[str]) -> str | None:
+    """Return which git this is, from the arguments that are known."""
+    rest = iter(words)
+    for word in rest:
+        if word == "-c":
+            next(rest, None)
+        elif not word.startswith("-"):
+            return word
+    return None
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return the source of the modules that an agent's run is made of, by their short names."""
+    found: dict[str, ast.Module] = {}
+    waiting = [ROOT, "draftsman.handlers.clone.clone_cleanup"]
+    while waiting:
+        name = waiting.pop()
+        if (short := name.rpartition(".")[2]) in found:
+            continue
+        spec = find_spec(name)
+        assert spec is not None
+        assert spec.origin is not None
+        found[short] = tree = ast.parse(Path(spec.origin).read_text())
+        imported = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom))
+        for node in imported:
+            parts = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+            waiting += [part for part in parts if part.startswith("draftsman.handlers.")
+                        and _is_module(part)]  # fmt: skip
+    return found
+
+
+def _is_module(name: str) -> bool:
+    try:
+        spec = find_spec(name)
+    except ModuleNotFoundError:
+        return False
+    return spec is not None and spec.submodule_search_locations is None
+
+
+@cache
+def _calls() -> list[tuple[str, str, ast.Call]]:
+    return [(name, *found) for name, tree in modules().items() for found in _within(tree, "")]
+
+
+def _within(node: ast.AST, function: str) -> Iterator[tuple[str, ast.Call]]:
+    for child in ast.iter_child_nodes(node):
+        inner = function
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            inner = f"{function}.{child.name}".lstrip(".")
+        elif isinstance(child, ast.Call):
+            yield function, child
+        yield from _within(child, inner)
+
+
+def _called(call: ast.Call) -> str:
+    return ast.unparse(call.func).rpartition(".")[2]
+
+
+@cache
+def _relays(module: str) -> set[str]:
+    """Return the functions of a module that run whatever git they are told."""
+    return {
+        function.rpartition(".")[2]
+        for name, function, call in _calls()
+        if name == module and _called(call) == "git" and subcommand(_words(call)) is None
+    }
+
+
+def _words(call: ast.Call) -> list[str]:
+    words: list[str] = []
+    for argument in call.args:
+        inner = argument.value if isinstance(argument, ast.Starred) else argument
+        parts = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+        words += [str(part.value) for part in parts if isinstance(part, ast.Constant)]
+    return words

@@ -1,0 +1,92 @@
+"""Telling people, step by step, through a channel that has limits, refuses, and is too busy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.messages.delivery import (
+    TARGET_GONE,
+    ChannelName,
+    File,
+    Message,
+    RateLimit,
+    Receipt,
+    SendResult,
+)
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import Failure
+from draftsman.runtime import open_runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.worker_registry import SessionLock
+from draftsman.settings import Settings
+
+OWNER: Final = Actor(Source.CLI, "root", "Root", person="root", owner=True)
+SAYS: Final[dict[str, SendResult]] = {
+    "fine": Receipt("1", absent=("elsewhere",)),
+    "closed": Failure("no", code=TARGET_GONE, declared="PERMANENT"),
+    "busy": Failure("busy", http_status=429, retry_after=0.01),
+}
+"""What each target answers."""
+TOLD: Final = "tell"
+"""The queue of the jobs that are told of."""
+
+
+class LimitedChannel:
+    """A channel that says what its target always says."""
+
+    name = ChannelName.SLACK
+
+    def limits(self, message: Message) -> Sequence[RateLimit]:
+        return [RateLimit("slack#post", 0.001, 100)]
+
+    def bucket(self, message: Message, failure: Failure) -> str:
+        return f"slack:{message.target}"
+
+    async def send(self, message: Message) -> SendResult:
+        return SAYS.get(message.target, SAYS["fine"])
+
+    async def find(self, message: Message) -> SendResult | None:
+        return None
+
+    async def edit(self, message: Message) -> SendResult:
+        return SAYS.get(message.target, SAYS["fine"])
+
+    async def upload(self, message: Message, file: File) -> SendResult:
+        return SAYS.get(message.target, SAYS["fine"])
+
+    async def close(self) -> None:
+        pass
+
+
+async def deliver_notifications(settings: Settings, _: dict[str, int]) -> None:
+    """Tell three targets of a job, send again what was refused, and retry the job with others."""
+    async with open_runtime(settings) as rt:
+        targets = tuple(f"slack:{name}" for name in SAYS)
+        wanted = invocation(type="noop", queue=TOLD, notify=targets)
+        number = (await rt.submissions.submit(wanted, OWNER)).number
+        await rt.outbox.notice(number, "hello", "Hello")
+        channel = LimitedChannel()
+        conn, lock = await rt.db.dedicated_connection(), SessionLock()
+        await lock.hold(conn)
+        await conn.close()
+        await rt.delivery_sender.reclaim([channel.name])
+        await rt.delivery_sender.pause(channel.name, 0.01, "refused")
+        await rt.delivery_sender.resume(channel.name)
+        while taken := await rt.delivery_sender.claim(channel.name, free=100, share=100):
+            for item in taken:
+                await rt.delivery_sender.record(item, await rt.delivery_sender.send(item, channel))
+        await rt.delivery_sender.next_due(channel.name)
+        await rt.outbox.targets(number)
+        await rt.outbox.all()
+        await rt.outbox.all(number)
+        assert await rt.outbox.dead()
+        assert await rt.outbox.dead_count()
+        await rt.outbox.unnotified()
+        await rt.outbox.redeliver(await rt.outbox.dead(number), OWNER)
+        await rt.job_control.cancel(number, OWNER)
+        ended = [job.number for job in await rt.bulk_retry.matching([Status.CANCELED], type="noop")]
+        assert number in ended
+        async for done in rt.bulk_retry.retry([number], OWNER):
+            assert done.error is None

@@ -1,0 +1,326 @@
+"""The jobs that live through the kills, and what must be true of them afterwards."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from draftsman.domain.job import TERMINAL, Job, Status
+from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.handlers.clone.clone_cleanup import clone_tag
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation, row
+from draftsman.store import submissions
+from tests.core.loops.agent_jobs import PRELUDE, git, make_repository
+from tests.factories import GATE, QUESTION, Factory
+from tests.kill.campaign import Campaign, all_ended, people_answer
+from tests.kill.clients import SUBJECT, SUBMITTED
+from tests.kill.faults import AGENT, kill
+from tests.kill.notifications import OWNER, SAYS, TOLD
+from tests.kill.work import HALFWAY
+from tests.support.clock import Clock
+from tests.support.event_history import event_bytes, over_a_year
+from tests.support.statements import value
+
+S = Status
+REMIND_NOW: Final = "UPDATE draftsman.question_times SET remind_at = draftsman.now() WHERE job = %s"
+SILENT: Final = """
+UPDATE draftsman.job_runs SET heartbeat_at = heartbeat_at - interval '1 day' WHERE job = %s"""
+LOGS: Final = "SELECT count(*) FROM draftsman.run_log_chunks"
+VALIDATED: Final = RepoProfile.model_validate(
+    {
+        "setup_commands": [{"name": "prepare", "command": ["true"]}],
+        "validation_commands": [{"name": "there", "command": ["test", "-f", "last.txt"]}],
+    }
+)
+STEPS: Final = ["first", "snoozed", "failed", "last"]
+AGENT_CODE: Final = """
+import signal
+from pathlib import Path
+here = Path(start["workspace"])
+def tell(type, **fields):
+    say(type, id=type, **fields)
+    return hear()
+say("log", text="hello")
+say("nonsense")
+hear()
+tell("event", kind="looked")
+if "effect" not in start["steps"] or start["steps"]["effect"]["state"] == "pending":
+    tell("step", key="effect", state="pending", invocation_id="once")
+    (here / "work.txt").write_text(f"of run {start['run']}\\n")
+    tell("checkpoint", data={"run": start["run"]})
+    tell("step", key="effect", state="done", result=start["run"])
+tell("artifact", path="work.txt")
+tell("usage", input_tokens=1)
+parked(ask("pick", choices=["yes", "no"]))
+say("approve", id="gate", key="gate", text="Really?")
+if hear()["type"] == "park":
+    signal.pause()  # deaf: it has to be ended
+if "failed" not in start["steps"]:
+    tell("error", message="busy", **{"class": "TRANSIENT_APP"})
+    tell("step", key="failed", state="done")  # only once it was heard
+    sys.exit(0)
+(here / "last.txt").write_text(f"of run {start['run']}\\n")
+tell("result", summary="done")
+"""
+"""It says everything once, and what it writes is another thing in each run, as with most agents."""
+
+
+@dataclass
+class LifecycleScenario:
+    """Jobs of every kind, from the request to the end."""
+
+    rt: Runtime
+    folder: Path
+    data: str
+    """The data directory of the workers, with their log."""
+
+    async def begin(self) -> None:
+        """Submit them."""
+        self.life = await self._submit("kill:life", on_lost="resume", notify=("log",))
+        self.given = await self._submit(
+            "kill:given", on_lost="resume", overrides={"answers": {"colour": "red"}}
+        )
+        self.lost = await self._submit("kill:lost", on_lost="new_job", notify=("log",))
+        self.unknown = await self._submit("kill:nobody-knows-it", on_lost="resume")
+
+    async def _submit(self, type: str, **fields: Any) -> int:
+        payload = {"folder": str(self.folder)}
+        wanted = invocation(type=type, payload=payload, max_attempts=100, **fields)
+        return (await self.rt.submissions.submit(wanted, OWNER)).number
+
+    async def check(self) -> None:
+        """Hold what became of them against what was asked."""
+        await self._check_life()
+        self._check_log()
+        given = await self._job(self.given)
+        assert (given.status, given.result) == (S.COMPLETED, {"said": "red"})
+        assert (await self._job(self.lost)).status is S.FAILED
+        later = [job for job in await self.rt.read_model.jobs() if job.number > self.lost]
+        chain = [job for job in later if job.type == "kill:lost"]
+        assert [job.status for job in chain].count(S.COMPLETED) == 1
+        unknown = await self._job(self.unknown)
+        assert unknown.status is S.FAILED
+        assert "no worker knows the type" in str(unknown.last_error)
+
+    async def _check_life(self) -> None:
+        job, number = await self._job(self.life), self.life
+        assert job.status is S.COMPLETED, job.last_error
+        await waited_for_the_database(self.rt, number)
+        made = [line.split() for line in (self.folder / str(number)).read_text().splitlines()]
+        steps = await self.rt.checkpoints.steps(number)
+        recorded = [[step.key, step.invocation_id, step.result] for step in steps]
+        assert [step for step in recorded if not step[0].startswith("sleep:")] == made
+        assert [key for key, _, _ in made] == STEPS
+        result = job.result or {}
+        assert (result["first"], result["last"]) == (made[0][2], made[-1][2])
+        assert result["said"] == ["answered", "approved", "answered", "b"]
+        asked, answers = await self.rt.questions.of_job(number)
+        assert [question.key for question in asked] == ["go", "gate", "silence"]
+        assert [answer.question for answer in answers if answer.accepted] == [1, 2]
+        _, notes = await self.rt.checkpoints.read_artifact(number, "notes.md")
+        assert notes.decode() == result["first"]
+
+    def _check_log(self) -> None:
+        """Fail for a message that is there twice, and for an end that is not there."""
+        text = Path(self.data, "notifications.jsonl").read_text(encoding="utf-8")
+        lines = [json.loads(line) for line in text.splitlines()]
+        markers = [line["id"] for line in lines]
+        assert len(markers) == len(set(markers))
+        of_life = [line for line in lines if line["data"]["job"]["number"] == self.life]
+        kinds = [line["type"] for line in of_life]
+        assert kinds.count("job.notice") == kinds.count("job.result") == 1
+        [notice] = [line for line in of_life if line["type"] == "job.notice"]
+        assert HALFWAY in notice["data"]["text"]
+        asked = {line["id"] for line in of_life if line["type"] == "question.asked"}
+        assert asked <= {line["data"].get("edits") for line in of_life}, "no copy stays open"
+
+    async def _job(self, number: int) -> Job:
+        return await self.rt.read_model.job(number)
+
+
+async def waited_for_the_database(rt: Runtime, number: int) -> None:
+    """Fail for a run that failed because it was cut off; one whose worker died did not fail."""
+    failed = [run for run in await rt.read_model.runs(number) if run.status == "failed"]
+    unreachable = [run.error for run in failed if "DatabaseUnreachable" in str(run.error)]
+    assert unreachable == []
+
+
+async def live(campaign: Campaign, folder: Path) -> None:
+    """Let jobs live through strikes; one of them must lose its worker first."""
+    life = LifecycleScenario(campaign.rt, folder, campaign.settings["data_dir"])
+    await life.begin()
+    async with people_answer(campaign.rt):
+        await _lose(campaign, life.lost)
+        await _leave_over(campaign, life.life)
+        await campaign.work(lambda: all_ended(campaign.rt))
+    await life.check()
+
+
+async def _leave_over(campaign: Campaign, number: int) -> None:
+    """Make the folder that a dead worker's run left: the next worker clears it away."""
+    job = await campaign.rt.read_model.job(number)
+    name = f"D-{number}.99-{clone_tag(job.id)}"
+    Path(campaign.settings["data_dir"], "runs", name).mkdir(parents=True)
+
+
+async def _lose(campaign: Campaign, number: int) -> None:
+    """Kill a worker while it runs this job."""
+    before = replace(campaign, reached=set(campaign.reached), struck=list(campaign.struck))
+    campaign.strike = kill
+
+    async def never() -> bool:
+        return False
+
+    while (await campaign.rt.read_model.job(number)).run_count == 0:
+        campaign.pending = {"sweeps.next_due before"}
+        await campaign.worker(never)
+    campaign.pending, campaign.strike = before.pending, before.strike
+    campaign.reached, campaign.struck = before.reached, before.struck
+
+
+async def drain(campaign: Campaign) -> None:
+    """Let workers be told to stop while jobs run, and others are claimed ahead."""
+    rt = campaign.rt
+    wanted = [invocation(type="kill:lost", on_lost="resume", max_attempts=100) for _ in range(6)]
+    jobs = [item.number for item in await rt.submissions.submit_many(wanted, OWNER)]
+
+    async def busy() -> bool:
+        *_, newest = await rt.read_model.workers()
+        return newest.busy > newest.slots
+
+    await campaign.work(busy)
+    for number in jobs:
+        assert (await rt.read_model.job(number)).status in (S.QUEUED, S.RESUMED)
+        await rt.job_control.cancel(number, OWNER)
+
+
+async def prune(campaign: Campaign, clock: Clock) -> None:
+    """Let whoever prunes the past and restores it be struck: nothing of the trail is lost."""
+    rt = campaign.rt
+    await clock.forward(over_a_year())
+    async with rt.db.connection() as conn:
+        before = await event_bytes(conn)
+        assert await value(conn, LOGS) > 0
+    months = {"events": 12, "logs": 12}
+    campaign.settings["retention"] = months
+    ended = next(job for job in await rt.read_model.jobs() if job.type == "kill:life")
+    await campaign.ask("pruning", old=ended.number)
+    del campaign.settings["retention"]
+    async with rt.db.connection() as conn:
+        assert await event_bytes(conn) == before
+        assert await value(conn, LOGS) == 0
+    assert list(await rt.archives.all()) == []
+
+
+async def ask_people(campaign: Campaign, make: Factory) -> None:
+    """Let people's commands be struck; what they did is done once."""
+    rt = campaign.rt
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"notes")
+    assert await rt.questions.ask(work.lease, QUESTION)
+    gate = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    jobs = {
+        "answered": work.number,
+        "gate": gate.number,
+        "expired": await make.expired(),
+        "failed": await make.failed(),
+        "queued": await make.queued(),
+        "running": (await make.running()).number,
+        "stuck": (await make.running()).number,
+        "reminded": (await make.asked(notify=("slack:fine",))).number,
+        "unfollowed": await _unfollowed(make),
+    }
+    async with rt.db.connection() as conn:
+        await conn.execute(REMIND_NOW, [jobs["reminded"]])
+    campaign.settings["worker"]["lease"] = 300  # nobody beats for what they cancel
+    await campaign.ask("people", **jobs)
+    submitted = invocation(type="noop", key=SUBMITTED, queue="nobody")
+    assert (await rt.submissions.submit(submitted, OWNER)).how == "deduplicated"
+    for name in ("answered", "gate"):
+        assert (await rt.read_model.job(jobs[name])).status is S.RESUMED, name
+        _, answers = await rt.questions.of_job(jobs[name])
+        voters = [answer.voter for answer in answers if answer.accepted]
+        assert voters == (["carol", "dave"] if name == "gate" else ["root"])
+    for name, status in (("queued", S.CANCELED), ("running", S.RUNNING), ("stuck", S.CANCELED)):
+        assert (await rt.read_model.job(jobs[name])).status is status, name
+    all_jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
+    [joined] = [job for job in all_jobs if job.subject_key == SUBJECT]
+    kinds = [event.kind for event in await rt.read_model.job_events(joined.number)]
+    assert kinds.count("request_joined") in (1, 2)  # a killed first one comes again, and joins
+    asked = await rt.questions.get(jobs["reminded"], 1)
+    assert asked.reminders == 1
+    trail = await rt.read_model.job_events(jobs["unfollowed"])
+    assert [event.kind for event in trail].count("not_followed") == 1
+    for name in ("failed", "expired"):
+        assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
+
+
+async def _unfollowed(make: Factory) -> int:
+    """Return a job that a dead worker holds, and whose next one cannot be made."""
+    work = await make.running(on_lost="new_job")
+    taken = row(invocation(type="noop", queue="nobody"), OWNER, make.rt.limits)
+    taken |= {"idempotency_key": f"retry:{work.number}:1", "request_digest": "another"}
+    async with make.rt.db.connection() as conn:
+        await submissions.submit(conn, [taken], "old")
+        await conn.execute(SILENT, [work.number])
+    return work.number
+
+
+async def tell_people(campaign: Campaign) -> None:
+    """Let whoever tells people be struck; the last one comes to its end with a job of its own."""
+    rt = campaign.rt
+    await campaign.ask("telling")
+    jobs = [await rt.read_model.job(line.number) for line in await rt.read_model.jobs()]
+    told_of = [job for job in jobs if job.queue == TOLD]
+    last, retry = sorted(told_of, key=lambda job: job.number)[-2:]
+    assert (last.status, retry.retry_of) == (S.CANCELED, last.number)
+    for job in (last, retry):
+        assert [one.target for one in await rt.outbox.targets(job.number)] == list(SAYS)
+    told = await rt.outbox.all(last.number, limit=1000)
+    fine = [(one.kind, one.status) for one in told if one.target == "fine"]
+    assert fine[::-1][:2] == [("status", "sent"), ("notice", "sent")]
+
+
+async def cancel_all(rt: Runtime) -> None:
+    """Cancel what has not ended."""
+    for line in await rt.read_model.jobs():
+        if line.status not in TERMINAL:
+            await rt.job_control.cancel(line.number, OWNER, force=True)
+
+
+async def drive_agent(campaign: Campaign, folder: Path) -> None:
+    """Let an agent work on a repository through strikes."""
+    rt = campaign.rt
+    repo = make_repository(folder / "repo")
+    command = ["{python}", "-I", "-S", "-c", PRELUDE + AGENT_CODE, AGENT]
+    campaign.settings["agents"] = {"test": {"command": command}}
+    known = await rt.repos.add(Repo.at(parse(str(repo))), VALIDATED, OWNER)
+    await rt.repos.map(RepoLocation(known), OWNER, label="pay")
+    labels = [("L1", "pay")]
+    wanted = invocation(
+        type="run_agent", agent="test", labels=labels, max_attempts=100, max_retries=100
+    )
+    number = (await rt.submissions.submit(wanted, OWNER)).number
+    await _leave_over(campaign, number)
+    async with people_answer(rt):
+        await campaign.work(lambda: all_ended(rt))
+    job = await rt.read_model.job(number)
+    assert job.status is S.COMPLETED, job.last_error
+    await waited_for_the_database(rt, number)
+    steps = {step.key: step for step in await rt.checkpoints.steps(number)}
+    assert steps["effect"].invocation_id == "once"
+    assert (job.repo_name, (job.result or {})["validated"]) == ("repo", True)
+    published = git("rev-parse", f"draftsman/D-{number}", cwd=repo)
+    assert published == (job.result or {})["commit"]
+    made = git("show", f"draftsman/D-{number}:work.txt", cwd=repo)
+    assert made == f"of run {steps['effect'].result}"
+    _, answers = await rt.questions.of_job(number)
+    assert [answer.question for answer in answers if answer.accepted] == [1, 2]
+    await campaign.work(lambda: all_ended(rt))  # it clears away what the last dead one left
+    runs = Path(campaign.settings["data_dir"], "runs")
+    assert list(runs.iterdir()) == [], "clones are left"

@@ -1,0 +1,107 @@
+"""What people look at, but for lists of jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+from uuid import UUID
+
+from draftsman.domain.ids import parse_job
+from draftsman.store import read_model
+from draftsman.store.postgres.database import Connection
+from tests.soak.calls.call import ENDS, MIDDLE, MISSING, Call, last_of
+from tests.soak.history import ALL, FINISHED, WAITING
+
+LEASE = 300.0
+NEVER = 2**62
+COUNTED = "what is open is counted exactly"
+
+
+def _find(digits: int) -> Call:
+    """Look for a job by so many characters of its id."""
+
+    async def work(conn: Connection) -> object:
+        job = await read_model.get(conn, MIDDLE)
+        assert job is not None
+        ref = parse_job(str(job.id)[:digits])
+        return await read_model.find(conn, ref.lowest, ref.highest)
+
+    return Call(work)
+
+
+def _each(query: str, work: Callable[[Connection, int], Awaitable[object]]) -> dict[str, Call]:
+    """Call it for jobs of every age."""
+
+    def one(number: int) -> Call:
+        return Call(lambda conn: work(conn, number))
+
+    return {f"inspect.{query}: {name}": one(number) for name, number in ENDS.items()}
+
+
+def _why(number: int, rows: int = 300, why: str = "") -> Call:
+    return Call(lambda conn: read_model.why(conn, number, LEASE), rows, why)
+
+
+def _feed(epoch: int, txid: int, id: int = 0) -> Call:
+    return Call(
+        lambda conn: read_model.events(conn, (epoch, txid, id), 200), 2000, "200 of a partition"
+    )
+
+
+def _latest(before: tuple[int, int, int]) -> Call:
+    return Call(
+        lambda conn: read_model.latest_events(conn, before, 200), 2000, "200 of a partition"
+    )
+
+
+def _pulse(after: tuple[int, int, int], before: tuple[int, int, int]) -> Call:
+    return Call(
+        lambda conn: read_model.activity(conn, after, before, 10, 1000), 2000, "1,000 events"
+    )
+
+
+async def _feed_of_nothing(conn: Connection) -> object:
+    return await read_model.events(conn, await read_model.end_cursor(conn), 200)
+
+
+CALLS: Final[dict[str, Call]] = {
+    **_each("get", read_model.get),
+    **_each("status", read_model.status),
+    **_each("stand", read_model.status_and_version),
+    **_each("chain", read_model.chain),
+    **_each("runs", read_model.runs),
+    **_each("trail_end", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)),
+    **_each("trail", lambda conn, number: read_model.job_events(conn, number, 0, 200)),
+    "inspect.find: whole": _find(36),
+    "inspect.find: a prefix": _find(15),
+    "inspect.find: of everything": _find(4),
+    "inspect.find: nothing": Call(lambda conn: read_model.find(conn, UUID(int=1), UUID(int=2))),
+    "read_model.in_order": _feed(1, MIDDLE),
+    "inspect.feed: from the beginning": _feed(0, 0),
+    "inspect.feed: in the middle": _feed(1, MIDDLE),
+    "inspect.feed: in this epoch": _feed(2, 0),
+    "inspect.feed: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
+    "inspect.feed: nothing new": Call(_feed_of_nothing),
+    "inspect.latest: the newest": _latest((NEVER, 0, 0)),
+    "inspect.latest: in the middle": _latest((1, MIDDLE, 0)),
+    "inspect.latest_runs: the newest": Call(
+        lambda conn: read_model.latest_runs(conn, (NEVER, 0), 200)
+    ),
+    "inspect.latest_runs: in the middle": Call(
+        lambda conn: read_model.latest_runs(conn, (MIDDLE, 1), 200)
+    ),
+    "read_model.end_cursor": Call(read_model.end_cursor),
+    "inspect.pulse: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
+    "inspect.pulse: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
+    "inspect.pulse: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
+    "inspect.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
+    "inspect.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
+    "inspect.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
+    "inspect.why: missing": _why(MISSING),
+    "read_model.counts": Call(
+        lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
+    ),
+    "read_model.open_counts": Call(read_model.open_counts, WAITING, COUNTED),
+    "read_model.answer_times": Call(read_model.answer_times, 10_000, "the last 10,000 answers"),
+    "read_model.health": Call(read_model.health),
+}

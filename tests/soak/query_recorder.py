@@ -1,0 +1,158 @@
+"""What PostgreSQL does for a call of the store: which tables it reads, how, and how much."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg import AsyncCursor, sql
+
+from draftsman.store.postgres.database import Connection
+from tests.soak.query_plan import Plan
+from tests.support.queries import NAMES
+
+LARGE = 1000
+"""Rows from which on a table must not be read whole."""
+NO_PLAN = ("LISTEN", "COPY")
+
+
+@dataclass(slots=True)
+class QueryStats:
+    """What a call asked, its plans, and the rows that it and its triggers read of each table."""
+
+    plans: list[Plan] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
+    whole: set[str] = field(default_factory=set)
+    read: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def held(self) -> int:
+        """Return the rows of the largest sort or hash."""
+        return max((plan.held() for plan in self.plans), default=0)
+
+    @property
+    def buffers(self) -> int:
+        """Return the pages that its statements read."""
+        return sum(plan.buffers for plan in self.plans)
+
+    @property
+    def ms(self) -> float:
+        """Return the milliseconds that its statements took."""
+        return sum(plan.ms for plan in self.plans)
+
+
+class Recorder(AsyncCursor[Any]):
+    """A cursor that remembers what was asked on its connection."""
+
+    asked: list[tuple[str, Any]]
+
+    async def execute(self, query: Any, params: Any = None, **options: Any) -> Any:
+        """Run the statement as always, and note it."""
+        if query in NAMES:
+            self.asked.append((query, params))
+        return await super().execute(query, params, **options)
+
+    @asynccontextmanager
+    async def copy(  # type: ignore[override]
+        self, query: Any, params: Any = None, **options: Any
+    ) -> AsyncIterator[Any]:
+        """Copy as always, and note it."""
+        self.asked.append((query, params))
+        async with super().copy(query, params, **options) as lines:
+            yield lines
+
+
+async def watch(conn: Connection, call: Callable[[Connection], Awaitable[object]]) -> QueryStats:
+    """Make the call and take it back; then run its statements once more, explained.
+
+    The session prepares every statement at once, and its `plan_cache_mode` says how it plans.
+    """
+    asked: list[tuple[str, Any]] = []
+    seen, large = QueryStats(), await _large(conn)
+    conn.prepare_threshold = 0
+    conn.cursor_factory = type("_Recorder", (Recorder,), {"asked": asked})
+    try:
+        with _taken_back(conn):
+            before = await _counters(conn)
+            await call(conn)
+            after = await _counters(conn)
+    finally:
+        conn.cursor_factory = AsyncCursor
+    for name in large:
+        scans, rows = (
+            a - b for a, b in zip(after.get(name, before[name]), before[name], strict=True)
+        )
+        seen.read[name] = rows
+        seen.whole |= {name} if scans else set()
+    seen.asked = {NAMES[query] for query, _ in asked}
+    with _taken_back(conn):
+        for query, params in asked:
+            if not query.startswith(NO_PLAN):
+                seen.plans.append(await _plan(conn, query, params or {}))
+    for plan in seen.plans:
+        seen.whole |= plan.whole() & large
+        seen.read |= Counter({name: n for name, n in plan.read().items() if name in large})
+    return seen
+
+
+@contextmanager
+def _taken_back(conn: Connection) -> Iterator[None]:
+    """Roll back behind the driver's back: it would forget its prepared statements with it."""
+    conn.pgconn.exec_(b"BEGIN")
+    try:
+        yield
+    finally:
+        conn.pgconn.exec_(b"ROLLBACK")
+
+
+async def _counters(conn: Connection) -> dict[str, tuple[int, int]]:
+    cursor = AsyncCursor(conn)
+    await cursor.execute(
+        "SELECT relname, seq_scan, coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0)"
+        " FROM pg_stat_xact_user_tables WHERE schemaname = 'draftsman'"
+    )
+    return {name: (scans, read) for name, scans, read in await cursor.fetchall()}
+
+
+async def _large(conn: Connection) -> set[str]:
+    cursor = await conn.execute(
+        "SELECT relname FROM pg_class WHERE relnamespace = 'draftsman'::regnamespace"
+        " AND relkind = 'r' AND reltuples >= %s",
+        (LARGE,),
+    )
+    return {name for (name,) in await cursor.fetchall()}
+
+
+async def _plan(conn: Connection, query: str, params: dict[str, Any]) -> Plan:
+    """Run the statement that the session has prepared once more, explained."""
+    text, names = _numbered(query)
+    cursor = await conn.execute(
+        "SELECT name FROM pg_prepared_statements WHERE statement = %s"
+        " ORDER BY prepare_time DESC LIMIT 1",
+        (text,),
+    )
+    ((name,),) = await cursor.fetchall()
+    explain = sql.SQL("EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE {}")
+    statement = explain.format(sql.Identifier(name))
+    if names:
+        values = sql.SQL(", ").join(sql.Literal(params[item]) for item in names)
+        statement += sql.SQL("({})").format(values)
+    ((found,),) = await (await conn.execute(statement, prepare=False)).fetchall()
+    took = found[0]["Planning Time"] + found[0]["Execution Time"]
+    return Plan(NAMES[query], found[0]["Plan"], took)
+
+
+def _numbered(query: str) -> tuple[str, list[str]]:
+    """Return the statement as PostgreSQL got it, and its parameters in their order."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        if found[1] not in names:
+            names.append(found[1])
+        return f"${names.index(found[1]) + 1}"
+
+    return re.sub(r"%\((\w+)\)s", number, query).replace("%%", "%"), names

@@ -1,0 +1,40 @@
+"""Every kill point with every fault: what `make test` does at some of them, here at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kill import kill_points
+from tests.kill.fault_points import KillEnvironment, at_agents, at_phases, at_queries
+from tests.kill.faults import FAULTS
+from tests.support.server import Server, make_home
+
+LONG = 3000.0
+"""Seconds that one fault may take at all points, on a busy machine."""
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """Give a server of its own, which may be crashed."""
+    own = Server(make_home(), None)
+    yield own
+    own.end()
+
+
+@pytest.mark.timeout(LONG)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_struck_at_every_query(fault: str, place: KillEnvironment) -> None:
+    await at_queries(fault, kill_points.sql_points(), place)
+
+
+@pytest.mark.timeout(LONG)
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_struck_at_every_step_of_an_agent(fault: str, place: KillEnvironment) -> None:
+    await at_phases(fault, kill_points.phase_points(), place)
+
+
+@pytest.mark.timeout(LONG)
+async def test_agents_killed_at_every_point(place: KillEnvironment) -> None:
+    await at_agents(kill_points.phase_points(), place)

@@ -1,0 +1,132 @@
+"""Databases that one test has after another: emptied where that makes them new, else dropped.
+
+lend ── none was left long enough ago ─────────────────────────────── a new copy of the template
+  └─ the one that was left first ── only rows were written in it ──── emptied, and lent again
+                                └── anything else, or it is in use ── dropped, then the next one
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from tests.support.server import Server
+
+MAX_IDLE = 2
+"""Databases that are left later before one is lent again: sessions take a moment to end."""
+MAX_REUSES = 50
+"""Tests after which one is dropped, with what deleted rows leave behind in its files."""
+STATE = sql.SQL("""
+SELECT
+    (SELECT count(*) FROM pg_stat_activity
+     WHERE datname = current_database() AND pid <> pg_backend_pid()) AS sessions,
+    (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)
+     FROM pg_stat_sys_tables JOIN pg_class ON oid = relid
+     WHERE NOT relisshared) AS written_to_catalogs,
+    (SELECT array_agg(oid) FROM pg_class
+     WHERE oid >= 16384 AND relkind = 'r'
+       AND (reltuples >= 0 OR pg_relation_size(oid) > 1048576)) AS analyzed_or_large,
+    (SELECT (datdba, datallowconn, datconnlimit, datacl)::text FROM pg_database
+     WHERE datname = current_database()) AS properties,
+    ({seeds}) AS seeds
+""")
+"""All that must be as it was in the copy. A session's own writes are counted before it is gone."""
+TABLES = sql.SQL("SELECT schemaname, tablename FROM pg_tables WHERE schemaname = 'draftsman'")
+SEQUENCES = sql.SQL("""
+SELECT format('%I.%I', schemaname, sequencename), COALESCE(last_value, start_value),
+       last_value IS NOT NULL
+FROM pg_sequences
+""")
+
+
+class Databases:
+    """Those of one process of pytest."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._lent: dict[str, PooledDatabase] = {}
+        self._resting: deque[PooledDatabase] = deque()
+
+    def acquire(self) -> str:
+        """Return the name of a migrated database that is new, or as good as new."""
+        one = self._renewed() or self._made()
+        self._lent[one.name] = one
+        return one.name
+
+    def release(self, name: str) -> None:
+        """Let a database rest, whatever a test has done to it."""
+        self._resting.append(self._lent.pop(name))
+
+    def close(self) -> None:
+        """Disconnect from all of them."""
+        for one in (*self._resting, *self._lent.values()):
+            one.close()
+
+    def _renewed(self) -> PooledDatabase | None:
+        while len(self._resting) > MAX_IDLE:
+            one = self._resting.popleft()
+            if one.renew():
+                return one
+            one.close()
+            self._server.drop(one.name)
+        return None
+
+    def _made(self) -> PooledDatabase:
+        name = self._server.create()
+        return PooledDatabase(name, self._server.url(name))
+
+
+class PooledDatabase:
+    """One database, and a session in it that empties it."""
+
+    def __init__(self, name: str, url: str) -> None:
+        self.name = name
+        self._turns = 1
+        self._conn = psycopg.connect(url, autocommit=True, application_name="draftsman-tests")
+        # neither a trigger nor a foreign key keeps a row from this session
+        self._conn.execute("SET session_replication_role = replica")
+        tables = [sql.Identifier(*row) for row in self._all(TABLES)]
+        seeded = [table for table in tables if self._all(_rows(table))]
+        empty = [table for table in tables if table not in seeded]
+        self._state = STATE.format(seeds=sql.SQL(" || ").join(map(_digest, seeded)))
+        self._empty = self._emptying(empty)
+        self._new = self._all(self._state)
+
+    def renew(self) -> bool:
+        """Make it as new; return False where that takes more than deleting rows."""
+        if self._turns == MAX_REUSES:
+            return False
+        self._turns += 1
+        try:
+            if self._all(self._state) != self._new:
+                return False
+            self._conn.execute(self._empty)
+        except psycopg.Error:
+            return False
+        return True
+
+    def close(self) -> None:
+        """Disconnect."""
+        self._conn.close()
+
+    def _emptying(self, tables: Iterable[sql.Identifier]) -> sql.Composed:
+        deletes = [sql.SQL("DELETE FROM {}").format(table) for table in tables]
+        resets = [sql.SQL("SELECT setval({}, {}, {})").format(*row) for row in self._all(SEQUENCES)]
+        reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(self.name))
+        return sql.SQL("; ").join([*deletes, *resets, reset])
+
+    def _all(self, query: sql.SQL | sql.Composed) -> list[tuple[Any, ...]]:
+        return self._conn.execute(query).fetchall()
+
+
+def _rows(table: sql.Identifier) -> sql.Composed:
+    return sql.SQL("SELECT * FROM {} LIMIT 1").format(table)
+
+
+def _digest(table: sql.Identifier) -> sql.Composed:
+    text = "(SELECT md5(string_agg(t::text, ',' ORDER BY t::text)) FROM {} t)"
+    return sql.SQL(text).format(table)

@@ -1,0 +1,59 @@
+"""The trail of a test's database: its bytes, and months that are long over."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from draftsman.domain.job import Status
+from draftsman.settings import RetentionSettings, Settings
+from draftsman.store.postgres.database import Connection
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.statements import value
+
+ENDS = [Status.COMPLETED, Status.FAILED, Status.DEAD_LETTER, Status.CANCELED, Status.EXPIRED]
+COPY_EVENTS = "COPY (SELECT * FROM draftsman.job_events ORDER BY epoch, txid, id) TO STDOUT"
+
+
+def over_a_year() -> float:
+    """Return the seconds after which this month, and no later one, is over for twelve months."""
+    now = datetime.now(UTC)
+    year, month = now.year + 1 + now.month // 12, now.month % 12 + 1
+    return (datetime(year, month, 2, tzinfo=UTC) - now).total_seconds()
+
+
+def with_retention(settings: Settings, folder: Path, **months: Any) -> Settings:
+    """Return a configuration that prunes into a folder."""
+    retention = RetentionSettings.model_validate({"archive": folder, **months})
+    return settings.model_copy(update={"retention": retention})
+
+
+async def event_bytes(conn: Connection) -> bytes:
+    """Return every event there is, in the order of the feed."""
+    async with conn.cursor().copy(COPY_EVENTS) as copy:
+        return b"".join([bytes(part) async for part in copy])
+
+
+async def this_month(conn: Connection) -> str:
+    """Return the month that events are written to: `2026-01`."""
+    found: str = await value(conn, "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM')")
+    return found
+
+
+async def partition(conn: Connection) -> str | None:
+    """Return the partition of this month; None when it has none."""
+    found: str | None = await value(
+        conn,
+        "SELECT to_regclass('draftsman.job_events_' || replace(%s, '-', '_'))::text",
+        [await this_month(conn)],
+    )
+    return found
+
+
+async def age_events(make: Factory, clock: Clock) -> list[int]:
+    """Leave a job of every end in this month, and let more than a year go by."""
+    jobs = [await make.job_in(status) for status in ENDS]
+    await clock.forward(over_a_year())
+    return jobs

@@ -1,0 +1,76 @@
+"""What the app says in its acks, and what Slack makes of it: texts, options, changed modals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.block_validation import options, whole_view
+from tests.support.slack.methods.registry import Args
+from tests.support.slack.methods.views import pushed, replaced
+from tests.support.slack.response_urls import answer
+from tests.support.slack.world import Channel, Hook, Json, View, World
+
+
+def to_command(world: World, user: str, channel: Channel, body: Any) -> list[str]:
+    """Show the answer to a command; return what is wrong with it."""
+    said = Args(body if isinstance(body, dict) else {"text": str(body)})
+    try:
+        answer(world, Hook(user, channel.id, world.now()), said)
+    except ApiError as refused:
+        return [f"{refused.error} {refused.more}"]
+    return []
+
+
+def to_suggestion(body: Any) -> tuple[list[Json], list[str]]:
+    """Return the options that are shown, and what is wrong with them."""
+    if problems := list(options(body)):
+        return [], problems
+    found = list(body.get("options", []))
+    for group in body.get("option_groups", []):
+        found += group["options"]
+    return found, []
+
+
+def to_submission(world: World, view: View, body: Any) -> list[str]:
+    """Do with a modal what the app says; return what is wrong with that."""
+    said = body if isinstance(body, dict) else {}
+    try:
+        _respond(world, view, said)
+    except ApiError as refused:
+        return [f"{refused.error} {refused.more}"]
+    return []
+
+
+def _respond(world: World, view: View, said: Json) -> None:
+    match said.get("response_action"):
+        case None:
+            close(world, view)
+        case "clear":
+            for one in world.stacks.pop(view.user, []):
+                world.views.pop(one, None)
+        case "update":
+            replaced(world, view, whole_view(said.get("view"), ("modal",)))
+        case "push":
+            pushed(world, view.user, whole_view(said.get("view"), ("modal",)))
+        case "errors":
+            _errors(view, said.get("errors"))
+        case other:
+            raise ApiError("invalid_response_action", said=other)
+
+
+def _errors(view: View, errors: Any) -> None:
+    inputs = {block["block_id"] for block in view.said["blocks"] if block["type"] == "input"}
+    if not isinstance(errors, dict) or not errors or errors.keys() - inputs:
+        raise ApiError("invalid_errors", said=errors, inputs=sorted(inputs))
+    if not all(isinstance(text, str) and text for text in errors.values()):
+        raise ApiError("invalid_errors", said=errors)
+    view.errors = dict(errors)
+
+
+def close(world: World, view: View) -> None:
+    """Close one modal; the one below it is seen again."""
+    world.views.pop(view.said["id"], None)
+    stack = world.stacks[view.user]
+    if view.said["id"] in stack:
+        stack.remove(view.said["id"])

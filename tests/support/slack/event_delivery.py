@@ -1,0 +1,207 @@
+"""Brings deliveries to the app, over HTTP or a socket, as often and in which order is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import hashlib
+import hmac
+import json
+import time
+import uuid
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal, TypedDict
+from urllib.parse import urlencode
+
+import aiohttp
+
+from tests.support.slack.sockets import NOTHING, Sockets
+from tests.support.slack.world import Json, World
+
+Kind = Literal["events_api", "interactive", "slash_commands"]
+PATIENCE: Final = 3.0
+"""Seconds in which Slack wants an answer."""
+
+
+class DeliveryOptions(TypedDict, total=False):
+    """How something is delivered.
+
+    `copies` of each go out at once, with a `new_event_id` each, or in the `same_envelope`;
+    `reordered` sends the last first. `retries` more of each are sent while it is not acked;
+    `attempt` is the number of the first retry that is sent, when all before it were lost.
+    `extra` is put over the payload.
+    """
+
+    copies: int
+    new_event_id: bool
+    same_envelope: bool
+    reordered: bool
+    retries: int
+    attempt: int
+    extra: Json
+
+
+@dataclass(frozen=True)
+class Ack:
+    """How the app answered.
+
+    `status` is the HTTP status, 200 for the ack of a socket, None if there was none in time.
+    `copies` are the answers to everything that was sent; what is said here is of the first that
+    was not 200, else of the last. With no copies, the app is not subscribed to it.
+    """
+
+    status: int | None = None
+    body: Any = None
+    seconds: float = 0.0
+    payload: Json | None = None
+    kind: Kind = "events_api"
+    headers: tuple[tuple[str, str], ...] = ()
+    copies: tuple[Ack, ...] = ()
+    attempts: int = 1
+    ts: str = ""
+    """The message that a person wrote."""
+
+    @property
+    def acked(self) -> bool:
+        """Say whether Slack takes it for delivered."""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def sent(self) -> Json:
+        """Return the payload."""
+        assert self.payload is not None, "nothing was sent"
+        return self.payload
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """One payload on its way."""
+
+    kind: Kind
+    payload: Json
+    envelope: str
+    attempt: int = 0
+
+
+class EventDelivery:
+    """Delivers to `request_url` if there is one, else to the open sockets."""
+
+    def __init__(self, world: World, sockets: Sockets) -> None:
+        self.request_url: str | None = None
+        self.patience = PATIENCE
+        self._world = world
+        self._sockets = sockets
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def deliver(self, kind: Kind, *payloads: Json, how: DeliveryOptions) -> Ack:
+        """Deliver these payloads, and their copies, at once."""
+        going: list[Delivery] = []
+        for payload in payloads:
+            going += self._copies(kind, payload | how.get("extra", {}), how)
+        if how.get("reordered"):
+            going.reverse()
+        retries = how.get("retries", 0)
+        acks = await asyncio.gather(*(self._insist(one, retries) for one in going))
+        if not acks:
+            return Ack()
+        said = next((ack for ack in acks if not ack.acked), acks[-1])
+        return replace(said, copies=tuple(acks))
+
+    def _copies(self, kind: Kind, payload: Json, how: DeliveryOptions) -> list[Delivery]:
+        made, envelope = [], str(uuid.uuid4())
+        for number in range(how.get("copies", 1)):
+            one = copy.deepcopy(payload)
+            if number and how.get("new_event_id") and "event_id" in one:
+                one["event_id"] = self._world.id("Ev")
+                one["event_context"] = self._world.id("EC")
+            if number and not how.get("same_envelope"):
+                envelope = str(uuid.uuid4())
+            made.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
+        return made
+
+    async def _insist(self, delivery: Delivery, retries: int) -> Ack:
+        first, ack = delivery.attempt, await self.once(delivery)
+        while not ack.acked and delivery.attempt < retries:
+            if ("x-slack-no-retry", "1") in ack.headers:
+                break
+            delivery = replace(delivery, attempt=delivery.attempt + 1, envelope=str(uuid.uuid4()))
+            ack = await self.once(delivery)
+        return replace(ack, attempts=delivery.attempt - first + 1)
+
+    async def once(self, delivery: Delivery) -> Ack:
+        """Deliver once."""
+        began = time.monotonic()
+        if self.request_url is None:
+            ack = await self._by_socket(delivery)
+        else:
+            ack = await self._by_http(delivery)
+        seconds = time.monotonic() - began
+        return replace(ack, seconds=seconds, payload=delivery.payload, kind=delivery.kind)
+
+    async def _by_socket(self, delivery: Delivery) -> Ack:
+        envelope: Json = {
+            "envelope_id": delivery.envelope,
+            "type": delivery.kind,
+            "payload": delivery.payload,
+            "accepts_response_payload": delivery.kind != "events_api",
+        }
+        if delivery.kind == "events_api":
+            envelope["retry_attempt"] = delivery.attempt
+            envelope["retry_reason"] = "timeout" if delivery.attempt else ""
+        found = await self._sockets.send(envelope, self.patience)
+        return Ack() if found is NOTHING else Ack(200, found)
+
+    async def _by_http(self, delivery: Delivery) -> Ack:
+        if delivery.kind == "events_api":
+            content, text = "application/json", json.dumps(delivery.payload)
+        else:
+            fields = delivery.payload
+            if delivery.kind == "interactive":
+                fields = {"payload": json.dumps(delivery.payload)}
+            text = urlencode(fields, errors="surrogatepass")
+            content = "application/x-www-form-urlencoded"
+        headers = {"Content-Type": content}
+        if delivery.attempt:
+            headers["X-Slack-Retry-Num"] = str(delivery.attempt)
+            headers["X-Slack-Retry-Reason"] = "http_timeout"
+        return await self.post(text.encode(), headers)
+
+    def signed(self, body: bytes, timestamp: int | None = None) -> dict[str, str]:
+        """Return the headers that sign a body, now or at another time."""
+        when = str(int(time.time()) if timestamp is None else timestamp)
+        secret = self._world.signing_secret.encode()
+        digest = hmac.new(secret, b"v0:" + when.encode() + b":" + body, hashlib.sha256)
+        return {
+            "X-Slack-Request-Timestamp": when,
+            "X-Slack-Signature": f"v0={digest.hexdigest()}",
+        }
+
+    async def post(self, body: bytes, headers: dict[str, str], *, sign: bool = True) -> Ack:
+        """Post raw bytes to the request_url."""
+        assert self.request_url is not None, "set request_url first"
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        known = {"User-Agent": "Slackbot 1.0 (+https://api.slack.com/robots)"}
+        whole = known | (self.signed(body) if sign else {}) | headers
+        limit = aiohttp.ClientTimeout(total=self.patience)
+        try:
+            async with self._session.post(
+                self.request_url, data=body, headers=whole, timeout=limit, allow_redirects=False
+            ) as reply:
+                text = await reply.text(errors="replace")
+                lowered = tuple((name.lower(), value) for name, value in reply.headers.items())
+                return Ack(reply.status, _parsed(text), headers=lowered)
+        except (aiohttp.ClientError, TimeoutError):
+            return Ack()
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text or None

@@ -1,0 +1,214 @@
+"""What people press, choose and fill in, as methods of the fake."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Unpack
+
+from tests.support.slack import ack_bodies, payloads
+from tests.support.slack.event_delivery import Ack, DeliveryOptions
+from tests.support.slack.message_store import controls
+from tests.support.slack.messages import Messages
+from tests.support.slack.world import Channel, Hook, Json, View
+
+
+class Interactions(Messages):
+    """What a person can do with controls, modals and shortcuts.
+
+    A person can only do what Slack shows: to press what is not there is a LookupError of the test.
+    """
+
+    async def interactive(self, payload: Json, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Send any interaction, as it is."""
+        return await self.event_delivery.deliver("interactive", payload, how=how)
+
+    async def press(
+        self, user: str, channel: str, ts: str, action_id: str, **how: Unpack[DeliveryOptions]
+    ) -> Ack:
+        """Press the button with this action_id, value or label."""
+        return await self.choose(user, channel, ts, action_id, None, **how)
+
+    async def choose(
+        self,
+        user: str,
+        channel: str,
+        ts: str,
+        action_id: str,
+        value: Any,
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Choose something in a control of a message: the value or the label of an option."""
+        payload = self.chosen(user, channel, ts, action_id, value)
+        return await self.event_delivery.deliver("interactive", payload, how=how)
+
+    def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
+        """Return what is sent of a press, by a person who sees the message as it is now."""
+        place = self.world.channels[channel]
+        message, ephemeral = self._message(user, place, ts)
+        block, element = control(message.get("blocks", []), action_id)
+        payload = payloads.interaction(self.world, "block_actions", user)
+        payload |= payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
+        payload["actions"] = [payloads.action(self.world, block, element, value)]
+        return payload
+
+    def _message(self, user: str, place: Channel, ts: str) -> tuple[Json, bool]:
+        for one in self.world.ephemerals[place.id, user]:
+            if one["ts"] == ts:
+                return one, True
+        if ts not in place.messages:
+            raise LookupError(f"{user} sees no message {ts} in {place.name}")
+        return place.messages[ts], False
+
+    async def press_in_view(
+        self,
+        user: str,
+        view_id: str,
+        action_id: str,
+        value: Any = None,
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Press a button, or choose something, in a modal or on the home tab."""
+        view = self._view(user, view_id)
+        block, element = control(view.said["blocks"], action_id)
+        payload = payloads.interaction(self.world, "block_actions", user, view_id)
+        payload["container"] = {"type": "view", "view_id": view_id}
+        payload["view"] = payloads.in_view(view, {action_id: value})
+        payload["actions"] = [payloads.action(self.world, block, element, value)]
+        return await self.event_delivery.deliver("interactive", payload, how=how)
+
+    async def suggest(
+        self,
+        user: str,
+        channel: str,
+        ts: str,
+        action_id: str,
+        query: str,
+        **how: Unpack[DeliveryOptions],
+    ) -> list[Json]:
+        """Type into an external select of a message; return the options that the app offers."""
+        place = self.world.channels[channel]
+        message, ephemeral = self._message(user, place, ts)
+        where = payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
+        for name in ("response_url", "state"):
+            where.pop(name)
+        return await self._offered(user, message.get("blocks", []), action_id, query, where, how)
+
+    async def suggest_in_view(
+        self, user: str, view_id: str, action_id: str, query: str, **how: Unpack[DeliveryOptions]
+    ) -> list[Json]:
+        """Type into an external select of a modal; return the options that the app offers."""
+        view = self._view(user, view_id)
+        where = {
+            "container": {"type": "view", "view_id": view_id},
+            "view": payloads.in_view(view, {}),
+        }
+        return await self._offered(user, view.said["blocks"], action_id, query, where, how)
+
+    async def _offered(
+        self,
+        user: str,
+        blocks: list[Json],
+        action_id: str,
+        query: str,
+        where: Json,
+        how: DeliveryOptions,
+    ) -> list[Json]:
+        block, element = control(blocks, action_id)
+        payload = payloads.interaction(self.world, "block_suggestion", user) | where
+        payload.pop("trigger_id")
+        payload |= {"action_id": element["action_id"], "block_id": block["block_id"]}
+        ack = await self.interactive(payload | {"value": query}, **how)
+        found, problems = ack_bodies.to_suggestion(ack.body)
+        self.complaints += problems
+        return found
+
+    async def submit(
+        self,
+        user: str,
+        view_id: str,
+        values: dict[str, Any] | None = None,
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Fill in a modal and send it: values by block_id or action_id."""
+        view = self._view(user, view_id)
+        for name in values or {}:
+            if not any(name in (b["block_id"], e["action_id"]) for b, e in _all(view)):
+                raise LookupError(f"the modal has no field {name!r}")
+        payload = payloads.interaction(self.world, "view_submission", user, view_id)
+        payload |= {"view": payloads.in_view(view, values or {}), "response_urls": []}
+        ack = await self.event_delivery.deliver("interactive", payload, how=how)
+        for one in ack.copies:
+            if one.acked and view_id in self.world.views:
+                self.complaints += ack_bodies.to_submission(self.world, view, one.body)
+        return ack
+
+    async def close_view(self, user: str, view_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Close a modal; the app hears of it if it asked to."""
+        view = self._view(user, view_id)
+        payload = payloads.interaction(self.world, "view_closed", user)
+        payload |= {"view": payloads.in_view(view, {}), "is_cleared": False}
+        payload.pop("trigger_id")
+        ack_bodies.close(self.world, view)
+        wanted = [payload] if view.said["notify_on_close"] else []
+        return await self.event_delivery.deliver("interactive", *wanted, how=how)
+
+    def _view(self, user: str, view_id: str) -> View:
+        found = self.world.views.get(view_id)
+        home = self.world.homes.get(user)
+        if found is None and home is not None and home.said["id"] == view_id:
+            found = home
+        if found is None or found.user != user:
+            raise LookupError(f"{user} has no view {view_id}")
+        return found
+
+    async def shortcut(self, user: str, callback_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Use a global shortcut."""
+        payload = payloads.interaction(self.world, "shortcut", user)
+        payload |= {"callback_id": callback_id, "action_ts": self.world.ts()}
+        return await self.event_delivery.deliver("interactive", payload, how=how)
+
+    async def message_shortcut(
+        self, user: str, channel: str, ts: str, callback_id: str, **how: Unpack[DeliveryOptions]
+    ) -> Ack:
+        """Use a shortcut of a message."""
+        place = self.world.channels[channel]
+        message, _ = self._message(user, place, ts)
+        payload = payloads.interaction(self.world, "message_action", user)
+        payload |= {
+            "callback_id": callback_id,
+            "action_ts": self.world.ts(),
+            "message_ts": ts,
+            "channel": payloads.place(place),
+            "message": copy.deepcopy(message),
+            "response_url": self.world.hook(Hook(user, channel, self.world.now(), ts)),
+        }
+        return await self.event_delivery.deliver("interactive", payload, how=how)
+
+
+def _all(view: View) -> Iterator[tuple[Json, Json]]:
+    for block in view.said["blocks"]:
+        for element in controls(block):
+            yield block, element
+
+
+def control(blocks: list[Json], name: str) -> tuple[Json, Json]:
+    """Return the control with this action_id, value or label, and its block."""
+    found = [(block, element) for block in blocks for element in controls(block)]
+    for of in (_action_id, _value, _label):
+        for block, element in found:
+            if of(element) == name:
+                return block, element
+    raise LookupError(f"no control {name!r} among {[_action_id(e) for _, e in found]}")
+
+
+def _action_id(element: Json) -> Any:
+    return element.get("action_id")
+
+
+def _value(element: Json) -> Any:
+    return element.get("value")
+
+
+def _label(element: Json) -> Any:
+    return (element.get("text") or {}).get("text")

@@ -1,0 +1,168 @@
+"""What people say in Slack, and what else happens there, as methods of the fake."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Unpack
+
+from tests.support.slack import ack_bodies, payloads
+from tests.support.slack.event_delivery import Ack, DeliveryOptions, EventDelivery
+from tests.support.slack.message_store import put, remove
+from tests.support.slack.world import Channel, Json, World
+
+
+class Messages:
+    """What a person can say. Ids are Slack's: U…, C…, V….
+
+    `text` is what Slack puts on the wire, so that `&`, `<`, `>` of a person come escaped.
+    """
+
+    def __init__(self, world: World, courier: EventDelivery) -> None:
+        self.world = world
+        self.event_delivery = courier
+        self.subscribed = {
+            "app_mention", "message.channels", "message.groups", "message.im", "message.mpim",
+            "app_home_opened", "app_uninstalled", "tokens_revoked",
+        }  # fmt: skip
+        """The events of the manifest."""
+        self.complaints: list[str] = []
+        """What was wrong with the answers in the app's acks, as a person would see it."""
+
+    async def command(
+        self,
+        user: str,
+        channel: str,
+        text: str,
+        name: str = "/draftsman",
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Type a slash command."""
+        place = self.world.channels[channel]
+        payload = payloads.command(self.world, user, place, name, text)
+        ack = await self.event_delivery.deliver("slash_commands", payload, how=how)
+        for one in ack.copies:
+            if one.acked and one.body:
+                self.complaints += ack_bodies.to_command(self.world, user, place, one.body)
+        return ack
+
+    async def say(
+        self,
+        user: str,
+        channel: str,
+        text: str,
+        thread: str | None = None,
+        more: Json | None = None,
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Write a message; `more` goes into it: subtype, files, bot_id …
+
+        A message that mentions the bot comes twice, as Slack sends it: message and app_mention.
+        """
+        place = self.world.channels[channel]
+        person = self.world.users[user]
+        said: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
+        said |= {"team": person["team_id"], **(more or {})}
+        message = put(self.world, place, said, thread)
+        events = [
+            payloads.event(
+                self.world, payloads.spoken(self.world, place, message, kind), place.shared
+            )
+            for kind in self._events(place, text)
+        ]
+        ack = await self.event_delivery.deliver("events_api", *events, how=how)
+        return replace(ack, ts=message["ts"])
+
+    async def mention(
+        self,
+        user: str,
+        channel: str,
+        text: str,
+        thread: str | None = None,
+        **how: Unpack[DeliveryOptions],
+    ) -> Ack:
+        """Write a message that begins with the bot's name."""
+        return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **how)
+
+    def _events(self, place: Channel, text: str) -> Iterator[str]:
+        if self.world.bot_user not in place.members:
+            return
+        if f"message.{place.scope}" in self.subscribed:
+            yield "message"
+        mentioned = f"<@{self.world.bot_user}" in text and place.kind != "im"
+        if mentioned and "app_mention" in self.subscribed:
+            yield "app_mention"
+
+    async def edit(self, channel: str, ts: str, text: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Change a message of a person.
+
+        One that mentions the bot fires `app_mention` once more, with `edited` (bolt-js issue 960,
+        slack-go pull request 1256).
+        """
+        message = self.world.channels[channel].messages[ts]
+        marks = {"user": message.get("user"), "ts": self.world.ts()}
+        return await self._change(channel, ts, {"text": text, "edited": marks}, how)
+
+    async def unfurl(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Let Slack put the preview of a link under a message."""
+        preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
+        return await self._change(channel, ts, preview, how)
+
+    async def echo(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Tell the app of a message, its own or another's: as new, or as changed if it was."""
+        place = self.world.channels[channel]
+        message = place.messages[ts]
+        if "edited" in message:
+            return await self._change(channel, ts, {}, how)
+        return await self._tell_message(
+            place, payloads.spoken(self.world, place, message, "message"), how
+        )
+
+    async def _change(self, channel: str, ts: str, new: Json, how: DeliveryOptions) -> Ack:
+        place = self.world.channels[channel]
+        before = copy.deepcopy(place.messages[ts])
+        place.messages[ts].update(new)
+        inner = payloads.changed(self.world, place, before, place.messages[ts])
+        wanted = [inner] if "message" in self._events(place, "") else []
+        if "edited" in new and "app_mention" in self._events(place, new["text"]):
+            wanted.append(payloads.spoken(self.world, place, place.messages[ts], "app_mention"))
+        return await self._tell(place, wanted, how)
+
+    async def delete(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Delete a message, whoever wrote it."""
+        place = self.world.channels[channel]
+        before = place.messages[ts]
+        remove(place, ts)
+        return await self._tell_message(place, payloads.deleted(self.world, place, before), how)
+
+    async def _tell_message(self, place: Channel, inner: Json, how: DeliveryOptions) -> Ack:
+        wanted = [inner] if "message" in self._events(place, "") else []
+        return await self._tell(place, wanted, how)
+
+    async def _tell(self, place: Channel, wanted: list[Json], how: DeliveryOptions) -> Ack:
+        events = [payloads.event(self.world, inner, place.shared) for inner in wanted]
+        return await self.event_delivery.deliver("events_api", *events, how=how)
+
+    async def open_home(self, user: str, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Open the bot's home tab."""
+        inner: Json = {
+            "type": "app_home_opened",
+            "user": user,
+            "channel": self.world.direct(user).id,
+            "tab": "home",
+            "event_ts": self.world.ts(),
+        }
+        if user in self.world.homes:
+            inner["view"] = copy.deepcopy(self.world.homes[user].said)
+        return await self.event(inner, **how)
+
+    async def event(self, inner: Json, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Let any event happen; an outer one is sent as it is."""
+        outer = inner if "event" in inner or "api_app_id" in inner else None
+        whole = payloads.event(self.world, inner) if outer is None else outer
+        return await self.event_delivery.deliver("events_api", whole, how=how)
+
+    async def again(self, ack: Ack, **how: Unpack[DeliveryOptions]) -> Ack:
+        """Deliver once more what was delivered, in a new envelope."""
+        return await self.event_delivery.deliver(ack.kind, ack.sent, how=how)

@@ -1,0 +1,70 @@
+"""response_urls: what an app may say to a person's deed, five times in half an hour."""
+
+from __future__ import annotations
+
+from tests.support.slack.api_errors import ApiError
+from tests.support.slack.message_store import named, put, remove
+from tests.support.slack.methods.chat import body, by_bot, has_content, put_ephemeral
+from tests.support.slack.methods.registry import Args
+from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Channel, Hook, Json, World
+
+
+def use(world: World, name: str, said: Args) -> tuple[int, Json]:
+    """Use a response_url; return the HTTP status and the answer."""
+    hook = world.hooks.get(name)
+    if hook is None:
+        return 404, {"ok": False, "error": "invalid_url"}
+    if world.now() - hook.born > HOOK_LIFE:
+        return 404, {"ok": False, "error": "expired_url"}
+    if hook.uses >= HOOK_USES:
+        return 404, {"ok": False, "error": "used_url"}
+    hook.uses += 1
+    try:
+        answer(world, hook, said)
+    except ApiError as refused:
+        return 400, refused.body()
+    return 200, {"ok": True}
+
+
+def answer(world: World, hook: Hook, said: Args) -> None:
+    """Do what the app says: replace, delete, or show something new."""
+    channel = world.channels[hook.channel]
+    if said.flag("delete_original"):
+        _delete(world, channel, hook)
+        return
+    whole = body(said)
+    has_content(whole)
+    if hook.ts is not None and said.flag("replace_original"):
+        _replace(world, channel, hook, whole)
+    elif said.get("response_type") == "in_channel":
+        put(world, channel, by_bot(world) | whole, said.maybe("thread_ts"))
+    else:
+        put_ephemeral(world, channel, hook.user, whole, said.maybe("thread_ts") or hook.thread)
+
+
+def _original(world: World, channel: Channel, hook: Hook) -> Json:
+    whispered = world.ephemerals[channel.id, hook.user]
+    found = channel.messages.get(hook.ts or "")
+    for message in whispered if hook.ephemeral else []:
+        if message["ts"] == hook.ts:
+            found = message
+    if found is None:
+        raise ApiError("message_not_found")
+    return found
+
+
+def _replace(world: World, channel: Channel, hook: Hook, whole: Json) -> None:
+    message = _original(world, channel, hook)
+    if "blocks" in whole:
+        whole["blocks"] = named(world, whole["blocks"])
+    else:
+        message.pop("blocks", None)
+    message.update(whole)
+
+
+def _delete(world: World, channel: Channel, hook: Hook) -> None:
+    message = _original(world, channel, hook)
+    if hook.ephemeral:
+        world.ephemerals[channel.id, hook.user].remove(message)
+    else:
+        remove(channel, message["ts"])

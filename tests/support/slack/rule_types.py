@@ -1,0 +1,82 @@
+"""The words in which the rules of Block Kit are written down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Kind = Literal["text", "string", "url", "choice", "flag", "number", "strings", "one", "many", "any"]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """What one property may be.
+
+    `most` counts characters of a text or string, items of a list; None is no limit. `of` names the
+    types of a text, the choices of a choice, or the shapes of one or many objects.
+    """
+
+    kind: Kind
+    most: int | None = None
+    need: bool = False
+    least: int = 1
+    of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an object may be.
+
+    Of `any_of` at least one property must be there, of `one_of` exactly one. A `typed` object says
+    in `type` which shape it has.
+    """
+
+    fields: dict[str, Spec]
+    any_of: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+    typed: bool = True
+
+
+def plain(most: int, *, need: bool = False) -> Spec:
+    """Return a text that is plain_text."""
+    return Spec("text", most, need, of=("plain_text",))
+
+
+def text(most: int, *, need: bool = False) -> Spec:
+    """Return a text, plain or mrkdwn."""
+    return Spec("text", most, need, of=("plain_text", "mrkdwn"))
+
+
+def string(most: int | None = None, *, need: bool = False, least: int = 1) -> Spec:
+    """Return a string."""
+    return Spec("string", most, need, least)
+
+
+def url(most: int = 3000, *, need: bool = False) -> Spec:
+    """Return an address."""
+    return Spec("url", most, need)
+
+
+def choice(*of: str, need: bool = False) -> Spec:
+    """Return one of these strings."""
+    return Spec("choice", need=need, of=of)
+
+
+def number(most: int | None = None, *, least: int = 0) -> Spec:
+    """Return an integer."""
+    return Spec("number", most, least=least)
+
+
+def one_part(*of: str, need: bool = False) -> Spec:
+    """Return an object of one of these shapes."""
+    return Spec("one", need=need, of=of)
+
+
+def part_list(*of: str, most: int | None = None, need: bool = False, least: int = 1) -> Spec:
+    """Return a list of objects of these shapes."""
+    return Spec("many", most, need, least, of)
+
+
+FLAG = Spec("flag")
+STRINGS = Spec("strings")
+ANY = Spec("any")

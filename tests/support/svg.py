@@ -1,0 +1,96 @@
+"""Draws what a dashboard shows as an SVG that is small, is read by people, and fetches nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from typing import Any, Final
+
+from rich.cells import cell_len
+from rich.color import Color
+from rich.segment import Segment
+from rich.style import Style
+from textual._ansi_theme import MONOKAI
+from textual.app import App
+
+WIDE: Final = 8.4
+"""Units that a cell is wide; text is stretched to it, whatever font a reader has."""
+HIGH: Final = 18
+"""Units that a line is high."""
+WORDS: Final = re.compile(r"\S+(?: \S+)*")
+"""What is one piece of text: wide characters that a font lacks move nothing behind them."""
+FONT: Final = "ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace"
+Look = tuple[str, str, str]
+"""Colour, background and what else a piece of text has, as CSS."""
+
+
+def lines_of(app: App[Any]) -> list[list[Segment]]:
+    """Return what is on the screen, dialogs over what is behind them."""
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    strips: Iterable[Any] = update.strips  # type: ignore[union-attr]
+    return [list(Segment.simplify(part for strip in line for part in strip)) for line in strips]
+
+
+def render_svg(app: App[Any], title: str = "draftsman") -> str:
+    """Return the screen of an application as it is now."""
+    lines = lines_of(app)
+    wide, high = max(map(_width, lines)) * WIDE, len(lines) * HIGH
+    ground = _look(lines[0][0].style)[1]
+    names: dict[Look, str] = {}
+    body = [part for y, line in enumerate(lines) for part in _line(line, y * HIGH, ground, names)]
+    styles = [
+        f".{name}{{fill:{colour}{more}}}" for (colour, _, more), name in sorted(names.items())
+    ]
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} {high}">',
+            f"<title>{escape(title)}</title>",
+            f"<style>text{{font:14px {FONT};white-space:pre}}",
+            *sorted(styles),
+            "</style>",
+            f'<rect width="100%" height="100%" fill="{ground}"/>',
+            *body,
+            "</svg>\n",
+        ]
+    )
+
+
+def _line(line: Sequence[Segment], y: int, ground: str, names: dict[Look, str]) -> Iterator[str]:
+    """Yield the backgrounds of a line, then its pieces of text without the space around them."""
+    x, texts = 0, []
+    for text, style, _ in line:
+        colour, background, more = _look(style)
+        cells = cell_len(text)
+        if background != ground:
+            size = f'width="{cells * WIDE:g}" height="{HIGH}"'
+            yield f'<rect x="{x * WIDE:g}" y="{y}" {size} fill="{background}"/>'
+        for found in WORDS.finditer(text):
+            name = names.setdefault((colour, "", more), f"s{len(names)}")
+            at, long = x + cell_len(text[: found.start()]), cell_len(found[0])
+            texts.append(
+                f'<text class="{name}" x="{at * WIDE:g}" y="{y + 13}"'
+                f' textLength="{long * WIDE:g}">{escape(found[0], quote=False)}</text>'
+            )
+        x += cells
+    yield from texts
+
+
+def _look(style: Style | None) -> Look:
+    style = style or Style()
+    colour, background = _hex(style.color, True), _hex(style.bgcolor, False)
+    if style.reverse:
+        colour, background = background, colour
+    more = ";font-weight:bold" if style.bold else ""
+    more += ";font-style:italic" if style.italic else ""
+    more += ";text-decoration:underline" if style.underline else ""
+    more += ";opacity:.6" if style.dim else ""
+    return colour, background, more
+
+
+def _hex(colour: Color | None, foreground: bool) -> str:
+    return (colour or Color.default()).get_truecolor(MONOKAI, foreground).hex
+
+
+def _width(line: Sequence[Segment]) -> int:
+    return sum(cell_len(text) for text, _, _ in line)

@@ -1,0 +1,105 @@
+"""Writes down what somebody did, and for whom a webhook is to carry it away."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any, Final
+
+from tests.support.trello import serializers
+from tests.support.trello.entities import Card, Delivery, Json, Label, List, Webhook
+from tests.support.trello.world import World, iso
+
+LISTED: Final = frozenset({
+    "addAttachmentToCard", "addChecklistToCard", "addMemberToBoard", "addMemberToCard",
+    "commentCard", "convertToCardFromCheckItem", "copyBoard", "copyCard", "copyCommentCard",
+    "createBoard", "createCard", "createList", "deleteAttachmentFromCard", "deleteCard",
+    "moveCardFromBoard", "moveCardToBoard", "moveListFromBoard", "moveListToBoard",
+    "removeChecklistFromCard", "removeMemberFromCard", "updateBoard", "updateCard",
+    "updateCheckItemStateOnCard", "updateChecklist", "updateCustomFieldItem", "updateList",
+})  # fmt: skip
+"""Types that GET .../actions returns. Every other one is for webhooks alone: adding and removing
+labels, changing and deleting comments, making, changing and deleting labels, items of checklists.
+The list is Trello's of 2017 as far as it is needed here."""
+
+
+def record(world: World, kind: str, by: str, data: Json, *, also: tuple[str, ...] = ()) -> Json:
+    """Keep an action, and queue it for every webhook of a model that it touches.
+
+    `also` are models that the data does not name.
+    """
+    moment = world.moment()
+    action: Json = {
+        "id": world.id(moment),
+        "idMemberCreator": by,
+        "data": copy.deepcopy(data),
+        "appCreator": None,
+        "type": kind,
+        "date": iso(moment),
+        "limits": None,
+        "memberCreator": serializers.member(world.members[by]),
+    }
+    world.keep(action)
+    if (card := world.cards.get(data.get("card", {}).get("id", ""))) is not None:
+        card.activity = action["date"]
+    touched = {by, *also, *_models(data)}
+    for webhook in world.webhooks.values():
+        if webhook.active and webhook.model in touched:
+            world.pending.append(_delivery(world, webhook, action))
+    return action
+
+
+def _models(data: Json) -> set[str]:
+    names = ("board", "card", "list", "listBefore", "listAfter", "member")
+    return {data[name]["id"] for name in names if name in data}
+
+
+def _delivery(world: World, webhook: Webhook, action: Json) -> Delivery:
+    display = {"translationKey": f"action_{action['type']}", "entities": {}}
+    told = action | {"display": display}
+    body = json.dumps({"model": model(world, webhook.model), "action": told}, ensure_ascii=False)
+    return Delivery(webhook.id, webhook.url, body.encode(errors="replace"), told)
+
+
+def model(world: World, id: str) -> Json | None:
+    """Return the thing that is watched, as it is now; None if there is none, or no more."""
+    if (board := world.boards.get(id)) is not None:
+        return serializers.board(world, board)
+    if (card := world.cards.get(id)) is not None:
+        return serializers.card(world, card)
+    if (one := world.lists.get(id)) is not None:
+        return serializers.list_(one)
+    if (member := world.members.get(id)) is not None:
+        return serializers.member(member)
+    return None
+
+
+def of_card(world: World, card: Card, /, *, listed: bool = True, **more: Any) -> Json:
+    """Return the data of what happens to a card; label actions do not name its list."""
+    data: Json = {"card": brief(card), "board": of_board(world, card.board)}
+    if listed:
+        data["list"] = of_list(world.lists[card.column])
+    return data | more
+
+
+def brief(card: Card, **more: Any) -> Json:
+    """Return how an action names a card."""
+    named = {"id": card.id, "name": card.name, "idShort": card.short, "shortLink": card.link}
+    return more | named
+
+
+def of_board(world: World, id: str) -> Json:
+    """Return how an action names a board."""
+    board = world.boards[id]
+    return {"id": board.id, "name": board.name, "shortLink": board.link}
+
+
+def of_list(one: List) -> Json:
+    """Return how an action names a list."""
+    return {"id": one.id, "name": one.name}
+
+
+def of_label(label: Label) -> Json:
+    """Return how an action names a label: one without a colour has no `color`."""
+    named = {"id": label.id, "name": label.name}
+    return named if label.color is None else named | {"color": label.color}

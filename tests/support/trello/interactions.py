@@ -1,0 +1,215 @@
+"""What people do in Trello, as methods of the fake. `by` and `member` are people's ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.support.trello import serializers
+from tests.support.trello.entities import Attachment, Card, Comment, Json
+from tests.support.trello.operations import boards, card_extras, cards, comments, labels
+from tests.support.trello.world import World
+
+
+class Interactions:
+    """Sets a scene and lets people act in it; nothing of it is a call of the app's.
+
+    Who acts is `someone`, a person on every board, if nobody is named. What Trello refuses is
+    refused here too, as `Refused`.
+    """
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        world.bot = boards.add_member(world, "Draftsman Bot").id
+        self.bot_member = world.bot
+        self.someone = boards.add_member(world, "Someone Else").id
+
+    def member(self, name: str) -> str:
+        """Add a person; return the id. The user name is the name in small letters."""
+        return boards.add_member(self.world, name).id
+
+    def username(self, member: str) -> str:
+        """Return what a person is mentioned by."""
+        return self.world.members[member].username
+
+    def board(self, name: str, members: Sequence[str] = (), *, bot: bool = True) -> str:
+        """Add a board; return the id. The bot is on it, unless it is said not to be."""
+        who = {self.someone, *members, *([self.bot_member] if bot else [])}
+        return boards.add_board(self.world, name, who).id
+
+    def board_url(self, board: str) -> str:
+        """Return the address of a board that people see."""
+        return str(serializers.board(self.world, self.world.boards[board])["url"])
+
+    def list(self, board: str, name: str) -> str:
+        """Add a list at the end of a board; return the id."""
+        return boards.add_list(self.world, board, name, self.someone).id
+
+    def archive_list(self, place: str, closed: bool = True) -> None:
+        """Archive a list, or bring it back."""
+        boards.close_list(self.world, place, self.someone, closed)
+
+    def label(self, board: str, name: str, color: str | None = "green") -> str:
+        """Add a label to a board; return the id."""
+        return boards.add_label(self.world, board, name, color, self.someone).id
+
+    def rename_label(self, label: str, name: str, by: str | None = None) -> None:
+        """Give a label another name."""
+        boards.rename_label(self.world, label, name, by or self.someone)
+
+    def delete_label(self, label: str, by: str | None = None) -> None:
+        """Delete a label from its board and from every card."""
+        boards.delete_label(self.world, label, by or self.someone)
+
+    def custom_field(self, board: str, name: str, type: str = "text") -> str:
+        """Add a custom field to a board; return the id."""
+        id = self.world.id()
+        self.world.custom_fields[id] = {
+            "id": id, "idModel": board, "modelType": "board", "name": name, "type": type,
+            "pos": 16384, "display": {"cardFront": True}, "isSuggestedField": False,
+        }  # fmt: skip
+        return id
+
+    def card(
+        self,
+        board: str,
+        place: str,
+        name: str,
+        *,
+        desc: str = "",
+        labels: Sequence[str] = (),
+        members: Sequence[str] = (),
+        by: str | None = None,
+    ) -> str:
+        """Make a card with labels on it, if so; return the id."""
+        assert self.world.lists[place].board == board, "the list is on another board"
+        who = by or self.someone
+        made = cards.make(
+            self.world, place, name, who, desc=desc, label_ids=labels, members=members
+        )
+        return made.id
+
+    def cards(
+        self, board: str, place: str, count: int, *, labels: Sequence[str] = ()
+    ) -> Sequence[str]:
+        """Make many cards, one in each second that now passes; nobody is told of them."""
+        made = []
+        for number in range(count):
+            self.later(1)
+            made.append(self.card(board, place, f"card {number}", labels=labels))
+        self.world.pending.clear()
+        return made
+
+    def later(self, seconds: float) -> None:
+        """Let time pass here."""
+        self.world.offset += seconds
+
+    def next_second(self) -> None:
+        """Let time pass until a second has begun: the ids of what is done now all say that one."""
+        self.later(1.05 - self.world.now() % 1)
+
+    def copy_card(self, card: str, place: str | None = None, by: str | None = None) -> str:
+        """Copy a card, into its list or another; return the id of the copy."""
+        target = place or self.world.cards[card].column
+        return cards.copy_card(self.world, card, target, by or self.someone).id
+
+    def move(self, card: str, place: str, by: str | None = None, *, drag: bool = False) -> None:
+        """Move a card to another list of the board; to drag it makes two actions of it."""
+        cards.move(self.world, card, place, by or self.someone, drag=drag)
+
+    def move_to_board(self, card: str, board: str, place: str, by: str | None = None) -> None:
+        """Move a card to a list of another board."""
+        cards.move_to_board(self.world, card, board, place, by or self.someone)
+
+    def archive(self, card: str, by: str | None = None) -> None:
+        """Archive a card."""
+        cards.change(self.world, card, by or self.someone, closed=True)
+
+    def unarchive(self, card: str, by: str | None = None) -> None:
+        """Bring a card back."""
+        cards.change(self.world, card, by or self.someone, closed=False)
+
+    def rename(self, card: str, name: str, by: str | None = None) -> None:
+        """Give a card another title."""
+        cards.change(self.world, card, by or self.someone, name=name)
+
+    def describe(self, card: str, desc: str, by: str | None = None) -> None:
+        """Give a card another description."""
+        cards.change(self.world, card, by or self.someone, desc=desc)
+
+    def delete_card(self, card: str, by: str | None = None) -> None:
+        """Delete a card for good."""
+        cards.delete(self.world, card, by or self.someone)
+
+    def assign(self, card: str, member: str, by: str | None = None) -> None:
+        """Put a person on a card."""
+        cards.join(self.world, card, member, by or self.someone)
+
+    def add_label(self, card: str, label: str, by: str | None = None) -> None:
+        """Put a label on a card."""
+        labels.put(self.world, card, label, by or self.someone)
+
+    def remove_label(self, card: str, label: str, by: str | None = None) -> None:
+        """Take a label from a card."""
+        labels.take(self.world, card, label, by or self.someone)
+
+    def comment(self, card: str, member: str, text: str) -> str:
+        """Comment on a card; return the id of the comment, which is that of its action."""
+        return str(comments.say(self.world, card, member, text)["id"])
+
+    def edit_comment(self, comment: str, text: str, by: str | None = None) -> None:
+        """Change a comment; who wrote it does so."""
+        author = comments.find(self.world, comment)["idMemberCreator"]
+        comments.edit(self.world, comment, by or author, text)
+
+    def delete_comment(self, comment: str, by: str | None = None) -> None:
+        """Delete a comment; who wrote it does so."""
+        author = comments.find(self.world, comment)["idMemberCreator"]
+        comments.delete(self.world, comment, by or author)
+
+    def add_checklist(
+        self, card: str, name: str, items: Sequence[str] = (), done: Sequence[str] = ()
+    ) -> str:
+        """Put a checklist on a card; return the id. `done` are items that are checked."""
+        made = card_extras.add_checklist(self.world, card, self.someone, name)
+        for item in [*items, *(one for one in done if one not in items)]:
+            card_extras.add_item(self.world, made.id, self.someone, item, item in done)
+        return made.id
+
+    def attach(
+        self,
+        card: str,
+        name: str,
+        data: bytes | None = b"data",
+        *,
+        url: str = "",
+        by: str | None = None,
+    ) -> str:
+        """Attach a file, or an address with `data=None`; return the id."""
+        who = by or self.someone
+        made = card_extras.attach(
+            self.world, card, who, name, data=None if url else data, url=url, most=2**28
+        )
+        return made.id
+
+    def set_field(self, card: str, field: str, value: Json) -> None:
+        """Set a custom field, such as `{"text": "x"}`."""
+        card_extras.set_field(self.world, card, field, self.someone, value)
+
+    def comments(self, card: str) -> Sequence[Comment]:
+        """Return the comments of a card as people see them, oldest first."""
+        return comments.of(self.world, card)
+
+    def attachments(self, card: str) -> Sequence[Attachment]:
+        """Return what is attached to a card, oldest first."""
+        return self.world.cards[card].attachments
+
+    def card_now(self, card: str) -> Json:
+        """Return a card as GET /cards/{id} shows it; a LookupError if it was deleted."""
+        return card_extras.whole_card(self.world, card)
+
+    def labels_of(self, card: str) -> Sequence[str]:
+        """Return the names of the labels on a card."""
+        return [self.world.labels[id].name for id in self._card(card).labels]
+
+    def _card(self, id: str) -> Card:
+        return self.world.cards[id]

@@ -1,0 +1,1 @@
+"""What people do on Trello: boards, cards, comments, labels."""

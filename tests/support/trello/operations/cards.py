@@ -1,0 +1,165 @@
+"""Cards: made, copied, changed, moved, archived and deleted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tests.support.trello.action_log import brief, of_board, of_card, of_list, record
+from tests.support.trello.api_errors import invalid_value
+from tests.support.trello.entities import Card, Checklist
+from tests.support.trello.operations import boards, labels
+from tests.support.trello.world import World, known
+
+TEXT_MOST: Final = 16384
+
+
+def make(
+    world: World,
+    list_id: str,
+    name: str,
+    by: str,
+    *,
+    desc: str = "",
+    label_ids: Sequence[str] = (),
+    members: Sequence[str] = (),
+) -> Card:
+    """Make a card at the end of a list."""
+    card = _put(world, list_id, name, desc)
+    labels.check(world, card.board, label_ids)
+    card.labels, card.members = list(label_ids), list(members)
+    record(world, "createCard", by, of_card(world, card))
+    _say_labels(world, card, by)
+    return card
+
+
+def _put(world: World, list_id: str, name: str, desc: str) -> Card:
+    place = known(world.lists, list_id)
+    if not 1 <= len(name) <= TEXT_MOST:
+        raise invalid_value("name")
+    if len(desc) > TEXT_MOST:
+        raise invalid_value("desc")
+    board = world.boards[place.board]
+    board.shorts += 1
+    made = Card(world.id(), name, desc, board.id, place.id, board.shorts, world.link(), 0.0)
+    made.pos = _end(world, place.id)
+    world.cards[made.id] = made
+    return made
+
+
+def _end(world: World, list_id: str) -> float:
+    return max((c.pos for c in world.cards.values() if c.column == list_id), default=0.0) + 16384.0
+
+
+def _say_labels(world: World, card: Card, by: str) -> None:
+    if world.labels_said:
+        for id in card.labels:
+            labels.say(world, "addLabelToCard", card, world.labels[id], by)
+
+
+def copy_card(world: World, id: str, list_id: str, by: str, name: str | None = None) -> Card:
+    """Copy a card with its labels, members, checklists and attachments, but no comments.
+
+    To another board, labels go as they go with a move.
+    """
+    source = world.cards[id]
+    made = _put(world, list_id, name or source.name, source.desc)
+    made.labels = labels.on_board(world, source.labels, made.board, by)
+    made.members, made.attachments = list(source.members), list(source.attachments)
+    for one in source.checklists:
+        twin = Checklist(world.id(), one.name, made.id, copy.deepcopy(one.items))
+        world.checklists[twin.id] = twin
+        made.checklists.append(twin)
+    record(world, "copyCard", by, of_card(world, made, cardSource=brief(source)))
+    _say_labels(world, made, by)
+    return made
+
+
+def change(world: World, id: str, by: str, **values: Any) -> Card:
+    """Change name, desc, closed, pos, due or due_complete; each is an updateCard of its own."""
+    card = world.cards[id]
+    for name, value in values.items():
+        if name == "name" and not 1 <= len(value) <= TEXT_MOST:
+            raise invalid_value("name")
+        if name == "desc" and len(value) > TEXT_MOST:
+            raise invalid_value("desc")
+        old = getattr(card, name)
+        if old == value:
+            continue
+        setattr(card, name, value)
+        said = {"due_complete": "dueComplete"}.get(name, name)
+        data = of_card(world, card, card=brief(card, **{said: value}), old={said: old})
+        record(world, "updateCard", by, data)
+    return card
+
+
+def move(world: World, id: str, list_id: str, by: str, *, drag: bool = False) -> Card:
+    """Move a card to another list of its board; one that was dragged moves and then settles.
+
+    The list may be an archived one: the card then is where nobody sees it.
+    """
+    card, target = world.cards[id], known(world.lists, list_id)
+    if target.board != card.board:
+        raise invalid_value("idList")
+    if target.id == card.column:
+        return card
+    before, old = world.lists[card.column], card.pos
+    card.column, card.pos = target.id, _end(world, target.id)
+    data = of_card(world, card, listed=False, card=brief(card, idList=target.id))
+    data |= {"old": {"idList": before.id}}
+    data |= {"listBefore": of_list(before), "listAfter": of_list(target)}
+    record(world, "updateCard", by, data)
+    if drag:
+        data = of_card(world, card, card=brief(card, pos=card.pos), old={"pos": old})
+        record(world, "updateCard", by, data)
+    return card
+
+
+def move_to_board(world: World, id: str, board: str, list_id: str, by: str) -> Card:
+    """Move a card to another board: its id stays, its labels are others, its comments go along.
+
+    What happens to the labels is inferred, not known: one of the same name and colour there takes
+    their place, or is made; no label action says so.
+    """
+    card, target = world.cards[id], known(world.lists, list_id)
+    if target.board != board:
+        raise invalid_value("idList")
+    if board == card.board:
+        return move(world, id, list_id, by)
+    source, before = card.board, world.lists[card.column]
+    there = world.boards[board]
+    there.shorts += 1
+    card.short, card.board, card.column = there.shorts, board, target.id
+    card.pos = _end(world, target.id)
+    card.labels = labels.on_board(world, card.labels, board, by)
+    data = of_card(world, card, boardSource=of_board(world, source), list=of_list(target))
+    record(world, "moveCardToBoard", by, data)
+    data = {"card": brief(card), "board": of_board(world, source), "list": of_list(before)}
+    record(world, "moveCardFromBoard", by, data | {"boardTarget": of_board(world, board)})
+    _say_labels(world, card, by)
+    return card
+
+
+def delete(world: World, id: str, by: str) -> None:
+    """Delete a card for good, with its comments. The action has no name of it."""
+    card = world.cards.pop(id)
+    for checklist in card.checklists:
+        world.checklists.pop(checklist.id, None)
+    for action in list(world.on_card[id].values()):
+        world.forget(action)
+    data = of_card(world, card, card={"id": card.id, "idShort": card.short})
+    record(world, "deleteCard", by, data)
+
+
+def join(world: World, id: str, member: str, by: str) -> None:
+    """Put somebody on a card."""
+    card = world.cards[id]
+    if member in card.members:
+        raise invalid_value("value")
+    if member not in world.boards[card.board].members:
+        boards.join(world, card.board, member, by)
+    card.members.append(member)
+    one = world.members[member]
+    said = {"idMember": one.id, "member": {"id": one.id, "name": one.name}}
+    record(world, "addMemberToCard", by, of_card(world, card, listed=False, **said))

@@ -1,0 +1,59 @@
+"""Labels on cards."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tests.support.trello.action_log import of_card, of_label, record
+from tests.support.trello.api_errors import ApiError, invalid_value, not_found
+from tests.support.trello.entities import Card, Label
+from tests.support.trello.operations import boards
+from tests.support.trello.world import World, known
+
+
+def check(world: World, board: str, ids: Sequence[str]) -> None:
+    """Refuse labels that the board does not have."""
+    if any(known(world.labels, id).board != board for id in ids):
+        raise invalid_value("idLabels")
+
+
+def put(world: World, card_id: str, label_id: str, by: str) -> Card:
+    """Put a label on a card. The words of the refusals are from memory."""
+    card, label = world.cards[card_id], known(world.labels, label_id)
+    if label.board != card.board:
+        raise invalid_value("value")
+    if label.id in card.labels:
+        raise ApiError(400, "that label is already on the card")
+    card.labels.append(label.id)
+    say(world, "addLabelToCard", card, label, by)
+    return card
+
+
+def take(world: World, card_id: str, label_id: str, by: str) -> Card:
+    """Take a label from a card. That one which is not on it is a 404 is from memory."""
+    card, label = world.cards[card_id], known(world.labels, label_id)
+    if label.id not in card.labels:
+        raise not_found()
+    card.labels.remove(label.id)
+    say(world, "removeLabelFromCard", card, label, by)
+    return card
+
+
+def say(world: World, kind: str, card: Card, label: Label, by: str) -> None:
+    """Record a label action."""
+    data = of_card(world, card, listed=False, label=of_label(label), text=label.name)
+    record(world, kind, by, data if label.color is None else data | {"value": label.color})
+
+
+def on_board(world: World, ids: Sequence[str], board: str, by: str) -> list[str]:
+    """Return the labels of a board that stand for these of another."""
+    found = []
+    for label in [world.labels[id] for id in ids]:
+        twins = [
+            one
+            for one in world.labels.values()
+            if (one.board, one.name, one.color) == (board, label.name, label.color)
+        ]
+        twin = twins[0] if twins else boards.add_label(world, board, label.name, label.color, by)
+        found.append(twin.id)
+    return found

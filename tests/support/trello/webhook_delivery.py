@@ -1,0 +1,156 @@
+"""Brings what happened to the callbacks, as often and in which order is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+
+from tests.support.trello.entities import Delivery, Json
+from tests.support.trello.world import World, iso
+
+PATIENCE: Final = 30.0
+"""Seconds in which Trello wants a reply: trello-archive/api-docs#53 of 2017; #157 of 2021 says that
+the page does not name them any more."""
+RETRIES: Final = 3
+"""How often Trello tries again before it stops: trello-archive/api-docs#53. No source found says
+after how long, or after how many failures a webhook is switched off."""
+
+
+@dataclass(frozen=True)
+class Ack:
+    """How the callback answered: the status, or None if it did not; `attempts` counts the POSTs."""
+
+    status: int | None
+    delivery: Delivery
+    attempts: int = 1
+    body: str = ""
+
+    @property
+    def acked(self) -> bool:
+        """Say whether Trello takes it for delivered."""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
+    def action(self) -> Json:
+        """Return the action that was delivered."""
+        return self.delivery.action
+
+
+class WebhookDelivery:
+    """Delivers what is pending, signed, over real HTTP."""
+
+    def __init__(self, world: World) -> None:
+        self.patience = PATIENCE
+        self.retries = RETRIES
+        """How often a delivery is repeated that was not acked."""
+        self.disable_after: int | None = None
+        """Failures in a row after which a webhook is not active any more. How many they are with
+        Trello is unknown: None is never."""
+        self.sent: list[Delivery] = []
+        """Everything that was delivered or lost, once each, oldest first."""
+        self._world = world
+        self._session: aiohttp.ClientSession | None = None
+
+    async def close(self) -> None:
+        """Hang up."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def deliver(
+        self,
+        *,
+        copies: int = 1,
+        shuffle: int | None = None,
+        drop: Callable[[Json], bool] | None = None,
+        replay: bool = False,
+        together: bool = False,
+    ) -> list[Ack]:
+        """Deliver what is pending, one after the other, and return how it was answered.
+
+        `copies` of each are sent; `shuffle` is the seed of another order; `drop` says which
+        actions get lost; `replay` sends everything of before once more; `together` does not wait
+        for one answer before it sends the next.
+        """
+        fresh, self._world.pending = self._world.pending, []
+        going = [*(self.sent if replay else []), *fresh]
+        self.sent += fresh
+        going = [one for one in going if drop is None or not drop(one.action)] * copies
+        if shuffle is None:
+            going.sort(key=lambda one: str(one.action["date"]))
+        else:
+            random.Random(shuffle).shuffle(going)
+        if together:
+            return list(await asyncio.gather(*map(self._insist, going)))
+        return [await self._insist(one) for one in going]
+
+    async def _insist(self, delivery: Delivery) -> Ack:
+        attempts, ack = 0, Ack(None, delivery)
+        while attempts <= self.retries and not ack.acked:
+            attempts += 1
+            ack = await self.once(delivery, attempts)
+            self._count(delivery.webhook, ack)
+            if delivery.webhook not in self._world.webhooks:
+                break
+        return ack
+
+    def _count(self, id: str, ack: Ack) -> None:
+        webhook = self._world.webhooks.get(id)
+        if webhook is None:
+            return
+        if ack.status == 410:
+            del self._world.webhooks[id]
+        elif ack.acked:
+            webhook.failures, webhook.first_failure = 0, None
+        else:
+            webhook.failures += 1
+            webhook.first_failure = webhook.first_failure or iso(self._world.now())
+            if self.disable_after is not None and webhook.failures >= self.disable_after:
+                webhook.active = False
+
+    async def once(self, delivery: Delivery, attempts: int = 1) -> Ack:
+        """Deliver once."""
+        status, text = await self.post(delivery.url, delivery.body, self.signed(delivery))
+        return Ack(status, delivery, attempts, text)
+
+    def signed(self, delivery: Delivery) -> dict[str, str]:
+        """Return the headers of a delivery."""
+        return self.headers(delivery.body, delivery.url)
+
+    def headers(self, body: bytes, url: str) -> dict[str, str]:
+        """Return the headers of a body that is meant for this callbackURL."""
+        digest = hmac.new(self._world.secret.encode(), body + url.encode(), hashlib.sha1).digest()
+        return {
+            "Content-Type": "application/json",
+            "User-Agent": "Trello",
+            "X-Trello-Webhook": base64.b64encode(digest).decode(),
+        }
+
+    async def post(self, url: str, body: bytes, headers: dict[str, str]) -> tuple[int | None, str]:
+        """Post raw bytes; the status is None when no answer came in time."""
+        return await self._ask("POST", url, body, headers)
+
+    async def head(self, url: str) -> int | None:
+        """Ask a callback whether it is there, as Trello does before it makes a webhook."""
+        return (await self._ask("HEAD", url, None, {"User-Agent": "Trello"}))[0]
+
+    async def _ask(
+        self, method: str, url: str, body: bytes | None, headers: dict[str, str]
+    ) -> tuple[int | None, str]:
+        if self._session is None:
+            self._session = aiohttp.ClientSession()
+        limit = aiohttp.ClientTimeout(total=self.patience)
+        try:
+            async with self._session.request(
+                method, url, data=body, headers=headers, timeout=limit, allow_redirects=False
+            ) as reply:
+                return reply.status, await reply.text(errors="replace")
+        except (aiohttp.ClientError, TimeoutError, ValueError):
+            return None, ""

@@ -1,0 +1,110 @@
+"""A database that a test has after another one is as new, whatever was done to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime, wire
+from draftsman.settings import Settings
+from draftsman.store.postgres.database import Connection, Database
+from tests.factories import Factory
+from tests.support.database_pool import MAX_IDLE, MAX_REUSES, Databases
+from tests.support.server import Server
+from tests.support.statements import rows, run, value
+
+STAINS = [
+    "CREATE TABLE mine (a int)",
+    "CREATE INDEX ON draftsman.jobs (ticket_title)",
+    "ALTER TABLE draftsman.jobs DISABLE TRIGGER ALL",
+    "GRANT SELECT ON draftsman.jobs TO PUBLIC",
+    "ANALYZE draftsman.jobs",
+    "UPDATE draftsman.feed SET epoch = epoch + 1",
+    "DELETE FROM draftsman.schema_migrations WHERE name = '0001_core'",
+]
+COUNTS = "SELECT count(*) FROM draftsman.jobs"
+CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
+
+
+@pytest.fixture
+def databases(server: Server) -> Iterator[Databases]:
+    """Give databases of which this test has all."""
+    databases = Databases(server)
+    yield databases
+    databases.close()
+
+
+@asynccontextmanager
+async def lent(server: Server, databases: Databases) -> AsyncIterator[tuple[str, Runtime]]:
+    """Lend one, with the services over it."""
+    name = databases.acquire()
+    url = server.url(name)
+    settings = Settings.model_validate({"database_url": url})
+    db = Database(url, settings.database)
+    await db.open()
+    yield name, wire(settings, db, False)
+    await db.close()
+    databases.release(name)
+
+
+async def rest(server: Server, databases: Databases) -> None:
+    """Leave as many others as one rests behind."""
+    for name in [databases.acquire() for _ in range(MAX_IDLE)]:
+        databases.release(name)
+
+
+async def test_rows_numbers_and_the_clock_are_as_new(
+    server: Server, databases: Databases, owner: Actor
+) -> None:
+    async with lent(server, databases) as (first, rt):
+        await Factory(rt, owner).asked()
+        await Factory(rt, owner).completed()
+        server.set(first, "draftsman.clock_offset", "2 days")
+    await rest(server, databases)
+    async with lent(server, databases) as (again, rt):
+        async with rt.db.connection() as conn:
+            assert await rows(conn, "SELECT name FROM draftsman.schema_migrations") != []
+            assert await value(conn, COUNTS) == 0
+            assert not await value(conn, CLOCK)
+            assert await left_over(conn) == []
+        assert (await Factory(rt, owner).running()).number == 1
+    assert again == first
+
+
+async def left_over(conn: Connection) -> list[str]:
+    """Return the tables with rows that no migration puts there."""
+    found = await rows(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'draftsman'")
+    names = sorted({name for (name,) in found} - {"schema_migrations", "feed"})
+    return [name for name in names if await value(conn, f"SELECT count(*) FROM draftsman.{name}")]
+
+
+@pytest.mark.parametrize("stain", STAINS)
+async def test_what_deleting_rows_does_not_mend_is_lent_to_nobody(
+    server: Server, databases: Databases, stain: str
+) -> None:
+    async with lent(server, databases) as (first, rt), rt.db.connection() as conn:
+        await run(conn, f"SET session_replication_role = replica; {stain}")
+    await rest(server, databases)
+    assert databases.acquire() != first
+    there = "SELECT FROM pg_database WHERE datname = %s"
+    assert server.admin.execute(there, (first,)).fetchall() == []
+
+
+async def test_one_that_is_in_use_is_lent_to_nobody(server: Server, databases: Databases) -> None:
+    async with lent(server, databases) as (first, rt):
+        left = await rt.db.dedicated_connection()
+    await rest(server, databases)
+    assert databases.acquire() != first
+    await left.close()
+
+
+async def test_nobody_gets_one_for_ever(server: Server, databases: Databases) -> None:
+    names = []
+    for _ in range((MAX_IDLE + 1) * MAX_REUSES + 1):
+        names.append(databases.acquire())
+        databases.release(names[-1])
+    assert names[0] == names[MAX_IDLE + 1]
+    assert max(names.count(name) for name in names) == MAX_REUSES

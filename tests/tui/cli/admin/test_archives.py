@@ -1,0 +1,93 @@
+"""Pruning by hand, and what people are told of events that left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from draftsman.runtime import Runtime
+from draftsman.settings import Settings
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.support.event_history import age_events, with_retention
+from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.conftest import As
+
+
+@pytest.fixture
+def settings(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """Give the command line the same retention as the test's own services."""
+    monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "12")
+    monkeypatch.setenv("DRAFTSMAN_RETENTION__ARCHIVE", str(tmp_path / "archive"))
+    return with_retention(settings, tmp_path / "archive", events=12)
+
+
+async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
+    cli: Cli, make: Factory, clock: Clock
+) -> None:
+    assert "older than retention.events" in (await cli("sweep", "prune", "--dry-run")).err
+    await age_events(make, clock)
+    (month,) = (await cli("sweep", "prune", "--dry-run", "--json")).json
+    assert (month["how"], month["holders"]) == ("can be pruned", 0)
+    held = await make.asked()
+    shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
+    assert shown[0].split() == ["MONTH", "EVENTS", "HOW"]
+    assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
+    done = await cli("sweep", "prune")
+    assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
+    assert f"held by D-{held.number} (waiting_for_input)" in done.err
+    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run is for prune")
+
+
+async def test_without_a_retention_nothing_is_pruned(
+    cli: Cli, make: Factory, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "never")
+    await age_events(make, clock)
+    assert (await cli("sweep", "prune")).out == "prune: changed 0 rows\n"
+    assert "kept for ever" in (await cli("sweep", "prune", "--dry-run")).err
+    monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "0")
+    (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
+
+
+async def test_whoever_looks_for_what_left_is_told_where_it_is(
+    cli: Cli, as_: As, rt: Runtime, make: Factory, clock: Clock
+) -> None:
+    assert "no month" in (await cli("archives", "list")).err
+    job, *_ = await age_events(make, clock)
+    events = (await cli("events", "--json")).lines
+    await rt.archives.prune(LeaderTerm())
+    (archive,) = (await cli("archives", "list", "--json")).json
+    path, month = archive["path"], archive["month"][:7]
+    assert archive["events"] == len(events)
+    assert path in (await cli("archives", "list")).out.replace("\n", "")
+
+    left = f"4 events of {month} left for {archive['host']}:{path}"
+    shown = await cli("events", f"D-{job}")
+    assert left in shown.err
+    assert shown.out == ""
+    assert left in " ".join((await cli("show", f"D-{job}")).out.split())
+    assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
+    assert f"{len(events)} events of {month} left" in (await cli("events")).err
+    middle, last = events[3]["cursor"], events[-1]["cursor"]
+    assert f"{len(events)} events of {month} left" in (await cli("events", "--after", middle)).err
+    assert "left" not in (await cli("events", "--after", last)).err
+
+    assert "archives        1 file" in (await cli("doctor")).out
+    Path(path).rename(f"{path}.away")
+    assert f"events of {month}" in " ".join((await cli("doctor")).out.split())
+    Path(f"{path}.away").rename(path)
+    assert f"{path} is whole" in (await cli("archives", "check", path)).out
+    (await as_("anna")("archives", "restore", path)).refused(1, "may not restore", "olga")
+    assert (await cli("archives", "restore", path)).out.startswith(f"restored {len(events)} events")
+    assert (await cli("events", "--json")).lines == events
+    assert "left" not in (await cli("events", f"D-{job}")).err
+
+
+async def test_a_spoilt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.gz").write_bytes(b"no archive")
+    for verb in ("check", "restore"):
+        (await cli("archives", verb, tmp_path / "a.gz")).refused(1, "is no whole archive", "gzip")
+        (await cli("archives", verb, tmp_path / "none.gz")).refused(2, "does not exist")

@@ -1,0 +1,347 @@
+"""`boards`: names become ids, nothing is kept that does not fit, and trying changes nothing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from draftsman.domain.trello.board import LabelSighting
+from draftsman.runtime import Runtime
+from tests.bots.trello.webhook_receiver import WebhookReceiver
+from tests.factories import Factory
+from tests.support.trello import FakeTrello, error
+from tests.tui.cli.conftest import As
+from tests.tui.cli.trello_board import CliBoard
+
+
+async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_for(
+    wall: CliBoard, rt: Runtime
+) -> None:
+    assert (await wall("list")).err.startswith("no board is watched; watch one so: draftsman")
+    added = await wall("add", wall.url)
+    assert added.code == 0, added.err
+    assert "then it is swapped for the label 'draftsman: queued'" in added.out
+    assert "no repository is known" in added.err
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert {id: (rule.name, rule.mode) for id, rule in config.labels.items()} == {
+        wall.label: ("draftsman", "fix")
+    }
+    assert (config.name, config.url, config.queued_label_id) == ("Work", wall.url, wall.queued)
+    (await wall("add", wall.url)).refused(4, "Work is watched already", f"boards set {wall.board}")
+    assert wall.writes == [], "to watch a board changes nothing there"
+
+
+async def test_everything_is_named_as_the_board_has_it(
+    wall: CliBoard, rt: Runtime, tmp_path: Path
+) -> None:
+    file = tmp_path / "result.md"
+    file.write_text("{job}: {summary}\n")
+    short = wall.url.split("/")[-2]
+    added = await wall(
+        "add", short, "--label", "BUG=investigate/tidy", "--label", wall.label, "--queued", "none",
+        "--ready", "review", "--ignore", "To do", "--rule", "running=Doing from To do, review",
+        "--rule", "failed=To do", "--template", file, "--take-existing",
+    )  # fmt: skip
+    assert "running: the card moves to the list 'Doing' out of 'To do', 'Review'" in added.out
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    rule = config.labels[wall.bug]
+    assert (rule.name, rule.mode, rule.agent) == ("bug", "investigate", "tidy")
+    assert set(config.labels) == {wall.bug, wall.label}
+    assert (config.queued_label_id, config.take_existing) == (None, True)
+    assert config.ignored_list_ids == (wall.todo,)
+    assert {str(status): (move.to, move.out_of) for status, move in config.moves.items()} == {
+        "running": (wall.doing, (wall.todo, wall.review)),
+        "failed": (wall.todo, ()),
+        "completed": (wall.review, ()),
+    }
+    assert config.comment_template == "{job}: {summary}\n"
+
+
+async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
+    wall: CliBoard, trello: FakeTrello, rt: Runtime
+) -> None:
+    twin, odd = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
+    nameless = trello.label(wall.board, "", "black")
+    added = await wall("add", wall.url, "--label", "draftsman", "--label", "a=b")
+    assert "2 labels are called 'draftsman': each of them counts" in added.err
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert set(config.labels) == {wall.label, twin, odd}
+    (await wall("set", "work", "--label", "x")).refused(2, f"{nameless} (no name)")
+    trello.rename_label(wall.bug, "defect")
+    await wall("set", "Work", "--label", wall.bug)
+    trello.rename_label(wall.bug, "flaw")
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert {id: rule.name for id, rule in config.labels.items()} == {wall.bug: "defect"}
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "says"),
+    [
+        (
+            ["--label", "nope"],
+            2,
+            "no label 'nope'; it has: 'draftsman', 'draftsman: queued', 'bug'",
+        ),
+        (["--label", "bug=fx"], 2, "MODE investigate or fix"),
+        (["--label", "bug=fix/ghost"], 2, "no agent 'ghost'; there are: tidy"),
+        (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
+        (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is named twice"),
+        (["--queued", "nope"], 2, "--queued: the board has no label 'nope'"),
+        (["--queued", "draftsman"], 2, "the queued label may not be one that makes jobs"),
+        (["--ready", "Dne"], 2, "--ready: the board has no list 'Dne'; it has: 'To do', 'Doing'"),
+        (["--ready", "Twice"], 2, "2 lists are called 'Twice'; give one's id: "),
+        (["--ignore", "Dne"], 2, "--ignore: the board has no list 'Dne'"),
+        (["--rule", "done=Doing"], 2, "'done' is no status; choose: scheduled"),
+        (["--rule", "running"], 2, "give STATUS=LIST or 'STATUS=LIST from LIST, LIST'"),
+        (["--rule", "running=Doing from Dne"], 2, "--rule: the board has no list 'Dne'"),
+        (["--template", "{job} {nope}"], 2, "--template: {nope} is no field; fields: job, title"),
+        (["--template", "{job"], 2, "--template: a lone {; write it twice for itself"),
+        (["--template", "typo.md"], 2, "no such file, and no text with a field in it"),
+    ],
+)
+async def test_what_does_not_fit_the_board_is_one_line_and_nothing_is_kept(
+    wall: CliBoard, trello: FakeTrello, rt: Runtime, args: list[str], code: int, says: str
+) -> None:
+    for _ in range(2):
+        trello.list(wall.board, "Twice")
+    (await wall("add", wall.url, *args)).refused(code, says)
+    assert await rt.boards.all() == []
+
+
+async def test_a_board_that_is_none_or_is_not_shown_is_told(
+    wall: CliBoard, trello: FakeTrello
+) -> None:
+    hidden = trello.board_url(trello.board("Hidden", bot=False))
+    (await wall("add", hidden)).refused(3, "Trello shows the bot no board", "is the bot invited?")
+    (await wall("add", "aaaaaaaa")).refused(3, "Trello shows the bot no board aaaaaaaa")
+    card = trello.card(wall.board, wall.todo, "x")
+    (await wall("add", trello.card_now(card)["url"])).refused(2, "is a card")
+    (await wall("add", "work stuff")).refused(2, "give its address, https://trello.com/b/")
+    (await wall("show", "Work")).refused(3, "no board is watched")
+    await wall.added()
+    (await wall("show", "Play")).refused(3, "no board 'Play' is watched; watched are: 'Work'")
+    twin = trello.board("Work")
+    await wall("add", twin, "--label", trello.label(twin, "draftsman"))
+    (await wall("show", "Work")).refused(2, "2 boards are called 'Work'", wall.board, twin)
+    shown = await wall("show", wall.url)
+    assert (shown.code, "it was never looked at" in shown.out) == (0, True)
+
+
+async def test_without_trello_or_with_a_bad_token_is_one_line(
+    wall: CliBoard, trello: FakeTrello, as_: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await wall.added()
+    (await as_("root")("boards", "add", wall.url)).refused(
+        2, "Trello is not configured; add [trello]"
+    )
+    wall.configure()
+    trello.revoke()
+    for args in (("test", "Work"), ("add", wall.url), ("webhook", "list")):
+        said = (await wall(*args)).refused(
+            1, "Trello refuses the bot: invalid token", "docs/trello.md"
+        )
+        assert trello.token not in said
+    listed = await wall("list")
+    assert (listed.code, "Work" in listed.out, "invalid token" in listed.err) == (0, True, True)
+    monkeypatch.delenv("T_TOKEN")
+    (await wall("test", "Work")).refused(2, "[trello] token: the variable T_TOKEN")
+    monkeypatch.setenv("T_TOKEN", trello.token)
+    wall.configure(api_url="http://127.0.0.1:1")
+    (await wall("test", "Work")).refused(1, "Trello cannot be asked", "http://127.0.0.1:1")
+
+
+async def test_set_replaces_what_is_given_and_leaves_the_rest(
+    wall: CliBoard, trello: FakeTrello, rt: Runtime
+) -> None:
+    await wall.added("--ready", "Review", "--ignore", "To do", "--template", "{job}")
+    webhook = "5f1e0c9a8b7d6e5f4a3b2c1d"
+    await rt.boards.webhook(wall.board, webhook)
+    assert (await wall("set", "Work", "--label", "bug")).code == 0
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert set(config.labels) == {wall.bug}
+    assert config.ready_for_review_list_id == wall.review
+    assert (config.ignored_list_ids, config.comment_template) == ((wall.todo,), "{job}")
+    assert config.webhook_id == webhook
+    await wall("set", "Work", "--ready", "none", "--ignore", "none", "--template", "none")
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert (config.moves, config.ignored_list_ids, config.comment_template) == ({}, (), None)
+    now = await rt.boards.clock()
+    await rt.boards.baseline(wall.board, [], now, now)
+    (await wall("set", "Work", "--take-existing")).refused(1, "was looked at already")
+
+
+async def test_who_may_not_change_boards_is_refused(
+    wall: CliBoard, trello: FakeTrello, as_: As, ears: WebhookReceiver
+) -> None:
+    await wall.added()
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    text = wall.cli.config.read_text(encoding="utf-8").partition("\ntrello.")
+    anna = as_("anna")
+    anna.config.write_text(anna.config.read_text() + "\ntrello." + text[2], encoding="utf-8")
+    for args in (
+        ("set", "Work", "--ready", "Review"), ("remove", "Work", "--yes"),
+        ("webhook", "add", "Work"), ("webhook", "remove", "Work", "--yes"),
+    ):  # fmt: skip
+        (await anna("boards", *args)).refused(1, "change boards")
+    assert trello.webhooks == []
+
+
+async def test_test_says_what_each_label_would_do_and_changes_nothing(
+    wall: CliBoard, trello: FakeTrello, rt: Runtime
+) -> None:
+    await wall.added("--ignore", "Review", "--rule", "running=Doing from To do")
+    for place in (wall.todo, wall.todo, wall.review):
+        trello.card(wall.board, place, "x", labels=[wall.label])
+    first = await wall("test", "Work")
+    assert "2 card(s) had it before, and make none" in first.out, first.err
+    assert "1 card(s) are in ignored lists" in first.out
+    assert "label 'draftsman' makes a job, fix, and becomes 'draftsman: queued'" in first.out
+    assert "running: the card moves from 'To do' to 'Doing'" in first.out
+    assert "ok    the bot may comment, move cards and swap labels there" in first.out
+    now, old = await rt.boards.clock(), next(iter(trello.world.cards))
+    await rt.boards.baseline(wall.board, [LabelSighting(old, wall.label)], now, now)
+    [label] = (await wall("test", "Work", "--json")).json["labels"]
+    assert (label["jobs"], label["known"], label["ignored"]) == (1, 1, 1)
+    assert wall.writes == []
+    assert await rt.read_model.jobs() == []
+
+
+async def test_test_fails_where_the_bot_may_not_write(wall: CliBoard, trello: FakeTrello) -> None:
+    await wall.added()
+    board = trello.world.boards[wall.board]
+    board.observers.add(trello.bot_member)
+    told = await wall("test", "Work")
+    told.refused(1, "Work: 1 check failed")
+    assert "the bot is an observer and may change nothing" in told.out
+    board.observers.clear()
+    trello.world.writes = False
+    assert "the token may read, and write nothing" in (await wall("test", "Work")).out
+
+
+async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
+    wall: CliBoard, trello: FakeTrello
+) -> None:
+    await wall.added("--ready", "Review", "--rule", "running=Doing")
+    trello.delete_label(wall.label)
+    trello.delete_label(wall.queued)
+    trello.archive_list(wall.review)
+    [found] = (await wall("list", "--json")).json
+    texts = [one["text"] for one in found["checks"] if one["status"] != "ok"]
+    assert re.fullmatch(
+        r"board Work has no label 'draftsman' \(\w+\) any more\n"
+        r"board Work has no label for queued cards \(\w+\) any more\n"
+        r"board Work: the list for completed \(\w+\) is archived or gone\n"
+        r"board Work was never looked at",
+        "\n".join(texts),
+    )
+    listed = await wall("list")
+    assert "2 wrong" in listed.out
+    assert f"draftsman boards set {wall.board}" in listed.err
+
+
+async def test_preview_is_the_comment_that_a_result_would_be(
+    wall: CliBoard, make: Factory, rt: Runtime, trello: FakeTrello
+) -> None:
+    sample = (await wall("preview", "--sample")).out
+    assert "**Fix the parser**" in sample
+    assert r"takes \*empty\* lines" in sample
+    await wall.added("--template", "{job} is done: {summary}\n{error}")
+    assert (await wall("preview", "--sample")).out.startswith("D-142 is done: The parser takes")
+    number = await make.completed(result={"summary": "All @well, postgresql://u:hushhush@h/x"})
+    said = (await wall("preview", f"D-{number}", "--json")).json
+    assert said["board"] == "Work"
+    assert said["text"].splitlines()[0] == (
+        f"D-{number} is done: All @\u200bwell, postgresql:\u200b//u:\\*\\*\\*@\u200bh/x"
+    )
+    assert "hushhush" not in said["text"]
+    shown = await wall("preview", f"D-{number}", "--template", "none")
+    assert "completed" in shown.out
+    shown = await wall("preview", "--sample", "--template", "{{{status}}}")
+    assert shown.out.startswith("{completed}")
+    (await wall("preview", "D-99")).refused(3, "D-99")
+    (await wall("preview")).refused(2, "say whose result")
+    (await wall("preview", "--sample", "--template", "{x}")).refused(2, "{x} is no field")
+    twin = trello.board("Play")
+    await wall("add", twin, "--label", trello.label(twin, "draftsman"))
+    (await wall("preview", f"D-{number}")).refused(2, "give one with --board: 'Play', 'Work'")
+    assert (await wall("preview", "--sample", "--board", "play")).code == 0
+    assert wall.writes == []
+
+
+async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
+    wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
+) -> None:
+    (await wall("webhook", "add", "Work")).refused(3, "no board is watched")
+    await wall.added()
+    (await wall("webhook", "add", "Work")).refused(2, "[trello] has no callback_url")
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    ears.head = 502
+    (await wall("webhook", "add", "Work")).refused(1, "did not return 200", "draftsman bots")
+    assert "Work has none that calls" in (await wall("webhook", "list")).err
+    ears.head = 200
+    assert "is made" in (await wall("webhook", "add", "Work")).out
+    assert "is there" in (await wall("webhook", "add", "Work")).out
+    [made] = trello.webhooks
+    trello.deactivate(made["id"])
+    [shown] = (await wall("webhook", "list", "--json")).json["webhooks"]
+    assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "off", 30)
+    assert "is active again" in (await wall("webhook", "repair")).out
+    wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
+    found = (await wall("webhook", "list", "--json")).json
+    assert ([one["state"] for one in found["webhooks"]], found["missing"]) == (
+        ["other address"],
+        ["Work"],
+    )
+    wall.configure(callback_url=ears.url.replace("127.0.0.1", "localhost"), listen="127.0.0.1:0")
+    assert "is made" in (await wall("webhook", "repair", "Work")).out
+    [other] = trello.webhooks
+    assert other["callbackURL"].startswith("http://localhost")
+    (await wall("webhook", "remove", "Work")).refused(2, "nobody is here to be asked")
+    removed = await wall("webhook", "remove", "Work", "--yes")
+    assert "the bot makes it again" in removed.err
+    assert trello.webhooks == []
+    assert "had no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
+
+
+async def test_a_webhook_whose_reply_was_lost_is_found_and_kept(
+    wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver, rt: Runtime
+) -> None:
+    await wall.added()
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    await wall("webhook", "add", "Work")
+    [made] = trello.webhooks
+    await rt.boards.webhook(wall.board, None)
+    assert "is there" in (await wall("webhook", "repair")).out
+    config = await rt.boards.of(wall.board)
+    assert config is not None
+    assert config.webhook_id == made["id"]
+    await rt.boards.webhook(wall.board, None)
+    assert (await wall("webhook", "remove", made["id"], "--yes")).code == 0
+    assert trello.webhooks == []
+
+
+async def test_a_board_is_removed_with_its_webhook_and_a_question(
+    wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver, rt: Runtime
+) -> None:
+    await wall.added()
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    await wall("webhook", "add", "Work")
+    (await wall("remove", "Work")).refused(2, "nobody is here to be asked; remove Work with --yes")
+    assert (await wall("remove", "work", "--yes")).out == "Work is not watched any more\n"
+    assert (await rt.boards.all(), trello.webhooks) == ([], [])
+    await wall.added()
+    await wall("webhook", "add", "Work")
+    trello.faults.next("DELETE", "/webhooks/{id}", error(500, "Internal"), times=9)
+    left = await wall("remove", "Work", "--yes")
+    assert left.code == 0
+    assert "its webhook" in left.err
+    assert "stays: Trello" in left.err
+    assert await rt.boards.all() == []

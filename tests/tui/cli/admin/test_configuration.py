@@ -1,0 +1,72 @@
+"""`config` and `completion`."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from draftsman.settings import load
+from tests.tui.cli.cli_runner import Cli, process
+
+
+async def test_what_is_printed_can_be_read_back(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\n[types."report:weekly"]\nmax_attempts = 7\n[handlers]\n"a b" = "m:f"\n')
+        config.write('[agents.x]\ncommand = ["x", "say \\"hi\\""]\n[questions]\nexpires_in = 0\n')
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
+    before = load(cli.config)
+    shown = (await cli("config")).out
+    (tmp_path / "again.toml").write_text(shown, encoding="utf-8")
+    assert load(tmp_path / "again.toml") == before
+    assert before.questions.expires_in is None
+    assert "# database_url is unset" in shown
+    assert (await cli("config", "--json")).json["worker"]["slots"] == 10
+
+
+async def test_no_secret_is_printed(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\n[agents.x]\ncommand = ["x"]\nenv = { API_KEY = "hush1", PLAIN = "shown" }')
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush2@db.example.org/x")
+    monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "host=db user=me password=hush3")
+    for words in (["config"], ["config", "--json"]):
+        shown = (await cli(*words)).out
+        assert "hush" not in shown
+        assert "db.example.org" in shown
+        assert "shown" in shown
+
+
+async def test_the_path_is_that_of_the_file_that_is_read(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (await cli("config", "--path")).out == f"{cli.config}\n"
+    assert (await cli("config", "--path", "--json")).json == {"path": str(cli.config)}
+    done = process("config", "--path", DRAFTSMAN_CONFIG=str(cli.config))
+    assert done.stdout == f"{cli.config}\n"
+
+
+async def test_variables_win_over_the_file(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n[worker]\nslots = 3")
+    assert tomllib.loads((await cli("config")).out)["worker"]["slots"] == 3
+    monkeypatch.setenv("DRAFTSMAN_WORKER__SLOTS", "4")
+    assert tomllib.loads((await cli("config")).out)["worker"]["slots"] == 4
+
+
+async def test_a_shell_completes_commands_and_options(cli: Cli) -> None:
+    for shell in ("bash", "zsh", "fish"):
+        script = (await cli("completion", shell)).out
+        assert "_DRAFTSMAN_COMPLETE" in script
+    (await cli("completion", "tcsh")).refused(2, "'bash', 'zsh', 'fish'")
+    for typed, offered in (("", "submit"), ("ev", "events"), ("jobs --st", "--status")):
+        words = f"draftsman {typed}".split(" ")
+        done = process(
+            _DRAFTSMAN_COMPLETE="bash_complete",
+            COMP_WORDS=" ".join(words),
+            COMP_CWORD=str(len(words) - 1),
+        )
+        assert done.returncode == 0
+        assert f"plain,{offered}" in done.stdout.splitlines()

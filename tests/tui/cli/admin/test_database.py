@@ -1,0 +1,146 @@
+"""`migrate` and `db`: the schema of any server, and the life of the embedded one."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from draftsman import migrate, resources
+from draftsman.embedded import EmbeddedServer
+from tests.support.server import Server, make_home
+from tests.tui.cli.cli_runner import Cli, process
+
+# They share one embedded server, which one process of the test run is to start.
+pytestmark = pytest.mark.xdist_group("cli_embedded")
+NAMES = [name for name, _ in resources.migrations()]
+
+
+@pytest.fixture
+def embedded(
+    home: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Cli:
+    """Give the command line of the owner of an embedded database."""
+    monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(home))
+    (tmp_path / "draftsman.toml").write_text("types.noop = {}\n")
+    return Cli(tmp_path / "draftsman.toml", capsys)
+
+
+@pytest.fixture(scope="module")
+def home() -> Iterator[Path]:
+    """Give the data directory of an embedded server."""
+    home = make_home()
+    yield home
+    EmbeddedServer(home, 0).stop("immediate")
+    shutil.rmtree(home)
+
+
+async def test_a_server_is_migrated_only_when_told(
+    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    done = await cli("migrate", "--check")
+    assert done.code == 6
+    assert done.out.splitlines() == [f"{name}  missing" for name in NAMES]
+    assert "run: draftsman migrate" in done.err
+    for words in (["jobs"], ["submit", "x"], ["up", "--headless"], ["worker"]):
+        (await cli(*words)).refused(6, "draftsman migrate")
+    assert (await migrate.applied_migrations(empty_url))[0].applied_at is None
+    assert (await cli("migrate")).out.splitlines() == [f"{name}  applied" for name in NAMES]
+    done = await cli("migrate")
+    assert (done.code, done.out) == (0, "")
+    assert "up to date" in done.err
+    found = (await cli("migrate", "--check", "--json")).json
+    assert [one["name"] for one in found] == NAMES
+    assert all(one["applied_at"] for one in found)
+
+
+async def test_the_sql_does_what_the_command_does(
+    cli: Cli, empty_url: str, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    sql = (await cli("migrate", "--sql")).out
+    with psycopg.connect(empty_url) as conn:
+        conn.execute(sql.encode())
+    assert (await cli("migrate", "--check")).code == 0
+    assert (await cli("jobs", "--json")).json == []
+    done = await cli("migrate", "--sql")
+    assert (done.out, done.err) == ("", "nothing is missing\n")
+
+
+async def test_a_restored_database_starts_a_new_epoch(cli: Cli) -> None:
+    assert (await cli("migrate", "--restored", "--json")).json == {"epoch": 2}
+    assert "epoch 3" in (await cli("migrate", "--restored")).out
+    (await cli("migrate", "--check", "--sql")).refused(2, "give one of")
+
+
+async def test_db_is_for_the_embedded_server_alone(cli: Cli) -> None:
+    for words in (["start"], ["stop"], ["status"], ["url"], ["psql"], ["dump", "x"]):
+        (await cli("db", *words)).refused(1, "a server of its own", "pg_dump")
+
+
+async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> None:
+    await embedded("db", "stop")
+    status = (await embedded("db", "status", "--json")).json
+    assert (status["running"], status["pid"]) == (False, None)
+    url = (await embedded("db", "start")).out
+    assert url == (await embedded("db", "url")).out
+    assert (await embedded("db", "url", "--json")).json == {"url": url.strip()}
+    shown = (await embedded("db", "url", "--show-password")).out
+    password = shown.partition("@")[0].rpartition(":")[2]
+    assert len(password) >= 43
+    assert password not in url
+    made = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
+    status = (await embedded("db", "status", "--json")).json
+    assert (status["running"], status["major"]) == (True, 18)
+    assert f"runs, pid {status['pid']}" in (await embedded("db", "status")).out
+    assert (await embedded("db", "stop")).out == "stopped\n"
+    assert (await embedded("db", "stop", "--json")).json == {"stopped": False}
+    assert "it starts on first need" in (await embedded("db", "status")).out
+    again = await embedded("submit", "--type", "noop", "--key", "k")
+    assert again.out == f"D-{made['number']} deduplicated\n"
+
+
+async def test_psql_takes_what_follows(embedded: Cli) -> None:
+    done = process("--config", embedded.config, "db", "psql", "--", "-XAtc", "select 6 * 7")
+    assert (done.returncode, done.stdout) == (0, "42\n")
+    (await embedded("db", "psql", "--json")).refused(2, "--csv")
+
+
+async def test_a_dump_brings_every_job_back_in_a_new_epoch(embedded: Cli, tmp_path: Path) -> None:
+    await embedded("submit", "--type", "noop", "--key", "kept")
+    before = (await embedded("jobs", "--json")).json
+    file = tmp_path / "all.dump"
+    assert "wrote" in (await embedded("db", "dump", file)).out
+    await embedded("submit", "--type", "noop", "--key", "later")
+    (await embedded("db", "restore", file)).refused(2, "--yes")
+    assert len((await embedded("jobs", "--json")).json) == len(before) + 1
+    assert (await embedded("db", "restore", file, "--yes", "--json")).json["epoch"] == 2
+    assert (await embedded("jobs", "--json")).json == before
+    assert (await embedded("migrate", "--restored", "--json")).json == {"epoch": 3}
+
+
+async def test_a_wrong_file_restores_nothing(embedded: Cli, tmp_path: Path) -> None:
+    await embedded("submit", "--type", "noop", "--key", "kept")
+    before = (await embedded("jobs", "--json")).json
+    (tmp_path / "no.dump").write_text("no dump", encoding="utf-8")
+    (await embedded("db", "restore", tmp_path / "no.dump", "--yes")).refused(6, "archive")
+    (await embedded("db", "restore", tmp_path / "none.dump", "--yes")).refused(2, "none.dump")
+    done = await embedded("db", "dump", "/no/such/place/x.dump")
+    done.refused(6, "/no/such/place")
+    assert (await embedded("jobs", "--json")).json == before
+
+
+async def test_the_owner_may_do_everything_without_a_configuration(embedded: Cli) -> None:
+    await embedded("submit", "--type", "noop", "--key", "mine")
+    assert "the database is yours" in (await embedded("doctor")).out
+    assert (await embedded("sweep", "promote")).code == 0
+
+
+async def test_what_no_worker_of_this_machine_can_have_is_refused_at_once(embedded: Cli) -> None:
+    done = await embedded("submit", "--repo", "/no/such/place", "x")
+    done.refused(2, "/no/such/place: no such directory here")
+    (await embedded("submit", "--agent", "tydi", "x")).refused(2, "no agent 'tydi'", "tidy")

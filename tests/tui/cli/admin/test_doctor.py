@@ -1,0 +1,324 @@
+"""`doctor`: finds what is wrong, says what to do, and fails when it must."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from draftsman_bots.trello import doctor
+from tests.bots.trello.webhook_receiver import WebhookReceiver
+from tests.factories import Factory
+from tests.support.trello import FakeTrello, Fault
+from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.conftest import As
+from tests.tui.cli.trello_board import CliBoard
+
+
+async def _checks(cli: Cli) -> dict[str, dict[str, Any]]:
+    done = await cli("doctor", "--json")
+    document = json.loads(done.out)
+    assert document["ok"] is (done.code == 0)
+    return {one["name"]: one for one in document["checks"]}
+
+
+async def test_a_sound_installation_has_no_failure(cli: Cli) -> None:
+    found = await _checks(cli)
+    assert {name for name, one in found.items() if one["status"] == "fail"} == set()
+    assert {"configuration", "database", "migrations", "clock", "people", "git"} <= found.keys()
+    assert found["configuration"]["text"] == str(cli.config)
+    assert "you are root" in found["people"]["text"]
+    assert (found["workers"]["status"], found["workers"]["then"]) == ("warn", "draftsman up")
+    assert found["agent tidy"]["status"] == "ok"
+    assert "escape" in found["sandbox"]["text"] or found["sandbox"]["status"] == "warn"
+
+
+async def test_people_that_are_missing_are_told_how_to_be_added(
+    as_: As, cli: Cli, tmp_path: Path, me: Any
+) -> None:
+    assert f'login = "{me.id}"' in (await _checks(as_(None)))["people"]["then"]
+    cli.config.write_text("", encoding="utf-8")
+    done = await cli("doctor")
+    assert done.code == 1
+    assert "fail  people          nobody is configured" in done.out
+    assert f"[people.{me.id}]" in done.out
+    assert done.err == "draftsman: 1 check failed\n"
+
+
+async def test_a_database_that_is_down_or_empty_is_a_finding_and_no_end(
+    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", "postgresql://me:hush@127.0.0.1:1/x")
+    done = await cli("doctor")
+    assert done.code == 1
+    assert "fail  database        the database cannot be reached" in done.out
+    assert "ok    git" in done.out
+    assert "hush" not in done.out + done.err
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    assert "draftsman migrate" in (await _checks(cli))["migrations"]["text"]
+
+
+async def test_who_is_notified_of_a_dead_letter_is_said(
+    as_: As, cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    await make.queued()
+    await make.queued(notify=("none",))
+    found = (await _checks(cli))["dead letters"]
+    assert found["status"] == "ok"
+    assert found["text"].endswith("notifications.jsonl; --notify none: root (1 job)")
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\nnotifications.fallback = "none"\n')
+    found = (await _checks(cli))["dead letters"]
+    assert (found["status"], found["then"]) == ("warn", "set [notifications] targets or fallback")
+    assert found["text"] == (
+        "nobody is notified of those requested without --notify; of the unfinished jobs, those of"
+        " root (1 job); --notify none: root (1 job)"
+    )
+
+
+async def test_programs_that_are_missing_are_named(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agents = [
+        'agents.ghost.command = ["no-such-program"]',
+        'agents.module.command = ["{python}", "-m", "no.such.module"]',
+        'agents.leaky.command = ["{python}"]',
+        'agents.leaky.env = { DATABASE_URL = "x" }',
+    ]
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n" + "\n".join(agents))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = await _checks(cli)
+    assert "no program 'no-such-program'" in found["agent ghost"]["text"]
+    assert "no module 'no.such.module'" in found["agent module"]["text"]
+    assert found["agent leaky"]["status"] == "fail"
+    default = found["default agent"]
+    assert default["text"] == (
+        "none of ghost, leaky, module, tidy: each request has to name its agent"
+    )
+    assert (default["status"], default["then"]) == ("warn", "set default_agent, or give --agent")
+    cli.config.write_text('default_agent = "ghost"\n' + cli.config.read_text())
+    default = (await _checks(cli))["default agent"]
+    assert (default["status"], default["text"]) == ("ok", "ghost")
+    assert (found["git"]["status"], found["git"]["then"]) == ("fail", "install git")
+
+
+async def test_a_variable_that_nothing_reads_is_told_with_the_near_name(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_SLOTS", "4")
+    found = (await _checks(cli))["environment"]
+    assert (found["status"], found["then"]) == ("warn", "did you mean DRAFTSMAN_WORKER__SLOTS?")
+    monkeypatch.delenv("DRAFTSMAN_DATABASE_URL")
+    monkeypatch.setenv("DRAFTSMAN_DATABSE_URL", "postgresql://x/y")
+    (await cli("jobs")).refused(2, "DRAFTSMAN_DATABSE_URL", "mean DRAFTSMAN_DATABASE_URL?")
+
+
+@pytest.fixture
+def shared() -> Iterator[Path]:
+    """Return a folder outside /tmp, which is private to each run."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+async def test_an_agent_that_a_run_could_not_start_is_no_ok(
+    cli: Cli, shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some of these are found here, and not by a run."""
+    script = _program(shared / "home" / "agent", "#!/usr/bin/env sh\n")
+    own = _program(shared / "own" / "interpreter", "#!/bin/sh\n")
+    ghost = _program(shared / "home" / "ghost", f"#!{shared}/no/such/interpreter\n")
+    _program(shared / "home" / "named", "#!/usr/bin/env interpreter\n")
+    hidden = _program(shared / "home" / "hidden", f"#!{own}\n")
+    private = _program(tmp_path / "private", "#!/bin/sh\n")
+    plain = _program(shared / "plain", "#!/bin/sh\n", mode=0o644)
+    commands = {
+        "fine": [str(script)],
+        "gone": [str(shared / "gone")],
+        "folder": [str(shared)],
+        "plain": [str(plain)],
+        "script": ["{python}", "-u", "/no/such/agent.py"],
+        "ghost": [str(ghost)],
+        "private": [str(private)],
+        "named": ["named"],
+        "hidden": [str(hidden)],
+        "here": ["./agent"],
+        "clone": ["{python}", "agent.py"],
+    }
+    lines = [f"agents.{name}.command = {json.dumps(words)}" for name, words in commands.items()]
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write("\n" + "\n".join(lines))
+    monkeypatch.setenv("PATH", f"{own.parent}:{script.parent}", prepend=":")
+    monkeypatch.chdir(script.parent)
+    found = await _checks(cli)
+    said = {name: found[f"agent {name}"] for name in commands}
+    hides = found["sandbox"]["text"].startswith(("bwrap", "landlock"))
+    assert {name: one["status"] for name, one in said.items()} == {
+        **dict.fromkeys(commands, "fail"),
+        **({} if hides else dict.fromkeys(("named", "hidden"), "ok")),
+        **({} if found["sandbox"]["text"].startswith("bwrap") else {"private": "ok"}),
+        "fine": "ok",
+        "here": "warn",
+        "clone": "warn",
+    }
+    for name, text in (
+        ("gone", f"no program '{shared}/gone'"),
+        ("folder", f"{shared} is a folder, not a program"),
+        ("plain", f"{plain} is not executable; run: chmod +x {plain}"),
+        ("script", "there is no file /no/such/agent.py, which "),
+        ("ghost", f"{shared}/no/such/interpreter, which the first line of {ghost} names,"),
+        *([("hidden", f"{own}, which the first line of {hidden} names,")] if hides else ()),
+        *([("named", "interpreter, which the first line of")] if hides else ()),
+        ("here", "is found only from the folder in which `draftsman worker` is started"),
+        ("clone", "'agent.py' is a relative path: it is looked for in the repository"),
+    ):
+        assert text in said[name]["text"], name
+
+
+def _program(path: Path, text: str, mode: int = 0o755) -> Path:
+    """Write a program; return its path."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+@pytest.mark.parametrize(("version", "status"), [("2.31.9", "fail"), ("2.32.0", "ok")])
+async def test_an_old_git_is_told(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, status: str
+) -> None:
+    git = tmp_path / "git"
+    git.write_text(f"#!/bin/sh\necho git version {version}\n", encoding="utf-8")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    assert (await _checks(cli))["git"]["status"] == status
+
+
+async def test_a_listen_url_that_leads_nowhere_is_told(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_LISTEN_URL", "postgresql://127.0.0.1:1/x")
+    found = (await _checks(cli))["notifications"]
+    assert (found["status"], found["text"][:10]) == ("fail", "listen_url")
+
+
+async def test_invariants_hold_or_are_shown_with_their_rows(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
+    await make.completed()
+    assert "invariants hold" in (await cli("doctor", "--invariants")).out
+    assert (await cli("doctor", "--invariants", "--json")).json["broken"] == []
+    number = await make.queued()
+    await conn.execute("ALTER TABLE draftsman.job_runs DISABLE TRIGGER USER")
+    await conn.execute(
+        "INSERT INTO draftsman.job_runs (job, ordinal, worker_id, lease_token, status, finished_at)"
+        " VALUES (%s, 7, gen_random_uuid(), 1, 'failed', now())",
+        (number,),
+    )
+    done = await cli("doctor", "--invariants")
+    assert done.code == 1
+    assert f"D-{number}  run_count_is_the_newest_run  run_count 0, newest run 7" in done.out
+    assert done.err == "draftsman: 1 row breaks an invariant\n"
+
+
+async def _trello(cli: Cli) -> list[tuple[str, str]]:
+    found = json.loads((await cli("doctor", "--json")).out)["checks"]
+    return [(one["status"], one["text"]) for one in found if one["name"] == "trello"]
+
+
+async def test_trello_is_looked_at_where_it_is_configured(
+    wall: CliBoard, trello: FakeTrello, rt: Runtime, conn: Connection
+) -> None:
+    [who, none, _] = await _trello(wall.cli)
+    assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
+    assert none == ("warn", "no board is watched, so no card makes a job")
+    await wall.added()
+    assert ("warn", "board Work was never looked at") in await _trello(wall.cli)
+    now = await rt.boards.clock()
+    await rt.boards.baseline(wall.board, [], now, now)
+    assert ("ok", "board Work: 1 label(s) make jobs") in await _trello(wall.cli)
+    await conn.execute("UPDATE draftsman.poll_cursors SET polled_at = now() - interval '10 min'")
+    text = "board Work was last looked at 10 min ago: nobody polls"
+    assert ("warn", text) in await _trello(wall.cli)
+    trello.delete_label(wall.label)
+    done = await wall.cli("doctor")
+    assert (done.code, "has no label 'draftsman'" in done.out) == (1, True)
+    assert f"→ draftsman boards set {wall.board}" in done.out
+
+
+async def test_a_trello_that_hangs_is_said_to_hang(
+    wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await wall.added()
+    monkeypatch.setattr(doctor, "TIMEOUT", 0.3)
+    trello.faults.next("GET", "/members/{member}", Fault.SLOW(0.8), times=2)
+    [hung] = await _trello(wall.cli)
+    text = "Trello does not answer within 0.3 s: GET /1/members/me: no reply in time"
+    assert (hung[0], hung[1][: len(text)]) == ("fail", text)
+    trello.faults.clear()
+    trello.faults.next("GET", "/boards/{id}", Fault.SLOW(0.8), times=2)
+    who, *_, hung = await _trello(wall.cli)
+    assert (who[0], hung[0]) == ("ok", "fail")
+    assert f"GET /1/boards/{wall.board}: no reply in time" in hung[1]
+    assert "limit" not in hung[1]
+
+
+async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
+    wall: CliBoard, trello: FakeTrello
+) -> None:
+    with wall.cli.config.open("a", encoding="utf-8") as config:
+        config.write(f'\npeople.anna.trello = "{trello.bot_member}"\n')
+    [who, *_] = await _trello(wall.cli)
+    assert (who[0], "which is anna" in who[1]) == ("fail", True)
+
+
+async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
+    wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
+) -> None:
+    await wall.added()
+    wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
+    assert ("warn", "board Work has no webhook; it is polled meanwhile") in await _trello(wall.cli)
+    await wall("webhook", "add", "Work")
+    assert [one for one in await _trello(wall.cli) if "webhook" in one[1]] == []
+    [hook] = trello.world.webhooks.values()
+    hook.failures = 3
+    assert any(s == "warn" and "failed 3 times" in text for s, text in await _trello(wall.cli))
+    trello.deactivate(hook.id)
+    text = "board Work: Trello switched its webhook off"
+    assert ("fail", text) in await _trello(wall.cli)
+    wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
+    text = f"board Work: its webhook tells {ears.url}, callback_url is {ears.url}/"
+    assert ("fail", text) in await _trello(wall.cli)
+    wall.configure()
+    assert any("no callback_url is set" in text for _, text in await _trello(wall.cli))
+
+
+async def test_trello_that_refuses_or_is_away_hides_no_other_check(
+    wall: CliBoard, trello: FakeTrello, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trello.revoke()
+    done = await wall.cli("doctor")
+    assert (done.code, "ok    git" in done.out) == (1, True)
+    assert "Trello refuses the bot: invalid token" in done.out
+    assert trello.token not in done.out + done.err
+    monkeypatch.delenv("T_KEY")
+    [(status, text)] = await _trello(wall.cli)
+    assert (status, "T_KEY" in text) == ("fail", True)
+
+
+async def test_a_sandbox_that_is_off_is_a_warning(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DRAFTSMAN_SANDBOX__MODE", "off")
+    found = (await _checks(cli))["sandbox"]
+    assert (found["status"], found["text"]) == (
+        "warn",
+        "off: programs read and reach what this user does",
+    )

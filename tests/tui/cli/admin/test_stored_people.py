@@ -1,0 +1,54 @@
+"""`people import`, `set` and `remove`: the people that a server keeps in its database."""
+
+from __future__ import annotations
+
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import Cli
+
+
+async def test_an_import_is_shown_before_it_is_written(cli: Cli, rt: Runtime) -> None:
+    looked = await cli("people", "import", "--dry-run")
+    assert looked.code == 0
+    assert "add person carol: approver; cli carol; slack U-CAROL; trello T-CAROL" in looked.out
+    assert "add group leads: carol, dave" in looked.out
+    assert not await rt.people.directory()
+    (await cli("people", "import")).refused(2, "give --yes, or --dry-run to look")
+    assert (await cli("people", "import", "--yes")).code == 0
+    assert (await rt.people.directory()).groups == {"leads": ("carol", "dave")}
+    assert "nothing to change" in (await cli("people", "import", "--yes")).err
+
+
+async def test_the_database_decides_once_it_has_people(cli: Cli, make: Factory) -> None:
+    one, two = await make.queued(), await make.queued()
+    assert "none in the database" in (await cli("doctor")).out
+    assert (await cli("cancel", f"D-{one}", "--yes")).code == 0
+    zoe = ("--role", "operator", "--login", "z", "--yes")
+    assert (await cli("people", "set", "zoe", *zoe)).code == 0
+    (await cli("cancel", f"D-{two}", "--yes")).refused(1, "may not cancel")
+    assert "zoe  operator  login z" in (await cli("people", "list")).out
+
+
+async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> None:
+    await cli("people", "import", "--yes")
+    options = ("--role", "approver", "--slack", "U-DAVE", "--group", "leads", "--yes")
+    changed = await cli("people", "set", "dave", *options)
+    assert "change person dave" in changed.out
+    (await cli("people", "set", "dave", "--quiet", "late", "--yes")).refused(2, "quiet")
+    removed = await cli("people", "remove", "carol", "--yes")
+    assert "change group leads: carol, dave -> dave" in removed.out
+    (await cli("people", "remove", "carol", "--yes")).refused(3, "there is no person")
+    assert "carol" not in (await rt.people.directory()).people
+
+
+async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) -> None:
+    said = await cli("migrate")
+    assert "people import" in said.err
+    assert "add person anna" in (await cli("migrate", "--yes")).out
+    assert "anna" in (await rt.people.directory()).people
+    assert "people" not in (await cli("migrate")).err
+    assert "have their rights" in (await cli("migrate", "--grant")).err
+
+
+async def test_doctor_says_who_enforces_rights(cli: Cli) -> None:
+    assert "rights are enforced by the programs only" in (await cli("doctor")).out

@@ -1,0 +1,83 @@
+"""`workers`, `sweep` and `stats`."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from draftsman import host
+from draftsman.domain.ids import worker_name
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.factories import QUESTION, Factory
+from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.conftest import As
+
+
+async def test_workers_are_listed_with_their_health(
+    cli: Cli, make: Factory, conn: Connection
+) -> None:
+    assert "draftsman up" in (await cli("workers")).err
+    assert (await cli("workers", "--json")).json == []
+    here = {"host": "here", "host_id": host.identity(), "pid": os.getpid()}
+    await make.worker_row(**here, pid_started=host.process_start_time(os.getpid()))
+    await make.worker_row(**here | {"host": "reborn"}, pid_started=1.0)
+    silent, lost = await make.worker_row(host="silent"), await make.worker_row(host="lost")
+    for worker, seconds in ((silent, 100), (lost, 400)):
+        await conn.execute(
+            "UPDATE draftsman.workers SET heartbeat_at = now() - make_interval(secs => %s)"
+            " WHERE id = %s",
+            (seconds, worker),
+        )
+    far = await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
+    found = (await cli("workers", "--json")).json
+    assert {one["host"]: one["health"] for one in found} == {
+        "here": "alive",
+        "reborn": "lost",  # its pid is somebody else's by now
+        "silent": "silent",
+        "lost": "lost",
+        "far": "alive",
+    }
+    shown = (await cli("workers")).out.splitlines()
+    assert shown[0].split() == [
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
+    ]
+    assert [line.split()[:7] for line in shown if " far " in line] == [
+        [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
+    ]
+
+
+async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> None:
+    said = (await cli("sweep", "--help")).out
+    assert [name for name in rt.sweeps.names if f" {name} (" not in " ".join(said.split())] == []
+
+
+async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:
+    await make.asked(QUESTION.model_copy(update={"expires_in": 0.000001}))
+    assert (await cli("sweep", "expire", "--json")).json == {"sweep": "expire", "changed": 1}
+    for name in ("expire", "remind", "promote", "rescue", "reap", "notify", "partitions", "prune"):
+        done = await cli("sweep", name)
+        assert done.code == 0
+        assert done.out.startswith(f"{name}: changed ")
+    (await cli("sweep", "clean")).refused(2, "expire, remind, promote, rescue, reap")
+    (await as_("anna")("sweep", "expire")).refused(1, "may not sweep", "olga")
+
+
+@pytest.mark.parametrize("empty", [True, False])
+async def test_everything_is_counted(cli: Cli, make: Factory, empty: bool) -> None:
+    if not empty:
+        await make.queued()
+        await make.asked()
+        await make.answer((await make.asked()).number, "red")
+    stats = (await cli("stats", "--json")).json
+    shown = (await cli("stats")).out
+    if empty:
+        assert set(stats["jobs"].values()) == {0}
+        assert "0  jobs" in shown
+        return
+    assert (stats["jobs"]["queued"], stats["jobs"]["waiting_for_input"]) == (1, 1)
+    assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
+    assert "1  waiting for input" in shown
+    assert "1  open questions; the next expires in 24 h, 0 within an hour" in shown
+    assert "1  answers in the last day, half of them within" in shown

@@ -1,0 +1,46 @@
+"""What a person does at the dashboard of `up`, on whatever terminal."""
+
+from __future__ import annotations
+
+import asyncio
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import DEADLINE
+from tests.tui.cli.terminal_screen import ScreenView, see, see_that
+
+ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
+"""What the configuration has to say."""
+
+
+async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> None:
+    """See a question that waits, answer it, and see its job go on to the end."""
+    number = await make.queued(type="ask", queue="default", title="Paint the shed")
+    see(seen, f"D-{number}", "asks", "Paint the shed", "asking 1")
+    seen.type("2")
+    see(seen, f"D-{number}/1", "Which colour?")
+    seen.type("a")
+    see(seen, "1  red", "2  blue")
+    seen.type("2")
+    see(seen, "Nothing waits for a person", "asking 0")
+    assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
+    assert (await rt.read_model.job(number)).result == {"colour": "blue"}
+    seen.type("1")
+    see(seen, f"D-{number}", "completed")
+
+
+def change_size(seen: ScreenView, columns: int, lines: int) -> None:
+    """Make it as small as it may be, where a column has no room, and as it was."""
+    for width, height, by in ((80, 24, False), (columns, lines, True)):
+        seen.resize(width, height)
+        see_that(
+            seen,
+            lambda shown, last=height - 1, by=by: (  # type: ignore[misc]
+                "jobs · 1" in shown[2]
+                and ("AGENT" in shown[3].split()) is by
+                and "Paint the shed" in shown[4]
+                and "q quit" in shown[last]
+            ),
+            f"all of it in {width} columns and {height} lines",
+        )

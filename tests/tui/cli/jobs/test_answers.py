@@ -1,0 +1,234 @@
+"""`answer`, `approve`, `deny`: one word of one person on one question, in every way it may end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from draftsman.domain.question import QuestionSpec
+from draftsman.runtime import Runtime
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.tui.cli.cli_runner import Cli, Terminal, process
+from tests.tui.cli.conftest import As
+
+FREE = QuestionSpec(key="free", text="What then?", freeform=True)
+
+
+@pytest.mark.parametrize("said", [["2"], ["blue"], ["BLUE"], ["-"]])
+async def test_a_choice_is_named_by_number_or_name(
+    cli: Cli, make: Factory, rt: Runtime, said: list[str]
+) -> None:
+    work = await make.asked()
+    done = await cli("answer", f"{work.name}/1", *said, stdin=" blue\n")
+    assert (done.code, done.err) == (0, "")
+    assert done.out == f"{work.name}/1 answered: blue; the job is resumed\n"
+    _, answers = await rt.questions.of_job(work.number)
+    assert [(a.source, a.payload, a.accepted) for a in answers] == [
+        ("cli", {"value": "blue"}, True)
+    ]
+    assert answers[0].source_event_id.startswith("cli:")
+
+
+async def test_free_text_is_all_that_was_typed(cli: Cli, make: Factory) -> None:
+    work = await make.asked(FREE)
+    done = await cli("answer", f"{work.name}/1", "use", "the", "staging server", "--json")
+    assert done.json | {"accepted": True, "job_status": "resumed"} == done.json
+    assert done.json["resolution"]["text"] == "use the staging server"
+
+
+async def test_what_is_no_choice_is_refused_and_the_question_stays_open(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked()
+    name = f"{work.name}/1"
+    (await cli("answer", name, "green")).refused(2, "'green' is not a choice", "1 red, 2 blue")
+    (await cli("answer", name, "")).refused(2, "say what the answer is")
+    (await cli("answer", name)).refused(2, f"draftsman answer {name} VALUE")
+    (await cli("approve", name)).refused(2, "is a question, not an approval")
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    assert await rt.questions.of_job(work.number) == ([await rt.questions.get(work.number, 1)], [])
+
+
+async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.asked()
+    done = await cli("answer", work.name, "red")
+    done.refused(2, f"the open one is {work.name}/1", f"draftsman answer {work.name}/1")
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+    await make.answer(work.number, "red")
+    (await cli("answer", work.name, "red")).refused(1, "has no open question")
+
+
+async def test_who_comes_second_is_told_who_was_first(
+    cli: Cli, make: Factory, rt: Runtime, people: People
+) -> None:
+    work = await make.asked()
+    await make.answer(work.number, "red", people.ben)
+    done = await cli("answer", f"{work.name}/1", "blue")
+    done.refused(4, f"{work.name}/1 was answered by ben before", "yours is kept")
+    _, answers = await rt.questions.of_job(work.number)
+    assert [one.payload["value"] for one in answers] == ["red", "blue"]
+
+
+async def test_of_many_at_once_one_is_first_and_the_others_are_told(
+    cli: Cli, make: Factory
+) -> None:
+    work = await make.asked()
+    command = [cli.config, "answer", f"{work.name}/1"]
+    calls = [
+        asyncio.to_thread(process, "--config", *command, choice) for choice in ("red", "blue") * 2
+    ]
+    codes = sorted(done.returncode for done in await asyncio.gather(*calls))
+    assert codes == [0, 4, 4, 4]
+
+
+async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    number = await make.expired()
+    retry = f"draftsman retry D-{number} --with-answer"
+    (await cli("answer", f"D-{number}/1", "red")).refused(1, "expired", "yours is kept", retry)
+    made = (await cli(*retry.split()[1:], "--json")).json
+    assert (await rt.read_model.job(made[0]["number"])).overrides == {"answers": {"pick": "red"}}
+
+
+async def test_an_answer_between_the_time_and_the_sweep_is_late(
+    cli: Cli, make: Factory, clock: Clock, rt: Runtime
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
+    await clock.forward(10)
+    done = await cli("answer", f"{work.name}/1", "red")
+    done.refused(1, "expired before this answer came", "--with-answer")
+    _, answers = await rt.questions.of_job(work.number)
+    assert [(one.accepted, one.payload["value"]) for one in answers] == [(False, "red")]
+
+
+async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    item = QUESTION.model_copy(update={"default": "red", "on_expire": "default"})
+    work = await make.asked(item.model_copy(update={"expires_in": 0.000001}))
+    assert (await cli("sweep", "expire")).out == "expire: changed 1 row\n"
+    (await cli("answer", f"{work.name}/1", "blue")).refused(1, "went on without it")
+
+
+async def test_who_may_not_answer_is_told_who_may(as_: As, make: Factory, rt: Runtime) -> None:
+    work = await make.asked()
+    (await as_("carol")("answer", f"{work.name}/1", "red")).refused(1, "may not answer", "ben")
+    done = await as_(None)("answer", f"{work.name}/1", "red", "--json")
+    assert done.code == 1
+    assert '"accepted": false' in done.out
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+
+
+async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) -> None:
+    work = await make.asked(GATE.model_copy(update={"quorum": 2}))
+    name = f"{work.name}/1"
+    (await as_("erin")("approve", name)).refused(
+        1, "erin may not decide this; who may: carol, dave"
+    )
+    done = await as_("carol")("approve", name, "--reason", "looked at it")
+    assert done.out == f"{name} counted: 1 of 2 approvals\n"
+    (await as_("carol")("approve", name)).refused(1, "carol approved already")
+    done = await as_("dave")("approve", name, "--json")
+    assert done.json["resolution"]["by"] == ["carol", "dave"]
+    (await as_("carol")("deny", name)).refused(4, "was approved by carol, dave before")
+
+
+async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:
+    work = await make.asked(GATE)
+    (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")
+    done = await as_("carol")("deny", f"{work.name}/1", "--reason", "too risky")
+    assert done.out == f"{work.name}/1 denied; the job is failed\n"
+    cli = as_("carol")
+    assert "decision  denied by carol: too risky" in (await cli("show", work.name)).out
+    assert "failed: denied by carol: too risky\n" in (await cli("why", work.name)).out
+    assert "denied by carol: too risky" in (await cli("jobs", "--status", "failed")).out
+    listed = (await cli("jobs", "--json")).json[0]
+    assert (listed["status"], listed["error_class"]) == ("failed", "DENIED")
+    assert listed["last_error"] == "denied by carol: too risky"
+
+
+async def test_nobody_approves_what_he_asked_for(as_: As, make: Factory, people: People) -> None:
+    item = GATE.model_copy(update={"approvers": ("erin", "carol")})
+    work = await make.asked(item, actor=people.erin)
+    (await as_("erin")("approve", f"{work.name}/1")).refused(1, "erin asked for this job")
+
+
+async def test_a_token_decides_once_in_the_name_of_its_approver(
+    as_: As, make: Factory, rt: Runtime
+) -> None:
+    work, other = await make.asked(GATE.model_copy(update={"quorum": 2})), await make.asked(GATE)
+    name = f"{work.name}/1"
+    (await as_("olga")("approve", name, "--mint-token", "carol")).refused(1, "only carol can")
+    minted = await as_("carol")("approve", name, "--mint-token", "carol")
+    token = minted.out.strip()
+    assert minted.code == 0
+    assert "only now" in minted.err
+    refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
+    refusal.refused(1, "this token is not one for")
+    (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
+    assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
+    (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")
+    (await as_("carol")("deny", work.name, "--token", token)).refused(2, "name it in full")
+    (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
+    _, answers = await rt.questions.of_job(work.number)
+    assert [one.voter for one in answers if one.accepted] == ["carol"]
+    assert all(token not in str(one) for one in answers)
+
+
+async def test_on_a_terminal_a_bare_job_is_shown_and_asked_about(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked()
+    shown = terminal("answer", work.name)
+    shown.expect(f"Answer to {work.name}/1: ")
+    assert "Which one?" in shown.plain
+    shown.type("green\n")
+    shown.expect("'green' is not a choice")
+    shown.type("2\n")
+    shown.expect("answered: blue")
+    assert shown.end() == 0
+
+
+async def test_on_a_terminal_a_given_answer_is_confirmed_for_a_bare_job(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked(GATE)
+    shown = terminal("approve", work.name)
+    shown.expect(f"approve {work.name}/1? [y/N]")
+    shown.type("n\n")
+    assert shown.end() == 1
+    assert "nothing was done" in shown.plain
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+
+
+async def test_ctrl_c_at_the_prompt_answers_nothing(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.asked()
+    shown = terminal("answer", f"{work.name}/1")
+    shown.expect("Answer to")
+    shown.type("\x03")
+    assert shown.end() == 130
+    assert (await rt.questions.get(work.number, 1)).status == "open"
+
+
+async def test_an_answer_typed_for_one_question_never_lands_on_the_next(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime, people: People
+) -> None:
+    work = await make.asked()
+    shown = terminal("answer", work.name)
+    shown.expect(f"Answer to {work.name}/1: ")
+    await make.answer(work.number, "red", people.ben)
+    again = await make.running(work.number)
+    await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
+    shown.type("blue\n")
+    assert shown.end() == 4
+    assert "was answered by ben before" in shown.plain
+    assert (await rt.questions.get(work.number, 2)).status == "open"

@@ -1,0 +1,124 @@
+"""`diff` and `artifacts`: files come out as they went in."""
+
+from __future__ import annotations
+
+import base64
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from draftsman.domain.run import ClaimedJob
+from draftsman.runtime import Runtime
+from tests.core.loops.agent_jobs import job_at_gate
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.cli.cli_runner import COMMAND, Cli, Terminal
+
+PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+n\xffew\n"
+BINARY = bytes(range(256)) * 9
+
+
+@pytest.fixture
+async def work(make: Factory, rt: Runtime) -> ClaimedJob:
+    """Give a job that left a patch, a binary file, and one with an evil name."""
+    work = await make.running()
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.checkpoints.artifact(work.lease, "data.bin", "file", BINARY)
+    await rt.checkpoints.artifact(work.lease, "../../evil", "file", b"evil")
+    return work
+
+
+def _bytes(cli: Cli, *words: str) -> bytes:
+    command = [*COMMAND, "--config", str(cli.config), *words]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+async def test_bytes_are_the_same_on_the_way_out(cli: Cli, work: ClaimedJob) -> None:
+    assert _bytes(cli, "diff", work.name) == PATCH
+    assert _bytes(cli, "artifacts", "get", work.name, "data.bin") == BINARY
+    assert _bytes(cli, "artifacts", "get", work.name, "data.bin", "-o", "-") == BINARY
+
+
+async def test_a_file_is_written_whole_where_it_was_said(
+    cli: Cli, work: ClaimedJob, tmp_path: Path
+) -> None:
+    there = tmp_path / "out"
+    there.mkdir()
+    done = await cli("artifacts", "get", work.name, "data.bin", "-o", there / "d")
+    assert (done.out, done.err) == ("", f"wrote 2.3 kB to {there / 'd'}\n")
+    found = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
+    assert found["path"] == str(there / "evil")
+    assert {file.name: file.read_bytes() for file in there.iterdir()} == {
+        "d": BINARY,
+        "evil": b"evil",
+    }
+    done = await cli("artifacts", "get", work.name, "data.bin", "-o", "/no/such/place")
+    done.refused(2, "/no/such/place: No such file")
+
+
+async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> None:
+    lines = (await cli("artifacts", "list", work.name)).out.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["changes.patch", "patch", f"{len(PATCH)}"],
+        ["data.bin", "file", "2.3"],
+        ["../../evil", "file", "4"],
+    ]
+    found = (await cli("artifacts", "list", work.name, "--json")).json
+    assert [(one["name"], one["size"]) for one in found][1] == ("data.bin", len(BINARY))
+    number = await make.queued()
+    assert f"D-{number} left no files" in (await cli("artifacts", "list", number)).err
+
+
+async def test_json_holds_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
+    found = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
+    assert found["content"] == "evil"
+    found = (await cli("diff", work.name, "--json")).json
+    assert base64.b64decode(found["content_base64"]) == PATCH
+
+
+async def test_what_is_not_there_is_told_with_what_is(
+    cli: Cli, work: ClaimedJob, make: Factory
+) -> None:
+    done = await cli("artifacts", "get", work.name, "nope")
+    done.refused(3, "has no artifact 'nope'", "changes.patch")
+    number = await make.queued()
+    (await cli("diff", number)).refused(1, f"D-{number}: diff not available")
+    (await cli("artifacts", "gte", work.name)).refused(2, "did you mean get?")
+
+
+async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
+    cli: Cli, rt: Runtime, make: Factory, people: People, tmp_path: Path
+) -> None:
+    changed = {"x.py": "new\n"}
+    number, patch = await job_at_gate(rt, make, tmp_path, {"x.py": "old\n"}, changed)
+    assert b"-old\n+new\n" in patch
+    assert f"changes: draftsman diff D-{number}/1" in (await cli("questions", number)).out
+    assert _bytes(cli, "diff", f"D-{number}/1") == patch
+    await make.decide(number, True, people.carol)
+    second = await make.running(number)
+    await rt.checkpoints.artifact(second.lease, "changes.patch", "patch", b"")
+    await rt.questions.ask(second.lease, GATE.model_copy(update={"key": "other"}))
+    (await cli("diff", f"D-{number}/2")).refused(1, f"D-{number}/2 has no changes so far")
+    (await cli("diff", number)).refused(1, f"D-{number} has no changes so far")
+    assert _bytes(cli, "diff", f"D-{number}/1") == patch
+    await make.decide(number, True, people.carol, 2)
+    third = await make.running(number)
+    await rt.checkpoints.artifact(third.lease, "changes.txt", "file", PATCH)
+    await rt.questions.ask(third.lease, GATE.model_copy(update={"key": "third"}))
+    assert "  diff not available\n" in (await cli("questions", number)).out
+    (await cli("diff", f"D-{number}/3")).refused(1, f"D-{number}/3: diff not available")
+    (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
+
+
+async def test_on_a_terminal_a_patch_has_colours_and_bytes_are_refused(
+    work: ClaimedJob, terminal: Callable[..., Terminal]
+) -> None:
+    shown = terminal("diff", work.name)
+    assert shown.end() == 0
+    assert "\x1b[31m-old" in shown.screen
+    assert "\x1b[32m+n�ew" in shown.screen
+    shown = terminal("artifacts", "get", work.name, "data.bin")
+    assert shown.end() == 1
+    assert "is not text; give -o FILE" in shown.plain

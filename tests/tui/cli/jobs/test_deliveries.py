@@ -1,0 +1,208 @@
+"""`deliveries`, `redeliver`, `submit --notify`: who was told, and what became of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from draftsman.domain.messages.delivery import Unconfirmed
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from tests.core.outbox.rows import LOG, RECEIPT, claim, deliveries_of, send_all
+from tests.factories import Factory
+from tests.support.clock import Clock
+from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.conftest import As
+
+
+async def _dead(make: Factory, rt: Runtime, count: int = 1) -> list[int]:
+    for _ in range(count):
+        await make.queued(**LOG)
+    gone = Failure("the disk is full", declared="PERMANENT")
+    taken = await claim(rt)
+    for item in taken:
+        await rt.delivery_sender.record(item, gone)
+    return sorted(item.seq for item in taken)
+
+
+async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None:
+    for args in (("deliveries",), ("deliveries", "--job", await make.queued())):
+        done = await cli(*args)
+        assert (done.code, done.out) == (0, "")
+        assert "draftsman submit --notify log" in done.err
+    assert (await cli("deliveries", "--status", "dead")).err == "no delivery is dead\n"
+    assert (await cli("deliveries", "--json")).json == []
+
+
+async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.asked(**LOG)
+    other = await make.queued(notify=("slack:C1/17.5",))
+    (status,) = await claim(rt)
+    await rt.delivery_sender.record(status, Unconfirmed("the reply was cut"))
+    done = await cli("deliveries")
+    rows = [line.split() for line in done.out.splitlines()]
+    assert rows[0][:6] == ["ID", "JOB", "KIND", "TO", "STATUS", "TRIES"]
+    assert rows[1][1:6] == [f"D-{other}", "status", "slack:C1/17.5", "pending", "0"]
+    assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
+    assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unknown", "1"]
+    assert "no reply: the reply was cut" in done.out
+    found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
+    assert [one["kind"] for one in found] == ["question"]
+    found = (await cli("deliveries", "--status", "unknown", "--json")).json
+    assert [(one["seq"], one["in_doubt"], one["attempts"]) for one in found] == [
+        (status.seq, True, 1)
+    ]
+
+
+async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+    (seq,) = await _dead(make, rt)
+    done = await cli("redeliver", seq)
+    assert done.out == f"1 to be sent again: {seq}\n"
+    (item,) = await send_all(rt)
+    assert (item.seq, item.in_doubt) == (seq, True)
+    assert "nothing to send again" in (await cli("redeliver", seq)).refused(1, "is sent, not dead")
+    (await cli("redeliver", 999)).refused(3, "there is no delivery 999")
+
+
+async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
+    seqs = await _dead(make, rt, 3)
+    job = (await rt.outbox.all())[0].job
+    assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
+    assert (await cli("redeliver", "--dead", "--json")).json == seqs[:-1]
+    done = await cli("redeliver", "--dead")
+    assert (done.code, done.out, done.err) == (0, "", "none is dead\n")
+
+
+async def test_many_are_asked_about(
+    cli: Cli, make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
+) -> None:
+    seqs = await _dead(make, rt, 5)
+    (await cli("redeliver", "--dead")).refused(1, "send 5 deliveries again", "--yes")
+    shown = terminal("redeliver", "--dead")
+    shown.expect("send 5 dead deliveries again? [y/N]")
+    shown.type("n\n")
+    assert shown.end() == 1
+    assert await rt.outbox.dead_count() == 5
+    assert (await cli("redeliver", "--dead", "--yes", "--json")).json == seqs
+
+
+@pytest.mark.parametrize("args", [(), ("17", "--dead"), ("--job", "D-1", "--dead")])
+async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
+    (await cli("redeliver", *args)).refused(2, "say which")
+
+
+async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime) -> None:
+    (seq,) = await _dead(make, rt)
+    done = await as_("anna")("redeliver", seq)
+    done.refused(1, "may not redeliver", "operator")
+    assert (await as_("olga")("redeliver", seq)).code == 0
+
+
+async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
+    words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
+    says = "--notify slack:C1: the configuration has no [slack]; see docs/slack.md; --unchecked"
+    (await cli("submit", *words)).refused(2, says)
+    assert (await cli("submit", *words, "--unchecked")).code == 0
+    _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
+    done = await cli("submit", *words, "--json")
+    targets = await rt.outbox.targets(done.json["number"])
+    assert [(one.channel, one.target) for one in targets] == [("log", "log"), ("slack", "C1")]
+    for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
+        (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
+    told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
+    words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
+    (await cli("submit", *words)).refused(2, "the configuration has no [trello]")
+    refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
+    refused.refused(2, "there is no webhook 'ops'", "add [webhooks.NAME]")
+    batch = json.dumps({"type": "noop", "notify": ["log"]})
+    (made,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
+    assert len(await deliveries_of(rt, made["number"])) == 1
+
+
+def _configure(cli: Cli, *lines: str) -> None:
+    text = cli.config.read_text(encoding="utf-8")
+    cli.config.write_text("\n".join([text, *lines]), encoding="utf-8")
+
+
+async def test_the_configuration_names_whom_all_requests_tell(
+    cli: Cli, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPS", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
+    _configure(
+        cli,
+        'notifications.targets = ["log"]',
+        'webhooks.ops.url = "http://127.0.0.1:1/x"',
+        'webhooks.ops.secret.env = "OPS"',
+        'webhooks.ops.on = ["failed", "dead_letter"]',
+    )
+
+    async def targets(*args: str) -> list[tuple[str, list[str], Any]]:
+        number = (await cli("submit", "--type", "noop", *args, "--json")).json["number"]
+        return [(one.target, one.kinds, one.outcomes) for one in await rt.outbox.targets(number)]
+
+    hook = ("ops", ["result"], ["failed", "dead_letter"])
+    default = await targets()
+    assert [one[0] for one in default] == ["log", "ops"]
+    assert default[1] == hook
+    assert await targets("--notify", "none") == [hook], "what it hears of is the operators' wish"
+    named = await targets("--notify", "webhook:ops")
+    assert [(one[0], one[2]) for one in named] == [("ops", None)], "all of it, once"
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (['notifications.targets = ["mail"]'], "'mail' is no target"),
+        (['notifications.fallback = "webhook:gone"'], "there is no webhook 'gone'"),
+        (["notifications.lease = 20"], "lease must be at least four times timeout"),
+        (['webhooks.x.url = "http://h/"'], "webhooks.x.secret"),
+        (['webhooks.x.url = "ftp://h/"', 'webhooks.x.secret.env = "S"'], "webhooks.x.url"),
+        (
+            [
+                'webhooks.x.url = "http://h/"',
+                'webhooks.x.secret.env = "S"',
+                'webhooks.x.on = ["x"]',
+            ],
+            "webhooks.x.on",
+        ),
+    ],
+)
+async def test_a_wrong_configuration_is_named(cli: Cli, lines: list[str], words: str) -> None:
+    _configure(cli, *lines)
+    (await cli("jobs")).refused(2, words)
+
+
+async def test_show_and_doctor_tell_of_them(
+    cli: Cli, make: Factory, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (seq,) = await _dead(make, rt)
+    job = (await rt.outbox.all())[0].job
+    await make.running(job)
+    (item,) = await claim(rt)
+    await rt.delivery_sender.record(item, RECEIPT)
+    shown = (await cli("show", job)).out
+    assert "Told\n  log  1 sent, 1 dead  the disk is full" in shown
+    assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
+        item.seq, seq,
+    ]  # fmt: skip
+    _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret.env = "NO_SUCH"')
+    checked = {
+        one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
+    }
+    assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
+    assert checked["deliveries"]["text"] == "1 is dead: given up"
+    assert "redeliver --dead" in checked["deliveries"]["then"]
+    assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
+
+
+async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
+    await make.queued(**LOG)
+    assert "nobody delivers" not in (await cli("doctor", "--json")).out
+    await clock.forward(3600)
+    checks = (await cli("doctor", "--json")).json["checks"]
+    (late,) = (one for one in checks if one["name"] == "deliveries")
+    assert late["text"] == "messages to log are 60 min late: nobody delivers them"
+    assert (late["status"], "--status pending" in late["then"]) == ("warn", True)

@@ -1,0 +1,129 @@
+"""`events` and `logs`: what happened, all of it, once, and followed as it comes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from draftsman.domain.outcome import Done
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from tests.factories import Factory
+from tests.support.waits import background, until
+from tests.tui.cli.cli_runner import Cli, Terminal
+
+
+async def test_the_trail_of_one_job(cli: Cli, make: Factory) -> None:
+    work = await make.asked()
+    await make.queued()
+    found = (await cli("events", work.name, "--json")).lines
+    kinds = ["job_created", "job_claimed", "job_started", "needs_input"]
+    assert [one["kind"] for one in found] == kinds
+    assert {one["job"] for one in found} == {work.number}
+    shown = (await cli("events", work.name)).out.splitlines()
+    assert "needs_input → waiting for input" in shown[3]
+    assert "text=Which one?" in shown[3]
+    after = (await cli("events", work.name, "--json", "--after", found[1]["cursor"])).lines
+    assert after == found[2:]
+    after = (await cli("events", work.name, "--json", "--after", found[1]["id"])).lines
+    assert after == found[2:]
+
+
+async def test_a_cursor_goes_through_everything_without_a_gap(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    for _ in range(3):
+        await make.completed()
+    await _in_the_feed(rt, 3 * 4)
+    everything = (await cli("events", "--json")).lines
+    assert len(everything) == 3 * 4
+    seen = [everything[0]]
+    while more := (await cli("events", "--json", "--after", seen[-1]["cursor"])).lines:
+        seen.append(more[0])
+    assert seen == everything
+    done = await cli("events", "--after", everything[-1]["cursor"])
+    assert (done.out, done.err) == ("", "nothing happened since\n")
+
+
+async def test_more_than_a_page_of_one_transaction_is_shown_whole(
+    cli: Cli, rt: Runtime, make: Factory
+) -> None:
+    many = [invocation(type="noop", key=f"k{n}") for n in range(1001)]
+    numbers = {made.number for made in await rt.submissions.submit_many(many, make.owner)}
+    await _in_the_feed(rt, len(many))
+    found = (await cli("events", "--json")).lines
+    assert len(found) == 1001
+    assert {one["job"] for one in found} == numbers
+
+
+async def test_following_one_job_ends_with_it(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    async with background(cli("events", "-f", work.name, "--json")) as following:
+        await rt.checkpoints.event(work.lease, "noted", {"n": 1})
+        await rt.settle.outcome(work, Done({}))
+        done = await following
+    assert [one["kind"] for one in done.lines][-2:] == ["noted", "job_completed"]
+
+
+async def test_following_all_starts_with_what_is_new(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    old = await make.queued()
+    shown = terminal("events", "-f", "--json")
+    new = 0
+    while not shown.screen:  # it may begin a moment later than we do
+        new = await make.queued()
+        shown.read()
+    shown.type("\x03")
+    assert shown.end() == 130
+    first = json.loads(shown.plain.splitlines()[0])
+    assert old < first["job"] <= new
+
+
+@pytest.mark.parametrize("cursor", ["x", "1.2", "1.2.3.4", "-1", "9" * 30, "1..2", "5"])
+async def test_what_is_no_cursor_is_told(cli: Cli, cursor: str) -> None:
+    (await cli("events", "--after", cursor)).refused(2, "cursor")
+
+
+async def test_logs_are_printed_as_they_are(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    quiet = await cli("logs", work.name)
+    assert (quiet.out, quiet.err.count("\n")) == ("", 1)
+    await rt.checkpoints.log(work.lease, 1, "one \x1b[31mred\x1b[0m\n")
+    async with background(cli("logs", "-f", work.name)) as following:
+        await rt.checkpoints.log(work.lease, 2, "two\n")
+        await rt.settle.outcome(work, Done({}))
+        done = await following
+    assert done.out == "one \x1b[31mred\x1b[0m\ntwo\n"
+    assert done.err == f"-- run {work.number}.1 --\n"
+    found = (await cli("logs", work.name, "--json")).lines
+    assert [(one["run"], one["seq"], one["text"][:3]) for one in found] == [
+        (1, 1, "one"),
+        (1, 2, "two"),
+    ]
+
+
+async def test_logs_cannot_drive_a_terminal_and_events_take_one_line(
+    make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.log(work.lease, 1, "one \x1b[2Jgone\n")
+    await rt.checkpoints.event(work.lease, "noted", {"output": "wide " * 100})
+    shown = terminal("logs", work.name)
+    assert shown.end() == 0
+    assert "one \\x1b[2Jgone" in shown.screen
+    shown = terminal("events", work.name)
+    assert shown.end() == 0
+    assert len(shown.plain.splitlines()) == 4
+    assert max(map(len, shown.plain.splitlines())) <= 80
+
+
+async def _in_the_feed(rt: Runtime, events: int) -> None:
+    """Wait for transactions in other tests' databases: the feed stays behind the oldest of all."""
+
+    async def look() -> bool:
+        return len(await rt.read_model.events(limit=events)) >= events
+
+    await until(look, "the feed")

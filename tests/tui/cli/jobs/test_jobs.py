@@ -1,0 +1,230 @@
+"""`jobs` and `why`: lists that fit a terminal, filters, and what a job waits for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from uuid import uuid4
+
+import pytest
+from rich.cells import cell_len
+
+from draftsman.domain.job import Status
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import GATE, QUESTION, Factory
+from tests.tui.cli.cli_runner import Cli, Terminal
+
+
+async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
+    done = await cli("jobs")
+    assert (done.code, done.out) == (0, "")
+    assert "draftsman submit" in done.err
+    assert (await cli("jobs", "--json")).json == []
+    assert "no job is like that" in (await cli("jobs", "--tag", "x")).err
+
+
+async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make: Factory) -> None:
+    numbers = {status: await make.job_in(status) for status in Status}
+    lines = (await cli("jobs")).out.splitlines()
+    shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
+    assert shown.keys() == {f"D-{number}" for number in numbers.values()}
+    says = {
+        Status.SCHEDULED: "its time in 60 min",
+        Status.QUEUED: "a worker for q-",
+        Status.RETRYING: "retry ",
+        Status.WAITING_FOR_INPUT: f"answer D-{numbers[Status.WAITING_FOR_INPUT]}/1 in 24 h",
+        Status.WAITING_FOR_APPROVAL: f"approve D-{numbers[Status.WAITING_FOR_APPROVAL]}/1 in 24 h",
+        Status.RUNNING: "its run",
+    }
+    for status, number in numbers.items():
+        assert shown[f"D-{number}"].startswith(status.replace("_", " "))
+        assert says.get(status, "") in shown[f"D-{number}"]
+
+
+async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    busy = await make.retrying(overrides={"base_delay": 9, "max_delay": 9})
+    lost = await make.running(max_attempts=7)
+    await rt.sweeps.rescue(LeaderTerm(), [make.worker])
+    for number in (busy, lost.number):
+        await make.set_due(number, 3600)
+    out = (await cli("jobs")).out
+    assert "retry 1/3 in 60 min: busy" in out
+    assert "attempt 1/7 in 60 min: the worker was lost" in out
+    [first, second] = (await cli("jobs", "--json")).json
+    assert (first["attempts"], first["max_attempts"], first["error_class"]) == (
+        1,
+        7,
+        "TRANSIENT_INFRA",
+    )
+    assert 3500 < second["due_in"] <= 3600
+    shown = (await cli("show", busy)).out
+    assert "waits     run 1 failed: busy; tried again in 60 min" in shown
+    waits = (await cli("show", lost.number, "--json")).json["waits"]
+    assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
+    assert waits["then"].startswith("tried again in 60 min")
+    assert (await cli("why", busy, "--json")).json["due_in"] > 3500
+
+
+async def test_dead_letters_say_why_they_died(
+    cli: Cli, make: Factory, terminal: Callable[..., Terminal], rt: Runtime
+) -> None:
+    assert "no dead letters" in (await cli("jobs", "--status", "dead_letter")).err
+    work = await make.running(max_retries=0, title="A title that is longer than it needs to be")
+    error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
+    await rt.settle.failure(work, Failure(error, http_status=503))
+    done = await cli("jobs", "--status", "dead_letter")
+    assert done.out.splitlines()[0].endswith("WHY")
+    assert "HTTP 503: the upstream said that it is overloaded" in done.out
+    assert "second line" not in done.out
+    shown = terminal("jobs", "--status", "dead_letter")
+    assert shown.end() == 0
+    assert max(map(cell_len, shown.plain.splitlines())) <= 80
+    assert "HTTP 503: the upstream" in shown.plain
+
+
+async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
+    numbers = [await make.queued(title=f"n{n}") for n in range(3)]
+    found = (await cli("jobs", "--json")).json
+    assert [job["number"] for job in found] == numbers[::-1]
+    assert found[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
+    assert found[0]["created_at"].endswith("+00:00")
+
+
+async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
+    plain = await make.queued()
+    tagged = await make.queued(tags=("x",), agent="tidy", repo="https://host/anna/pay.git")
+    failed, dead = await make.failed(), await make.dead()
+
+    async def numbers(*words: object) -> list[int]:
+        return [job["number"] for job in (await cli("jobs", "--json", *words)).json]
+
+    assert await numbers("--tag", "x") == [tagged]
+    assert await numbers("--agent", "tidy") == [tagged]
+    assert await numbers("--repo", "pay") == await numbers("--repo", "anna/pay") == [tagged]
+    assert await numbers("--status", "failed,dead_letter") == [dead, failed]
+    assert await numbers("--status", "failed", "--status", "Dead-Letter") == [dead, failed]
+    assert await numbers("--limit", 2) == [dead, failed]
+    assert await numbers("--before", f"D-{failed}") == [tagged, plain]
+    assert await numbers("--before", (await rt.read_model.job(failed)).id) == [tagged, plain]
+    assert await numbers("--since", "1h") == [dead, failed, tagged, plain]
+    assert await numbers("--status", "waiting") == []
+
+
+async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
+    asked, gate = await make.asked(), await make.asked(GATE)
+    found = (await cli("jobs", "--json", "--status", "waiting")).json
+    assert [job["number"] for job in found] == [gate.number, asked.number]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--status", "lost"], "'lost' is not a status; choose: waiting, scheduled"),
+        (["--since", "yesterday"], "90s, 10m"),
+        (["--limit", "0"], "1<=x<=1000"),
+        (["--before", "me"], "'me' is not a job"),
+        (["--staus", "failed"], "--staus"),
+        (["extra"], "extra"),
+    ],
+)
+async def test_a_wrong_argument_is_refused(cli: Cli, words: list[str], says: str) -> None:
+    (await cli("jobs", *words)).refused(2, says)
+
+
+async def test_the_table_fits_80_columns_in_colour(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    await make.asked(
+        QUESTION, title="a title 日本語テキスト that goes on " * 5, repo="/srv/payments"
+    )
+    await make.retrying(title="\x1b[2Jhostile\x07")
+    shown = terminal("jobs")
+    assert shown.end() == 0
+    lines = shown.plain.splitlines()
+    assert len(lines) == 3
+    assert max(map(cell_len, lines)) <= 80
+    assert "\x1b[1;33mwaiting for input" in shown.screen
+    assert "\\x1b[2Jhos" in shown.plain
+    assert "…" in shown.plain
+    assert "answer D-" in shown.plain
+
+
+@pytest.mark.parametrize("how", ["NO_COLOR", "--no-color", "before", "dumb"])
+async def test_colour_can_be_switched_off(
+    make: Factory, terminal: Callable[..., Terminal], how: str
+) -> None:
+    await make.queued()
+    env = {"NO_COLOR": {"NO_COLOR": "1"}, "dumb": {"TERM": "dumb"}}.get(how, {})
+    words = {"--no-color": ["jobs", "--no-color"], "before": ["--no-color", "jobs"]}
+    shown = terminal(*words.get(how, ["jobs"]), **env)
+    assert shown.end() == 0
+    assert "queued" in shown.screen
+    assert "\x1b" not in shown.screen
+
+
+async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
+    asked = await make.asked()
+    done = await cli("why", asked.name)
+    assert done.code == 0
+    assert f"{asked.name}/1 waits for an answer" in done.out
+    assert f"draftsman answer {asked.name}/1" in done.out
+    found = (await cli("why", asked.number, "--json")).json
+    assert (found["number"], found["reason"]) == (asked.number, "question")
+
+
+async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: Runtime) -> None:
+    number = await make.queued()
+    id = str((await rt.read_model.job(number)).id)
+    for name in (f"D-{number}", f"d-{number}", number, id, id.upper(), id[:20]):
+        assert (await cli("why", name, "--json")).json["number"] == number
+
+
+@pytest.mark.parametrize("command", ["why", "show", "events", "logs", "diff", "wait", "cancel"])
+async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
+    (await cli(command, "D-99")).refused(3, "there is no job D-99")
+    (await cli(command, uuid4())).refused(3, "no job's id starts with")
+    (await cli(command, "D-x")).refused(2, "'D-x' is not a job; give D-142")
+    (await cli(command, "9" * 40)).refused(2, "is not a job")
+
+
+async def test_piped_output_is_plain_and_whole(cli: Cli, make: Factory) -> None:
+    title = "a long title " * 20
+    await make.queued(title=title)
+    done = await cli("jobs")
+    assert title.strip() in done.out
+    assert "\x1b" not in done.out
+    assert json.loads((await cli("jobs", "--json")).out)
+
+
+async def test_the_next_page_keeps_the_filters(
+    make: Factory, terminal: Callable[..., Terminal], cli: Cli
+) -> None:
+    for title in ("first", "second", "third"):
+        await make.failed(title=title, agent="tidy", tags=("a b",))
+    shown = terminal(
+        "jobs", "--status", "failed", "--agent=tidy", "--tag", "a b", "--since", "2h", "--limit=2"
+    )
+    assert shown.end() == 0
+    [line] = [line for line in shown.plain.splitlines() if "there may be more: " in line]
+    command = line.partition("there may be more: ")[2]
+    assert command == (
+        "draftsman jobs --status failed --since 2h --agent tidy --tag 'a b' --limit 2 --before D-2"
+    )
+    out = (await cli(*shlex.split(command)[1:])).out
+    assert ("first" in out, "second" in out) == (True, False)
+
+
+async def test_titles_have_the_room_that_nothing_else_needs(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    title = "A title that takes more than sixteen characters"
+    for _ in range(2):
+        await make.completed(title=title)
+    shown = terminal("jobs")
+    assert shown.end() == 0
+    assert shown.plain.count(title) == 2

@@ -1,0 +1,136 @@
+"""`questions` and `extend`: the inbox, and more time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+from draftsman.domain.question import OnExpire, QuestionSpec
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import GATE, QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.tui.cli.cli_runner import Cli, Terminal
+from tests.tui.cli.conftest import As
+
+RICH = QuestionSpec.model_validate(
+    {
+        "key": "apply",
+        "text": "What should be applied?\nLook first.",
+        "choices": [{"value": "safe", "label": "safe fixes", "description": "certain"}, "all"],
+        "freeform": True,
+        "context": "\n".join(f"line {n}" for n in range(20)),
+        "on_expire": "default",
+        "default": "safe",
+        "expires_in": 7200,
+    }
+)
+
+
+async def test_an_empty_inbox_says_so(cli: Cli, make: Factory) -> None:
+    done = await cli("questions")
+    assert (done.code, done.out, done.err) == (0, "", "nothing waits for a person\n")
+    assert (await cli("questions", "--json")).json == []
+    number = await make.queued()
+    assert f"draftsman why D-{number}" in (await cli("questions", number)).err
+
+
+async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
+    cli: Cli, make: Factory
+) -> None:
+    work = await make.asked(RICH)
+    shown = (await cli("questions")).out
+    for text in (
+        f"{work.name}/1  question for ben, root · asked ",
+        "expires in 2.0 h, then 'safe' counts",
+        "  What should be applied?\n  Look first.\n",
+        "  | line 11\n  | … 8 lines more",
+        "    1  safe fixes  certain\n    2  all",
+        f"draftsman answer {work.name}/1 NUMBER, or your own words",
+    ):
+        assert text in shown, shown
+
+
+async def test_a_gate_names_its_approvers_and_what_it_allows(cli: Cli, make: Factory) -> None:
+    gate = GATE.model_copy(
+        update={"approvers": ("leads",), "quorum": 2, "action": {"to": "origin", "push": "x"}}
+    )
+    work = await make.asked(gate)
+    shown = (await cli("questions", work.name)).out
+    assert "approval for 2 of carol, dave" in shown
+    assert "  if approved: push x to origin\n" in shown
+    assert f"draftsman approve {work.name}/1" in shown
+
+
+async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
+    cli: Cli, make: Factory, people: People
+) -> None:
+    job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
+    work = await make.asked(QUESTION, actor=people.anna, type="run_agent", **job)
+    other = await make.asked()
+    assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out
+    assert "  noop · for root\n" in (await cli("questions", other.name)).out
+    found = (await cli("questions", work.name, "--json")).json[0]
+    about = [found[name] for name in ("title", "repo", "requester", "agent")]
+    assert about == ["Tidy up", "acme/pay", "anna", "tidy"]
+
+
+async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Factory) -> None:
+    never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
+    late = await make.asked()
+    soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
+    found = (await cli("questions", "--json")).json
+    assert [one["job"] for one in found] == [soon.number, late.number, never.number]
+    assert found[2]["expires_at"] is None
+    assert "no expiry" in (await cli("questions", never.number)).out
+
+
+async def test_the_inbox_fits_80_columns(make: Factory, terminal: Callable[..., Terminal]) -> None:
+    text = {"text": "Why is this so very long? " * 20, "context": "y" * 200}
+    await make.asked(RICH.model_copy(update=text))
+    shown = terminal("questions")
+    assert shown.end() == 0
+    assert max(map(len, shown.plain.splitlines())) <= 80
+
+
+async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 600}))
+    done = await cli("extend", f"{work.name}/1", "2h")
+    assert done.out.startswith(f"{work.name}/1 expires in 2.2 h")
+    question = await rt.questions.get(work.number, 1)
+    assert question.expires_at is not None
+    assert 7700 < (question.expires_at - datetime.now(UTC)).total_seconds() <= 7800
+    assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
+    for more in ("never", "1h"):
+        again = await cli("extend", f"{work.name}/1", more)
+        again.refused(1, f"{work.name}/1 never expires; there is nothing to extend")
+
+
+async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:
+    work = await make.asked()
+    name = f"{work.name}/1"
+    (await cli("extend", name, "soon")).refused(2, "or never")
+    (await cli("extend", work.name, "2h")).refused(2, name)
+    (await cli("extend", f"{work.name}/2", "2h")).refused(3, f"{work.name}/2")
+    (await cli("extend", f"{work.name}/x", "2h")).refused(2, "give D-142/2")
+    (await as_("ben")("extend", name, "2h")).refused(1, "may not extend", "olga")
+    await make.answer(work.number, "red")
+    (await cli("extend", name, "2h")).refused(1, f"{name} was answered")
+
+
+async def test_an_escalation_is_shown_before_and_after(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    later = {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads", "expires_in": 7200.0}
+    work = await make.asked(QUESTION.model_copy(update=later))
+    assert "expires in 2.0 h, then leads is asked too\n" in (await cli("questions")).out
+    await clock.forward(7300)
+    await rt.sweeps.expire(LeaderTerm())
+    shown = (await cli("questions")).out
+    assert "question for ben, carol, dave, root · asked" in shown
+    assert "escalated to leads" in shown
+    assert "is asked too" not in shown
+    assert "escalated to leads" in (await cli("show", work.name)).out
+    assert "question_escalated" in (await cli("events", work.name)).out
+    assert (await cli("questions", "--json")).json[0]["escalate_to"] == "leads"

@@ -1,0 +1,218 @@
+"""`show`: everything about one job, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from draftsman.domain.answer import Response
+from draftsman.domain.ids import worker_name
+from draftsman.domain.outcome import Cancel, Done
+from draftsman.domain.question import QuestionSpec
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.sweeps import LeaderTerm
+from tests.factories import QUESTION, Factory
+from tests.support.clock import Clock
+from tests.support.people import People
+from tests.tui.cli.cli_runner import Cli, Terminal
+
+
+async def test_a_job_with_a_history_is_shown_whole(
+    cli: Cli, make: Factory, rt: Runtime, people: People
+) -> None:
+    words: dict[str, Any] = {"title": "Pay", "text": "Tidy up\n  the tests", "tags": ("x",)}
+    work = await make.asked(**words, skills=("sql", "python"), payload={"n": 1})
+    await rt.questions.answer(
+        work.number, 1, Response(source_event_id="early", text="red"), people.carol
+    )  # refused: an approver is no responder
+    await make.answer(work.number, "red", people.ben)
+    work = await make.running(work.number)
+    await rt.checkpoints.artifact(work.lease, "report.json", "report", b"{}")
+    data = {"pr_url": "https://git.example/pr/7", "log": "/root/x.log"}
+    await rt.settle.outcome(work, Done({"summary": "all well", "files_changed": 2, "data": data}))
+    done = await cli("show", work.name)
+    assert done.code == 0
+    for text in (
+        f"{work.name}  Pay  completed",
+        "noop · mode fix",
+        "Root (cli)",
+        "tags      x\n",
+        "skills    sql, python\n",
+        "  the tests",
+        "\n  n  1\n",
+        f"{work.name}/1 answered  Which one?",
+        "→ red, by ben",
+        "refused from carol: Carol may not answer",
+        "report.json  report  2 B  run .2",
+        "  all well\n  https://git.example/pr/7\n  2 files changed\n",
+        f"data: draftsman show {work.name} --json",
+    ):
+        assert text in done.out, text
+    assert "/root" not in done.out
+    assert "{" not in done.out
+    found = (await cli("show", work.name, "--json")).json
+    assert (found["number"], found["status"]) == (work.number, "completed")
+    assert [run["status"] for run in found["runs"]] == ["paused", "completed"]
+    assert found["questions"][0]["resolution"]["value"] == "red"
+    assert [one["accepted"] for one in found["answers"]] == [False, True]
+    assert [one["name"] for one in found["artifacts"]] == ["report.json"]
+
+
+async def test_failure_and_cancel_say_why(cli: Cli, make: Factory, rt: Runtime) -> None:
+    failed, running = await make.failed(), await make.running()
+    await rt.job_control.cancel(running.number, make.owner, "not needed")
+    assert "no such thing (PERMANENT)" in (await cli("show", failed)).out
+    assert "by cli:root: not needed" in (await cli("show", running.name)).out
+    unwanted = await make.running()
+    await rt.settle.outcome(unwanted, Cancel("the card was archived"))
+    shown = (await cli("show", unwanted.name)).out
+    assert f"by worker {worker_name(make.worker)}: the card was archived" in shown
+
+
+async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, rt: Runtime) -> None:
+    first = await make.failed()
+    second = (await rt.job_control.retry(first, make.owner)).number
+    work = await make.running(second)
+    await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+    third = (await rt.job_control.retry(second, make.owner)).number
+    alone = await make.queued()
+    says = {
+        first: f"D-{first} · then D-{second} failed, D-{third} queued",
+        second: f"D-{second} <- D-{first} · then D-{third} queued",
+        third: f"D-{third} <- D-{second} <- D-{first}\n",
+    }
+    for number, text in says.items():
+        assert f"chain     {text}" in (await cli("show", number)).out
+    assert "chain" not in (await cli("show", alone)).out
+    chain = (await cli("show", second, "--json")).json["chain"]
+    assert [(one["number"], one["retry_of"], one["chain_length"]) for one in chain] == [
+        (first, None, 0),
+        (second, first, 1),
+        (third, second, 2),
+    ]
+
+
+async def test_of_a_long_chain_the_ends_are_shown(cli: Cli, make: Factory, rt: Runtime) -> None:
+    numbers = [await make.canceled()]
+    for _ in range(9):
+        made = (await rt.job_control.retry(numbers[-1], make.owner)).number
+        await rt.job_control.cancel(made, make.owner)
+        numbers.append(made)
+    text = f"D-{numbers[9]} <- D-{numbers[8]} <- D-{numbers[7]} <- D-{numbers[6]}"
+    assert f"{text} <- … 5 more … <- D-{numbers[0]}" in (await cli("show", numbers[9])).out
+    assert "then D-2 canceled, D-3 canceled" in (await cli("show", numbers[0])).out
+
+
+async def test_text_from_outside_cannot_drive_the_terminal(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J\u202egnp.exe\x9b31m"
+    number = await make.queued(title=hostile, text=hostile)
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    for one in ("\x1b]0", "\x1b[2J", "\x07", "\u202e", "\x9b"):
+        assert one not in shown.screen
+    assert "\\x1b]0;owned\\x07" in shown.plain
+
+
+async def test_long_lines_are_wrapped_under_themselves(
+    make: Factory, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.queued(text="  " + "word " * 60)
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    request = shown.plain.split("Request\n")[1].splitlines()
+    assert len([one for one in request if one.startswith("    word")]) >= 3
+    assert max(map(len, shown.plain.splitlines())) <= 80
+
+
+async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
+    wanted = ("submit", "--type", "noop", "--subject", "card:1")
+    await cli(*wanted, "first")
+    again = await cli(*wanted, "and the tests")
+    assert "joined: a live job has the same subject; your request is kept" in again.out
+    shown = await cli("show", "D-1")
+    assert "Joined by" in shown.out
+    assert "and the tests" in shown.out.partition("Joined by")[2]
+    (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
+    assert (joined["text"], joined["requester"]) == ("and the tests", "root")
+    assert "request_joined" in (await cli("events", "D-1")).out
+
+
+async def test_an_open_question_shows_what_may_be_said_and_the_runs_what_they_used(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    choices: Any = ({"value": "a", "label": "All of it", "description": "slow"}, "b")
+    item = QuestionSpec(
+        key="k", text="How much?", choices=choices, freeform=True, context="the mill"
+    )
+    work = await make.running()
+    models = ["m-1"]
+    await rt.checkpoints.usage(work.lease, {"input_tokens": 1200, "models": models})
+    await rt.questions.ask(work.lease, item)
+    await make.answer(work.number, "b")
+    work = await make.running(work.number)
+    used = {"input_tokens": 34, "output_tokens": 5, "cost_usd": 0.25, "models": models}
+    await rt.checkpoints.usage(work.lease, used)
+    await rt.questions.ask(work.lease, item.model_copy(update={"key": "again"}))
+    shown = (await cli("show", work.number)).out
+    questions = shown.split("Questions\n")[1].splitlines()
+    assert questions[0].startswith(f"  {work.name}/1 answered")
+    assert questions[2] == f"  {work.name}/2 open  How much?"
+    assert questions[3].startswith("    for ")
+    assert "expires in " in questions[3]
+    assert [one.split() for one in questions[4:8]] == [
+        ["|", "the", "mill"],
+        ["1", "All", "of", "it", "slow"],
+        ["2", "b"],
+        ["or", "free", "text"],
+    ]
+    runs = [one.strip() for one in shown.split("Runs\n")[1].split("\n\n")[0].splitlines()]
+    assert runs[1] == "input tokens 1,200 · models m-1"
+    assert runs[3] == "input tokens 34 · output tokens 5 · cost $0.2500 · models m-1"
+    total = "input tokens 1,234 · output tokens 5 · cost $0.2500 · models m-1"
+    assert runs[4] == f"all  {total}"
+
+
+async def test_a_long_result_is_cut_and_says_where_the_rest_is(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    work = await make.running()
+    await rt.settle.outcome(work, Done({f"n{n}": n for n in range(100)} | {"\x1b[2J": 1}))
+    shown = (await cli("show", work.number)).out
+    assert shown.splitlines()[-1] == f"  … 41 more lines: draftsman show {work.name} --json"
+    assert "\x1b" not in shown
+
+
+async def test_an_earlier_error_of_a_job_that_goes_on_is_not_red(
+    make: Factory, rt: Runtime, clock: Clock, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.retrying()
+    red, dim = "\x1b[31m", "\x1b[2m"
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    assert f"{red}busy (TRANSIENT_APP)" in shown.screen
+    await clock.forward(3600)
+    await rt.sweeps.promote(LeaderTerm())
+    await make.running(number)
+    shown = terminal("show", number)
+    assert shown.end() == 0
+    assert f"{dim}previous attempt: busy (TRANSIENT_APP)" in shown.screen
+    assert red not in shown.screen
+
+
+async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
+    cli: Cli, make: Factory, rt: Runtime, clock: Clock
+) -> None:
+    work = await make.asked(QUESTION.model_copy(update={"expires_in": 7200}))
+    await clock.forward(7300)
+    await rt.sweeps.expire(LeaderTerm())
+    question = await rt.questions.get(work.number, 1)
+    assert question.expires_at is not None
+    for command in ("why", "show"):
+        shown = " ".join((await cli(command, work.name)).out.split())
+        when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
+        assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in shown
+        assert "on_expire = 'expire'" in shown
+        assert f"draftsman retry {work.name} goes on from its last checkpoint" in shown

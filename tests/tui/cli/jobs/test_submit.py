@@ -1,0 +1,355 @@
+"""`submit`: one request, one job, whatever is typed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from draftsman.domain.ids import new_id
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.errors import UsageError
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman.services.runs.worker_registry import WorkerRegistration
+from draftsman.settings import Settings
+from draftsman_tui.common.job_request import check_configured
+from tests.factories import QUESTION, Factory
+from tests.support.waits import background, until
+from tests.tui.cli.cli_runner import Cli
+from tests.tui.cli.conftest import As
+
+PAY = "https://git.example/acme/pay"
+
+
+async def test_an_agent_needs_a_repository_where_none_is_known(
+    cli: Cli, rt: Runtime, owner: Actor
+) -> None:
+    said = "no repository is known; give --repo PATH or URL, or first: draftsman repos add"
+    (await cli("submit", "Tidy")).refused(2, said)
+    line = '{"type": "run_agent", "text": "Tidy"}\n'
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", said)
+    assert (await cli("jobs", "--json")).json == []
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
+    assert (await cli("submit", "Tidy")).out == "D-1 created\n"
+
+
+async def test_a_second_agent_needs_a_default_or_a_name(
+    cli: Cli, rt: Runtime, owner: Actor
+) -> None:
+    with cli.config.open("a") as file:
+        file.write('\nagents.coder.command = ["coder"]\n')
+    words = ["submit", "--repo", PAY, "Tidy up"]
+    says = "which agent? give --agent: coder, tidy; or set default_agent in the configuration"
+    (await cli(*words)).refused(2, says)
+    cli.config.write_text('default_agent = "coder"\n' + cli.config.read_text())
+    assert (await cli(*words)).out == "D-1 created\n"
+    await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(agent="tidy"), owner)
+    assert (await cli(*words)).out == "D-2 created\n"
+    assert (await cli("submit", "Tidy up")).out == "D-3 created\n"
+    agents = [(await rt.read_model.job(number)).agent for number in (1, 2, 3)]
+    assert agents == ["coder", "tidy", "coder"], "a repository's own agent comes first"
+
+
+async def test_a_request_becomes_a_job_with_all_that_was_said(
+    cli: Cli, rt: Runtime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pay").mkdir()
+    (tmp_path / "body.json").write_text('{"rows": [1, 2]}', encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    words = ["--agent", "tidy", "--repo", "pay", "--ref", "main", "--mode", "investigate"]
+    words += ["--title", "Pay", "--key", "k", "--subject", "card-1", "--queue", "fast"]
+    words += ["--priority", "7", "--payload", "@body.json", "--override", "n=3"]
+    words += ["--override", "who=anna", "--skill", "python", "--tag", "a", "--tag", "b"]
+    words += ["--max-attempts", "2", "--max-retries", "0", "--in", "1h30m"]
+    done = await cli("submit", *words, "Tidy", "it", "up")
+    assert (done.code, done.err) == (0, "")
+    number = int(done.out.removeprefix("D-").removesuffix(" created\n"))
+    job = await rt.read_model.job(number)
+    repo = {"source": str(tmp_path / "pay"), "ref": "main"}
+    assert job.payload == {"rows": [1, 2], "repo": repo}
+    assert (job.type, job.agent, job.mode, job.queue) == (
+        "run_agent",
+        "tidy",
+        "investigate",
+        "fast",
+    )
+    assert (job.ticket_title, job.ticket_text, job.priority) == ("Pay", "Tidy it up", 7)
+    assert (job.idempotency_key, job.subject_key) == ("k", "card-1")
+    assert (job.overrides, job.requested_skills) == ({"n": 3, "who": "anna"}, ["python"])
+    assert (job.tags, job.max_attempts, job.max_retries) == (["a", "b"], 2, 0)
+    assert (job.status, job.source, job.invoker_id) == (Status.SCHEDULED, "cli", "root")
+    assert job.run_at is not None
+    assert 5390 < (job.run_at - job.created_at).total_seconds() < 5410
+
+
+async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
+    words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
+    words += ["--run-timeout", "1h30m"]
+    made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+    job = await rt.read_model.job(made["number"])
+    assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
+    assert job.overrides == {"timeout": 5400}
+    words = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
+    words += ["--run-timeout", "7"]
+    job = await rt.read_model.job((await cli("submit", "--json", *words, "Paint")).json["number"])
+    assert (job.max_retries, job.overrides) == (1, {"max_retries": 1, "timeout": 7})
+
+
+async def test_the_same_key_finds_the_same_job_and_another_request_is_refused(cli: Cli) -> None:
+    first = (await cli("submit", "--repo", PAY, "--key", "k", "--json", "Tidy")).json
+    assert first["how"] == "created"
+    again = await cli("submit", "--repo", PAY, "--key", "k", "Tidy")
+    assert again.out == f"D-{first['number']} deduplicated\n"
+    (await cli("submit", "--repo", PAY, "--key", "k", "Paint")).refused(
+        4, "'k'", f"D-{first['number']}"
+    )
+
+
+async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    words = ["submit", "--type", "noop", "--queue", "q"]
+    for recurring, second in (("--key", "D-1 deduplicated\n"), ("--subject", "D-3 created\n")):
+        assert " created" in (await cli(*words, recurring, "nightly")).out
+        newest = (await rt.read_model.jobs())[0].number
+        await rt.settle.outcome(await make.running(newest), Done({}))
+        again = await cli(*words, recurring, "nightly")
+        assert (again.code, again.out) == (0, second)
+        says = "nothing was run: D-1 of this key ended before (completed), and a key is permanent"
+        assert (says in again.err) == (recurring == "--key")
+
+
+async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
+    first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
+    done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
+    said = "joined: a live job has the same subject; your request is kept in its history"
+    assert done.out == f"D-{first['number']} {said}\n"
+
+
+async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
+    done = await cli(
+        "submit", "--repo", PAY, "--json", "-", stdin=b"Tidy\x00 up\n\nwith \xff care\n"
+    )
+    job = await rt.read_model.job(done.json["number"])
+    assert (job.ticket_title, job.ticket_text) == ("Tidy� up", "Tidy� up\n\nwith � care\n")
+
+
+async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
+    cli: Cli, rt: Runtime, tmp_path: Path
+) -> None:
+    lines = [{"type": "report", "key": f"r{n}", "title": f"Report {n}"} for n in range(1200)]
+    lines[3]["queue"] = "slow"
+    file = tmp_path / "batch.jsonl"
+    file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
+    made = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
+    assert [one["how"] for one in made] == ["created"] * 1200
+    jobs = [await rt.read_model.job(made[place]["number"]) for place in (3, 1199)]
+    assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
+    again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
+    assert again.out.splitlines() == [f"D-{one['number']} deduplicated" for one in made]
+
+
+async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
+    await cli("submit", "--type", "report", "--key", "taken", "--title", "other")
+    lines = [json.dumps({"type": "report", "key": f"r{n}"}) for n in range(1000)]
+    lines.append('{"type": "report", "key": "taken", "title": "mine"}')
+    done = await cli("submit", "--batch", "-", "--json", stdin="\n".join(lines))
+    assert done.code == 4
+    assert len(json.loads(done.out)) == 1000
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"type": "report"', "stdin:2: not JSON"),
+        ("[1]", "stdin:2: not a JSON object"),
+        ('{"tpye": "report"}', "unknown field 'tpye'; allowed: type, key"),
+        ('{"type": "report", "key": 5}', "key"),
+        ('{"type": "run_agent", "repo": "no/such/place"}', "no/such/place"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, says: str) -> None:
+    good = '{"type": "report", "key": "good"}\n'
+    (await cli("submit", "--batch", "-", stdin=good + line)).refused(2, "stdin:2", says)
+    assert (await cli("jobs", "--json")).json == []
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ([], "say what is to be done"),
+        ([""], "say what is to be done"),
+        (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
+        (["x", "--mode", "break"], "'investigate' or 'fix'"),
+        (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
+        (["x", "--max-retries", "101"], "max_retries"),
+        (["x", "--run-timeout", "soon"], "'soon' is not a duration"),
+        (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
+        (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
+        (["x", "--priority", "5000"], "priority: must be at most 1000"),
+        (["x", "--priority", "high"], "'high' is not a valid integer"),
+        (["x", "--at", "tomorrow"], "2030-12-31T18:00"),
+        (["x", "--at", "9999-12-31T23:59:59-12:00"], "is not a time"),
+        (["x", "--at", "2031-01-01", "--in", "5m"], "--at or --in"),
+        (["x", "--in", "5x"], "90s, 10m"),
+        (["x", "--in", "0s"], "out of range"),
+        (["x", "--payload", "[1]"], "not a JSON object"),
+        (["x", "--payload", "{"], "not JSON at line 1 column 2"),
+        (["x", "--payload", "@no-such-file"], "no-such-file"),
+        (["x", "--payload", '{"a": NaN}'], "finite"),
+        (["x", "--override", "abc"], "key=value"),
+        (["x", "--max-attempts", "-1"], "max_attempts: must be at least 0"),
+        (["x", "--queue", "a b"], "queue"),
+        (["x", "--timeout", "5s"], "--timeout goes with --wait"),
+        (["x", "--batch", "-"], "takes no TEXT"),
+        (["--batch", "/dev/null"], "no request in it"),
+        (["--batch", "no-such-file"], "no-such-file"),
+        (["x", "--title", "t" * 501], "at most 500"),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_in_one_line(
+    cli: Cli, words: list[str], says: str
+) -> None:
+    (await cli("submit", *words)).refused(2, says)
+    assert (await cli("jobs", "--json")).json == []
+
+
+async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
+    done = await as_("ben")("submit", "--repo", PAY, "x")
+    done.refused(1, "may not submit", "who may: anna")
+    (await as_(None)("submit", "--repo", PAY, "x")).refused(1, "may not submit")
+
+
+async def test_wait_tells_what_happens_and_ends_well_with_the_job(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    waiting = cli("submit", "--type", "noop", "--queue", "q", "--wait", "--json", "--key", "k")
+    async with background(waiting) as task:
+        work = await make.running(await _first(rt))
+        assert await rt.questions.ask(work.lease, QUESTION)
+        await make.answer(work.number, "red")
+        await rt.settle.outcome(await make.running(work.number), Done({"n": 1}))
+        done = await task
+    assert done.json | {"how": "created", "status": "completed"} == done.json
+    assert done.json["result"] == {"n": 1}
+    assert "Which one?" in done.err
+    assert [f"D-{work.number} created"] == done.err.splitlines()[:1]
+
+
+async def test_wait_for_a_person_who_does_not_come_ends_with_5(
+    cli: Cli, make: Factory, rt: Runtime
+) -> None:
+    words = ["--type", "noop", "--queue", "q", "--wait", "--timeout", "2s"]
+    async with background(cli("submit", *words)) as task:
+        work = await make.running(await _first(rt))
+        await rt.questions.ask(work.lease, QUESTION)
+        done = await task
+    assert done.code == 5
+    assert done.out == f"D-{work.number} waiting for input\n"
+    assert f"D-{work.number}/1 is open after 2 s" in done.err.splitlines()[-1]
+
+
+async def _first(rt: Runtime) -> int:
+    """Return the number of the first job, once there is one."""
+
+    async def there() -> bool:
+        return bool(await rt.read_model.jobs())
+
+    await until(there, "a job")
+    return (await rt.read_model.jobs())[0].number
+
+
+PAYLOAD = {"url": "https://example.org/", "method": "POST", "json": [1]}
+
+
+async def test_a_built_in_type_takes_its_payload_from_anywhere(
+    cli: Cli, rt: Runtime, tmp_path: Path
+) -> None:
+    text, path = json.dumps(PAYLOAD), tmp_path / "it.json"
+    path.write_text(text, encoding="utf-8")
+    for given in (text, f"@{path}", "@-"):
+        words = ["--type", "http_request", "--payload", given, "--json"]
+        made = await cli("submit", *words, stdin=text)
+        job = await rt.read_model.job(made.json["number"])
+        assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
+        assert (job.max_attempts, job.max_retries) == (5, 3)
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "says"),
+    [
+        ("http_request", {}, "payload of http_request: url: is required"),
+        ("http_request", {"url": "file:///etc/passwd"}, "starts with http:// or https://"),
+        ("llm_generate", {"prompt": "a", "temprature": 1}, "unknown key; allowed: llm, prompt"),
+        ("execute_tool", {}, "payload of execute_tool: tool: is required"),
+    ],
+    ids=str,
+)
+async def test_a_wrong_payload_is_told_in_one_line(
+    cli: Cli, type: str, payload: dict[str, object], says: str
+) -> None:
+    (await cli("submit", "--type", type, "--payload", json.dumps(payload))).refused(2, says)
+
+
+async def test_a_limit_that_cannot_be_meant_is_told(cli: Cli) -> None:
+    words = ["--type", "http_request", "--payload", json.dumps(PAYLOAD)]
+    (await cli("submit", *words, "--override", "call_timeout=0")).refused(2, "call_timeout 0")
+
+
+async def test_a_type_that_nobody_has_is_refused_with_what_was_meant(cli: Cli, rt: Runtime) -> None:
+    refused = await cli("submit", "--type", "http_requst", "--payload", "{}")
+    says = "[handlers] does not have it, and no worker is running; did you mean http_request"
+    refused.refused(2, "there is no job type 'http_requst': ", says, "; known are: execute_tool, ")
+    assert refused.err.endswith("; --unchecked submits it all the same\n")
+    line = '{"type": "reprot", "key": "1"}\n'
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1: ", "did you mean report")
+    assert (await cli("jobs", "--json")).json == []
+    assert (await cli("submit", "--type", "http_requst", "--unchecked")).out == "D-1 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nhandlers."report:weekly" = "not.here:handle"\n')
+    assert (await cli("submit", "--type", "report:weekly")).out == "D-2 created\n"
+
+
+async def test_a_type_that_only_a_live_worker_has_is_taken(cli: Cli, rt: Runtime) -> None:
+    about: dict[str, Any] = {"version": "1", "queues": ["default"], "slots": 1}
+    worker = WorkerRegistration(rt.db, new_id(), types=["bill:month"], **about)
+    await worker.register()
+    assert (await cli("submit", "--type", "bill:month")).out == "D-1 created\n"
+    refused = await cli("submit", "--type", "bill:moth")
+    refused.refused(2, "neither [handlers] nor a live worker has it; did you mean bill:month; --un")
+    await worker.leave()
+    (await cli("submit", "--type", "bill:month")).refused(2, "no worker is running")
+
+
+async def test_a_model_that_is_not_configured_is_not_asked(cli: Cli) -> None:
+    words = ["submit", "--type", "llm_generate", "--payload", '{"prompt": "a"}']
+    (await cli(*words)).refused(2, "no model can be asked: the configuration has no [llm.NAME]")
+    assert (await cli(*words, "--unchecked")).out == "D-1 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nllm.one = {provider = "openai", model = "m"}\n')
+    assert (await cli(*words)).out == "D-2 created\n"
+    with cli.config.open("a") as file:
+        file.write('\nllm.two = {provider = "openai", model = "m"}\n')
+    (await cli(*words)).refused(2, "name one of the models in the payload, as llm: one, two")
+
+
+def test_what_the_only_configuration_does_not_have_is_refused() -> None:
+    settings = Settings.model_validate({"tools": {"count": {"command": ["wc"]}}})
+    for type, payload, says in (
+        ("execute_tool", {"tool": "cuont"}, "no tool 'cuont'; configured are: count"),
+        ("llm_generate", {"llm": "x", "prompt": "a"}, "no llm 'x'; configured are: none"),
+        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "no webhook 'x'"),
+        ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            check_configured(invocation(type=type, payload=payload), settings)
+    check_configured(invocation(type="execute_tool", payload={"tool": "count"}), settings)

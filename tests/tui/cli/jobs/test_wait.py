@@ -1,0 +1,78 @@
+"""`wait`: how a job ended is the exit code."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.outcome import Done
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.support.waits import background
+from tests.tui.cli.cli_runner import Cli, Terminal
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "says"),
+    [
+        (Status.FAILED, 1, "failed: no such thing"),
+        (Status.DEAD_LETTER, 1, "failed too often: gone"),
+        (Status.CANCELED, 1, "was canceled"),
+        (Status.EXPIRED, 5, "nobody answered in time"),
+    ],
+)
+async def test_a_bad_end_is_told(
+    cli: Cli, make: Factory, status: Status, code: int, says: str
+) -> None:
+    number = await make.job_in(status)
+    done = await cli("wait", number)
+    done.refused(code, f"D-{number} ", says)
+    assert done.out == f"D-{number} {status.replace('_', ' ')}\n"
+
+
+async def test_it_waits_for_the_good_end(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.running()
+    async with background(cli("wait", work.name, "--json")) as waiting:
+        await rt.settle.outcome(work, Done({"n": 1}))
+        done = await waiting
+    assert (done.json["status"], done.json["result"]) == ("completed", {"n": 1})
+    assert (await cli("wait", work.name)).out == f"{work.name} completed\n"
+
+
+async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Factory) -> None:
+    running, asked = await make.running(), await make.asked()
+    done = await cli("wait", running.name, "--timeout", "0.2s")
+    done.refused(1, f"{running.name} is running after 0.2 s; see: draftsman why")
+    done = await cli("wait", asked.name, "--timeout", "0.2s")
+    done.refused(5, f"{asked.name}/1 is open after 0.2 s; use: draftsman answer {asked.name}/1")
+
+
+async def test_it_says_when_a_job_that_failed_is_tried_again(
+    make: Factory, rt: Runtime, terminal: Callable[..., Terminal]
+) -> None:
+    number = await make.retrying(overrides={"base_delay": 900, "max_delay": 900})
+    await make.set_due(number, 3600)
+    submitted = terminal("submit", "--type", "noop", "--queue", "q", "--wait")
+    submitted.expect("D-2 created")
+    failure = Failure("busy\nand more", http_status=429, retry_after=7200)
+    await rt.settle.failure(await make.running(2), failure)
+    waiting = terminal("wait", number)
+    waiting.expect(f"D-{number}: run 1 failed: busy; tried again in 60 min")
+    waiting.expect("(retry 1 of 3)")
+    submitted.expect("D-2: run 1 failed: busy; tried again in 2.0 h")
+    for job, shown in ((number, waiting), (2, submitted)):
+        await make.due(job)
+        await rt.settle.outcome(await make.running(job), Done({}))
+        assert shown.end() == 0
+
+
+async def test_an_answer_from_elsewhere_lets_it_go_on(cli: Cli, make: Factory, rt: Runtime) -> None:
+    work = await make.asked()
+    async with background(cli("wait", work.name, "--timeout", "20s")) as waiting:
+        await make.answer(work.number, "red")
+        await rt.settle.outcome(await make.running(work.number), Done({}))
+        assert (await asyncio.wait_for(waiting, 10)).code == 0

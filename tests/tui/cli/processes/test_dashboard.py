@@ -1,0 +1,119 @@
+"""`dashboard`: the real command, on a terminal and without one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import DEADLINE, IMPORTABLE, Cli, Terminal, process
+from tests.tui.cli.terminal_screen import TerminalScreen, see
+
+Terminals = Callable[..., Terminal]
+Windows = Callable[..., TerminalScreen]
+
+
+async def test_without_a_terminal_it_says_what_else_there_is(cli: Cli) -> None:
+    (await cli("dashboard")).refused(2, "needs a terminal", "draftsman jobs")
+    (await cli("dashboard", "--json")).refused(2, "prints no JSON")
+    (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "inbox, dead")
+    (await cli("dashboard", "--view", "inbx")).refused(2, "did you mean inbox?")
+
+
+async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: Cli) -> None:
+    wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
+    with cli.config.open("a", encoding="utf-8") as file:
+        file.write("\n" + wrong)
+    said = "[dashboard.keys] inbox: 'a' is the key of answer; give answer another too"
+    (await cli("dashboard")).refused(2, said)
+    checks = json.loads((await cli("doctor", "--json")).out)["checks"]
+    (found,) = (one for one in checks if one["name"] == "dashboard")
+    assert (found["status"], found["text"]) == ("fail", said)
+    cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
+    (await cli("dashboard")).refused(2, "[dashboard] view: there is no table and no saved view")
+
+
+async def test_a_terminal_that_shows_lines_alone_is_told_so(terminal: Terminals) -> None:
+    shown = terminal("dashboard", TERM="dumb")
+    assert shown.end() == 2
+    assert "this terminal (TERM=dumb) cannot show the dashboard" in shown.plain
+
+
+async def test_without_its_libraries_it_says_how_they_are_installed(
+    terminal: Terminals, tmp_path: Path
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['textual'] = None\n")
+    path = os.pathsep.join((str(tmp_path), IMPORTABLE["PYTHONPATH"]))
+    says = "draftsman: the dashboard is not installed; run: pip install '"
+    alone = terminal(PYTHONPATH=path)
+    assert alone.end() == 0
+    last = alone.plain.rstrip().replace("\n", "").partition(says)[2]
+    assert ("Usage: draftsman" in alone.plain, last[-6:]) == (True, "[tui]'")
+    named = terminal("dashboard", PYTHONPATH=path)
+    assert named.end() == 2
+    assert says in named.plain.replace("\n", "")
+
+
+def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
+    script = (
+        "import sys\nfrom draftsman_tui.cli.main import run\ncode = run(['dashboard', '--help'])\n"
+        "print('LOADED', *sys.modules)\nsys.exit(code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    said, loaded = done.stdout.split("LOADED ")
+    assert "The table or the saved view" in said
+    assert "[dark|light|contrast|none]" in said
+    assert {"textual", "aiohttp"} & set(loaded.split()) == set()
+
+
+async def test_a_job_is_canceled_on_a_terminal(window: Windows, make: Factory, rt: Runtime) -> None:
+    """What is typed arrives at once, as behind a slow network: none of it goes by the line."""
+    number = await make.queued()
+    shown = window("dashboard")
+    see(shown, f"D-{number}")
+    shown.type(":cancel\r")
+    see(shown, f"Cancel D-{number}?")
+    shown.type("y")
+    see(shown, f"D-{number} canceled")
+    shown.type("/status:failed\r")
+    see(shown, "jobs · 0 · /status:failed")
+    shown.type("q")
+    assert shown.end() == 0
+    assert (await rt.read_model.job(number)).status is Status.CANCELED
+    assert "Traceback" not in shown.screen
+
+
+@pytest.mark.parametrize("end", ["\x03", signal.SIGTERM, "close"])
+async def test_it_ends_in_order(window: Windows, cli: Cli, end: str | int) -> None:
+    shown = window()
+    see(shown, "No jobs yet")
+    family = psutil.Process(shown.pid)
+    if isinstance(end, int):
+        family.send_signal(end)
+    elif end == "close":
+        shown.hang_up()
+        assert family.wait(DEADLINE) == -signal.SIGHUP
+        return
+    else:
+        shown.type(end)
+    assert shown.end() == 0
+    assert "\x1b[?1049l" in shown.screen, "the terminal has its own screen again"
+    assert "Traceback" not in shown.screen
+
+
+def test_draftsman_with_options_alone_prints_help_without_a_terminal(cli: Cli) -> None:
+    done = process("--config", cli.config)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == process("--help").stdout

@@ -1,0 +1,63 @@
+"""`up` on a terminal that can show no more than lines: what goes on, and what Ctrl-C may mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import Terminal
+from tests.tui.cli.processes.test_up import ended, family_of
+
+
+@pytest.fixture
+def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
+    """Give a running `up` on a terminal; nothing of it outlives the test."""
+    shown = terminal("up", TERM="dumb")
+    shown.expect("1 worker · ")
+    family = psutil.Process(shown.pid).children(recursive=True)
+    yield shown
+    for one in family:
+        if one.is_running():
+            one.kill()
+
+
+async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
+    family = family_of(up)
+    up.expect("leading, term")
+    await make.asked()
+    up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
+    up.type("\x03")
+    up.expect("Stop all, leave it running, or go on")
+    up.type("\n")
+    up.screen = ""
+    up.expect("1 worker · ")
+    assert not ended(family)
+    up.screen = ""
+    up.type("\x03")
+    up.expect("Stop all, leave it running, or go on")
+    up.type("stop\n")
+    assert up.end() == 0
+    assert ended(family)
+    assert "stopped" in up.plain
+
+
+async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
+    family = family_of(up)
+    up.type("\x03")
+    up.expect("or go on")
+    up.type("\x03")
+    assert up.end() == 0
+    assert ended(family)
+
+
+async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
+    terminal: Callable[..., Terminal],
+) -> None:
+    shown = terminal("up", "--headless")
+    shown.expect("leading, term")
+    shown.type("\x03")
+    assert shown.end() == 0
+    assert "exiting now" not in shown.plain

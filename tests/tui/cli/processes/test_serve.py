@@ -1,0 +1,155 @@
+"""`worker` and `up --headless`: what they serve, and how they stop.
+
+What dies and comes back, and what a supervisor's death means, is in tests/acceptance.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.runtime import Runtime
+from draftsman_tui.cli.process.supervisor import DETACH
+from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
+from tests.factories import Factory
+from tests.support.waits import until
+from tests.tui.cli.cli_runner import COMMAND, DEADLINE, IMPORTABLE, Cli
+
+Start = Callable[..., Awaitable[Process]]
+
+
+@pytest.fixture
+async def start(cli: Cli, tmp_path: Path) -> AsyncIterator[Start]:
+    """Start commands whose stderr goes to `tmp_path/log`; none outlives the test."""
+    started: list[Process] = []
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\nhandlers.echo = "tests.tui.cli.handlers:echo"\n')
+
+    async def run(*words: str) -> Process:
+        command = [*COMMAND, "--config", str(cli.config), *words]
+        with (tmp_path / "log").open("ab") as log:
+            process = await asyncio.create_subprocess_exec(
+                *command, stdin=PIPE, stderr=log, env={**os.environ, **IMPORTABLE}
+            )
+        started.append(process)
+        return process
+
+    yield run
+    for process in started:
+        for one in [*_children(process.pid), process.pid]:
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        await process.wait()
+
+
+def _children(pid: int) -> list[int]:
+    try:
+        return [child.pid for child in psutil.Process(pid).children()]
+    except psutil.NoSuchProcess:
+        return []
+
+
+async def _worker_of(up: Process, rt: Runtime, *, other_than: int = 0) -> int:
+    """Return the pid of the worker that `up` keeps, once it is registered."""
+    found: list[int] = []
+
+    async def registered() -> bool:
+        children = set(_children(up.pid)) - {other_than}
+        found[:] = [one.pid for one in await rt.read_model.workers() if one.pid in children]
+        return bool(found)
+
+    await until(registered, "a registered worker")
+    return found[0]
+
+
+async def _gone(pid: int) -> bool:
+    return not psutil.pid_exists(pid)
+
+
+async def test_a_worker_runs_the_jobs_of_its_queues_and_stops_in_order(
+    start: Start, make: Factory, rt: Runtime
+) -> None:
+    number = await make.queued(type="echo", queue="mine", title="hello")
+    other = await make.queued(type="echo", queue="other")
+    worker = await start("worker", "--queue", "mine", "--queue", "more", "--slots", "3")
+    assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
+    assert (await rt.read_model.job(number)).result == {"title": "hello"}
+    found = (await rt.read_model.workers())[0]
+    assert (found.pid, found.slots, found.queues) == (worker.pid, 3, ["mine", "more"])
+    worker.terminate()
+    assert await asyncio.wait_for(worker.wait(), DEADLINE) == 0
+    assert await rt.read_model.workers() == []
+    assert (await rt.read_model.job(other)).status is Status.QUEUED
+    assert [event.kind for event in await rt.read_model.job_events(other)] == ["job_created"]
+
+
+async def test_a_worker_that_is_not_to_lead_does_not(start: Start, rt: Runtime) -> None:
+    await start("worker", "--no-leader")
+    leading = await start("worker")
+
+    async def led() -> bool:
+        found = await rt.read_model.workers()
+        return len(found) == 2 and any(one.leader for one in found)
+
+    await until(led, "a leader among two")
+    assert [one.pid for one in await rt.read_model.workers() if one.leader] == [leading.pid]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP])
+async def test_a_signal_stops_all_in_order(start: Start, rt: Runtime, number: int) -> None:
+    up = await start("up", "--headless")
+    worker = await _worker_of(up, rt)
+    up.send_signal(number)
+    assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
+    assert await _gone(worker)
+    assert await rt.read_model.workers() == []
+
+
+async def test_a_second_signal_kills_what_does_not_stop(
+    start: Start, rt: Runtime, tmp_path: Path
+) -> None:
+    up = await start("up", "--headless")
+    worker = await _worker_of(up, rt)
+    os.kill(worker, signal.SIGSTOP)
+    up.send_signal(signal.SIGINT)
+
+    async def stopping() -> bool:
+        return "stopping the worker" in (tmp_path / "log").read_text()
+
+    await until(stopping, "the word that it stops")
+    up.send_signal(signal.SIGINT)
+    assert await asyncio.wait_for(up.wait(), DEADLINE) == 130
+    assert await _gone(worker)
+
+
+@pytest.mark.parametrize("detached", [True, False])
+async def test_the_leash_stops_all_when_it_breaks_unless_it_was_let_go(
+    start: Start, rt: Runtime, detached: bool
+) -> None:
+    up = await start("up", "--headless", "--attached")
+    worker = await _worker_of(up, rt)
+    assert up.stdin is not None
+    up.stdin.write(DETACH if detached else b"")
+    up.stdin.close()
+    if detached:
+        os.kill(worker, signal.SIGKILL)  # it goes on supervising
+        await _worker_of(up, rt, other_than=worker)
+        up.terminate()
+    assert await asyncio.wait_for(up.wait(), DEADLINE) == 0
+
+
+def test_what_lies_in_the_current_directory_is_not_imported(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("raise SystemExit('owned')")
+    command = [*DRAFTSMAN_COMMAND, "--version"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()[0]) == (0, "draftsman"), done.stderr

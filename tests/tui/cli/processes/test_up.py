@@ -1,0 +1,126 @@
+"""`up` on a terminal: the dashboard of what it started, and what leaving it may mean."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+
+from draftsman.runtime import Runtime
+from tests.factories import Factory
+from tests.tui.cli.cli_runner import DEADLINE, Cli, Terminal, until
+from tests.tui.cli.dashboard_scenario import ASK_HANDLER, answer_and_resume, change_size
+from tests.tui.cli.terminal_screen import TerminalScreen, see, see_that
+
+Windows = Callable[..., TerminalScreen]
+ALT_SCREEN_LEFT = "\x1b[?1049l"
+
+
+@pytest.fixture
+def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
+    """Give the dashboard of a running `up`; nothing of it outlives the test."""
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write(ASK_HANDLER)
+    shown = window("up")
+    see(shown, "1 alive", "leader")
+    family = psutil.Process(shown.pid).children(recursive=True)
+    yield shown
+    for one in family:
+        if one.is_running():
+            one.kill()
+
+
+def family_of(up: Terminal) -> list[psutil.Process]:
+    """Return the supervisor and its worker."""
+    found: list[psutil.Process] = psutil.Process(up.pid).children(recursive=True)
+    assert len(found) == 2, found
+    return found
+
+
+def ended(processes: list[psutil.Process]) -> bool:
+    """Return whether none of them runs any more."""
+    return not psutil.wait_procs(processes, timeout=0)[1]
+
+
+async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_stops_all(
+    make: Factory, rt: Runtime, up: TerminalScreen
+) -> None:
+    family = family_of(up)
+    await answer_and_resume(up, make, rt)
+    change_size(up, *up.size)
+    up.type("\x03")
+    see(up, "Stop all, leave it running, or go on?")
+    up.type("g")
+    see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
+    assert not ended(family)
+    up.type("q")
+    see(up, "Stop all, leave it running, or go on?")
+    up.type("\r")
+    see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
+    assert not ended(family)
+    up.type("q")
+    see(up, "Stop all, leave it running, or go on?")
+    up.type("\x03")
+    assert up.end() == 0
+    assert ended(family)
+    assert "stopped" in up.screen.split(ALT_SCREEN_LEFT)[1]
+    assert "Traceback" not in up.screen
+
+
+async def test_a_worker_that_dies_is_told_of_and_the_log_shows_more(up: TerminalScreen) -> None:
+    _, worker = family_of(up)
+    worker.kill()
+    see(up, "the worker ended with -9", "again in 0.5 s", ":processes shows more")
+    up.type(":processes\r")
+    see(up, "up.log", "draftsman_tui.cli.process.supervisor")
+
+
+async def test_it_can_be_left_running_and_stopped_later(up: TerminalScreen) -> None:
+    supervisor, worker = family_of(up)
+    up.type("q")
+    see(up, "Leave it running")
+    up.type("l")
+    assert up.end() == 0
+    assert f"stop it with: kill {supervisor.pid}" in up.plain
+    assert supervisor.is_running()
+    assert worker.is_running()
+    supervisor.terminate()
+    assert supervisor.wait(DEADLINE) in (0, None)
+    until(lambda: ended([worker]), "the end of the worker")
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+async def test_nothing_is_left_behind_when_it_is_ended(up: TerminalScreen, number: int) -> None:
+    family = family_of(up)
+    os.kill(up.pid, number)
+    assert up.end() == (0 if number != signal.SIGKILL else -signal.SIGKILL)
+    until(lambda: ended(family), "the end of supervisor and worker")
+    assert (ALT_SCREEN_LEFT in up.screen) is (number != signal.SIGKILL)
+
+
+async def test_nothing_is_left_behind_when_the_terminal_is_closed(up: TerminalScreen) -> None:
+    family = [psutil.Process(up.pid), *family_of(up)]
+    up.hang_up()
+    until(lambda: ended(family[1:]), "the end of supervisor and worker")
+    assert family[0].wait(DEADLINE) == -signal.SIGHUP
+
+
+async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: TerminalScreen) -> None:
+    supervisor, worker = family_of(up)
+    supervisor.kill()
+    assert up.end() == 128 + signal.SIGKILL
+    told = up.plain.split(ALT_SCREEN_LEFT)[-1]
+    assert "the supervisor was killed by signal 9" in told
+    until(lambda: ended([worker]), "the end of the worker")
+
+
+async def test_what_no_restart_mends_is_said_on_the_terminal(cli: Cli, window: Windows) -> None:
+    with cli.config.open("a", encoding="utf-8") as config:
+        config.write('\nhandlers.none = "no.such:thing"\n')
+    shown = window("up")
+    assert shown.end() == 2
+    assert "handlers.none: no.such:thing cannot be imported" in shown.plain
+    assert "up.log" in shown.plain

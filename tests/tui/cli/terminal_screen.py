@@ -1,0 +1,77 @@
+"""A terminal that draws: what a person sees of a command that fills the screen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import pyte
+
+from tests.tui.cli.cli_runner import Terminal, until
+
+
+class ScreenView(Protocol):
+    """What a person looks at, and types on."""
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen."""
+
+    def look(self) -> None:
+        """Take in what changed."""
+
+    def type(self, text: str) -> None:
+        """Type characters, one after the other."""
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give it another size."""
+
+
+class TerminalScreen(Terminal):
+    """A command on a terminal that understands what is drawn."""
+
+    size = (120, 34)
+
+    def __init__(self, *args: object, **env: str) -> None:
+        self._drawn = pyte.Screen(*self.size)
+        self._stream = pyte.ByteStream(self._drawn)
+        super().__init__(*args, **{"TERM": "xterm-256color"} | env)
+
+    @property
+    def lines(self) -> list[str]:
+        """The screen."""
+        return [line.rstrip() for line in self._drawn.display]
+
+    def look(self) -> None:
+        """Take in what comes next."""
+        assert self.read(), f"it ended:\n{self.plain[-2000:]}"
+
+    def resize(self, columns: int, lines: int) -> None:
+        """Give it another size; the command hears of it, and draws anew."""
+        self._drawn.resize(lines, columns)
+        super().resize(columns, lines)
+
+    def show(self, data: bytes) -> None:
+        """Draw it."""
+        super().show(data)
+        self._stream.feed(data)
+
+
+def see(seen: ScreenView, *words: str) -> None:
+    """Look until all of it is on the screen at once."""
+    see_that(seen, lambda lines: all(word in "\n".join(lines) for word in words), repr(words))
+
+
+def see_that(seen: ScreenView, holds: Callable[[list[str]], bool], what: str) -> None:
+    """Look until something holds of the lines of the screen."""
+
+    def there() -> bool:
+        if holds(seen.lines):
+            return True
+        seen.look()
+        return False
+
+    try:
+        until(there, what)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; on the screen:\n" + "\n".join(seen.lines)) from None

@@ -1,0 +1,169 @@
+"""Keeping house: repositories, boards, people, sweeps, archives; the pages of a row."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from draftsman.domain.job import Source
+from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.actions.browser_actions import message_pages
+from tests.factories import Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
+    rt: Runtime, people: People
+) -> None:
+    pay = Repo.at(parse("https://git.example/acme/pay"))
+    olga = people.on(Source.TUI, "olga")
+    await rt.repos.add(pay, RepoProfile(), olga)
+    async with open_dashboard(rt, olga, view="repos") as seen:
+        await seen.see("acme/pay")
+        await seen.command("default")
+        await seen.wait_for_toast("requests that say nothing: they mean acme/pay")
+        await seen.see("default")
+        await seen.command("map")
+        await seen.dialog("Prompt")
+        await seen.paste("payments")
+        await seen.press("enter")
+        await seen.wait_for_toast("label payments stands for acme/pay")
+        assert [one.trello_label_name for one in (await rt.repos.catalog()).mappings] == [
+            "payments"
+        ]
+        await seen.command("unmap")
+        await seen.see("1  payments")
+        await seen.press("1")
+        await seen.wait_for_toast("label payments does not stand for acme/pay any more")
+        await seen.command("unmap")
+        await seen.wait_for_toast("no label stands for acme/pay")
+        await seen.command("default")
+        await seen.wait_for_toast("requests that say nothing: no repository is the default")
+        await seen.press("o")
+        await seen.wait_for_toast("opened https://git.example/acme/pay")
+        await seen.command("forget")
+        await seen.press("y")
+        await seen.wait_for_toast("acme/pay is not known any more")
+        await seen.command("forget")
+        await seen.wait_for_toast("choose a repository first")
+    assert not (await rt.repos.catalog()).repos
+
+
+async def test_a_board_is_watched_no_more(rt: Runtime, owner: Actor) -> None:
+    await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans", webhook_id="b" * 24), owner)
+    async with open_dashboard(rt, owner, view="boards") as seen:
+        await seen.see("Plans")
+        await seen.command("unwatch")
+        await seen.see("Watch Plans no more?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"Plans is not watched any more; its webhook, {'b' * 24}, stays")
+        await seen.command("unwatch")
+        await seen.wait_for_toast("choose a board first")
+    assert not await rt.boards.all()
+
+
+async def test_people_are_shown_joined_and_parted(rt: Runtime, people: People) -> None:
+    code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    async with open_dashboard(rt, people.on(Source.TUI, "olga")) as seen:
+        await seen.command("link wrong")
+        await seen.wait_for_toast("this code is not known")
+        await seen.command(f"link {code}")
+        await seen.wait_for_toast("slack:U-NEW is olga from now on")
+        await seen.command("people")
+        await seen.see("carol  approver", "slack:U-NEW (New) joined")
+        await seen.press("escape")
+        await seen.command("unlink nobody")
+        await seen.wait_for_toast("give slack:ID or trello:ID")
+        await seen.command("unlink")
+        await seen.press("1")
+        await seen.see("Part slack:U-NEW from its person?")
+        await seen.press("y")
+        await seen.wait_for_toast("slack:U-NEW is olga no longer")
+    assert not await rt.people.links()
+
+
+async def test_a_sweep_by_hand_and_a_month_that_never_left(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.set_due(await make.retrying(), 0)
+    async with open_dashboard(rt, owner) as seen:
+        await seen.see("retrying")
+        await seen.command("sweep promote")
+        await seen.wait_for_toast("promote: changed 1 row")
+        await seen.command("sweep floors")
+        await seen.wait_for_toast("there is no sweep 'floors'; choose: expire, remind")
+        await seen.command("sweep")
+        await seen.see("1  expire", "8  prune")
+        await seen.press("1")
+        await seen.wait_for_toast("expire: changed 0 rows")
+        await seen.command("restore")
+        await seen.wait_for_toast("no month of the trail was pruned")
+        await seen.command("restore /nowhere/events.gz")
+        await seen.wait_for_toast("no such file here")
+
+
+async def test_of_several_pages_one_is_asked_for(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    done = {"pr_url": "https://git.example/acme/pay/pull/7"}
+    job = await make.completed(done, url="https://trello.com/c/abc", repo="https://h/acme/pay")
+    await make.queued(url="javascript:alert(1)", repo="/tmp/pay")
+    async with open_dashboard(rt, owner) as seen:
+        monkeypatch.setattr(seen.app, "open_url", opened.append)
+        await seen.rows("D-2", f"D-{job}")
+        await seen.press("o")
+        await seen.wait_for_toast("this row has no page to open")
+        await seen.press("down", "o")
+        await seen.see("1  pull request", "2  ticket  https://trello.com/c/abc", "3  repository")
+        await seen.press("1")
+        await seen.wait_for_toast("opened https://git.example/acme/pay/pull/7")
+        await seen.press("o")
+        await seen.dialog("Choose")
+        await seen.press("escape")
+        await seen.command("browse ticket")
+        await seen.wait_for_toast("opened https://trello.com/c/abc")
+        await seen.command("browse thread")
+        await seen.wait_for_toast("this row has no thread to open")
+    assert opened == ["https://git.example/acme/pay/pull/7", "https://trello.com/c/abc"]
+
+
+def test_where_people_were_told_has_an_address() -> None:
+    said = [
+        _told(ChannelName.SLACK, "C01", "C01/2.2"),
+        _told(ChannelName.SLACK, "C01", "C01/1.1"),
+        _told(ChannelName.TRELLO, "5f" * 12, "ac" * 12),
+        _told(ChannelName.LOG, "log", "1"),
+        _told(ChannelName.SLACK, "C02", None),
+    ]
+    card = f"https://trello.com/c/{'5f' * 12}#comment-{'ac' * 12}"
+    place = "https://slack.com/app_redirect?channel=C01&message_ts=1.1&team=T1"
+    assert dict(message_pages(said, "T1")) == {
+        "thread at slack:C01": place,
+        f"thread at trello:{'5f' * 12}": card,
+    }
+
+
+def _told(channel: ChannelName, target: str, ref: str | None) -> Delivery:
+    at = datetime(2030, 1, 1, tzinfo=UTC)
+    fields: dict[str, Any] = {"seq": 1, "id": uuid4(), "job": 1, "question": None}
+    fields |= {"of_delivery": None, "thread": None, "attempts": 1, "in_doubt": False}
+    fields |= {"next_attempt_at": None, "last_error": None, "created_at": at, "sent_at": at}
+    return Delivery(
+        channel=channel,
+        target=target,
+        external_ref=ref,
+        kind=DeliveryKind.STATUS,
+        status=DeliveryStatus.SENT,
+        **fields,
+    )

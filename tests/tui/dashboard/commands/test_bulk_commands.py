@@ -1,0 +1,212 @@
+"""Verbs on many rows: asked about, seen while they go on, stopped, summed up."""
+
+from __future__ import annotations
+
+from draftsman.domain.job import Status
+from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.people.actor import Actor
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman.store.postgres.database import Connection
+from tests.core.outbox.rows import claim
+from tests.factories import Factory
+from tests.support.waits import until
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
+
+
+async def _mark(seen: DashboardPilot, many: int) -> None:
+    await seen.press("space", *["down"] * (many - 2), "V")
+
+
+async def test_what_goes_on_is_seen_and_stopped(
+    make: Factory, rt: Runtime, owner: Actor, conn: Connection
+) -> None:
+    numbers = [await make.queued() for _ in range(7)]
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(*(f"D-{number}" for number in reversed(numbers)))
+        await _mark(seen, 7)
+        await seen.press("c")
+        await seen.see("Cancel 7 jobs: D-7, D-6, D-5, D-4, D-3 and 2 more?")
+        async with conn.transaction():
+            await conn.execute("SELECT FROM draftsman.jobs WHERE number = 5 FOR UPDATE")
+            await seen.press("y")
+            await seen.see("Canceling", "2 of 7")
+            await seen.press("escape")
+            await seen.see("stopping")
+        await seen.wait_for_toast("D-7, D-6, D-5 canceled")
+        await seen.wait_for_toast("stopped; 4 of 7 left, which are marked")
+        await seen.dialog("MainScreen")
+        assert seen.app.main.table.marked == {"D-4", "D-3", "D-2", "D-1"}
+    found = [(await rt.read_model.job(one)).status for one in numbers]
+    assert found == [Status.QUEUED] * 4 + [Status.CANCELED] * 3
+
+
+async def test_what_is_refused_stays_marked_and_says_why(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    done, live = await make.completed(), await make.queued()
+    ended, running = await make.canceled(), await make.running()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(*(f"D-{n}" for n in (running.number, ended, live, done)))
+        await _mark(seen, 4)
+        await seen.press("c")
+        await seen.see(f"Cancel 2 of 4 jobs: {running.name}, D-{live}?")
+        await seen.see(f"D-{ended}, D-{done} have ended. What they did is kept.")
+        await rt.job_control.cancel(live, owner)
+        await seen.press("y")
+        await seen.wait_for_toast(f"D-{running.number} told to stop")
+        await seen.wait_for_toast(f"D-{live} is canceled already; nothing to cancel")
+        assert seen.app.main.table.marked == {f"D-{live}"}
+        assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
+        await seen.press("escape", "g")
+        await seen.command("cancel-force")
+        await seen.dialog("Typed")
+        await seen.see(f"End D-{running.number} without waiting", "running; it is told to stop")
+        await seen.press("y", "enter")
+        await seen.see(f"that is not D-{running.number}")
+        assert (await rt.read_model.job(running.number)).status is Status.RUNNING
+        await seen.press("ctrl+u")
+        await seen.paste(f"d-{running.number}")
+        await seen.press("enter")
+        await seen.wait_for_toast(f"D-{running.number} canceled")
+    assert (await rt.read_model.job(running.number)).status is Status.CANCELED
+
+
+async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, owner: Actor) -> None:
+    numbers = [await make.failed(), await make.canceled()]
+    waiting = [await make.queued(), await make.queued()]
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(*(f"D-{n}" for n in (*reversed(waiting), *reversed(numbers))))
+        await _mark(seen, 2)
+        await seen.press("r", "y")
+        await seen.wait_for_toast("each of D-4, D-3 is queued, not finished")
+        await seen.press("escape", "down")
+        await _mark(seen, 2)
+        for verb in ("cancel", "cancel-force"):
+            await seen.command(verb)
+            await seen.wait_for_toast("D-2, D-1 have ended; nothing to cancel")
+            await seen.dialog("MainScreen")
+            seen.app.clear_notifications()
+        await seen.press("escape", "c")
+        await seen.wait_for_toast("D-1 is failed already; nothing to cancel")
+
+
+async def test_a_question_is_answered_one_at_a_time(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked = [(await make.asked()).name for _ in range(2)]
+    async with open_dashboard(rt, owner) as seen:
+        for table, rows in (("jobs", asked[::-1]), ("inbox", [f"{one}/1" for one in asked])):
+            await seen.command(table)
+            await seen.rows(*rows)
+            await seen.press("g")
+            await _mark(seen, 2)
+            for key in "ayxe":
+                await seen.press(key)
+                await seen.wait_for_toast("one at a time: take the marks off with esc")
+                seen.app.clear_notifications()
+            await seen.dialog("MainScreen")
+        await seen.press("escape", "g", "space", "down", "a")  # the marked one, not the other
+        await seen.see(f"{asked[0]}/1 asks")
+
+
+async def test_a_job_that_ends_while_it_is_asked_about(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    job = await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.command("cancel no more")
+        await seen.see("Cancel D-1?", "noop: queued. reason: no more")
+        await rt.job_control.cancel(job, owner, "first")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 is canceled already; nothing to cancel")
+        await seen.press("r")
+        await seen.see("Retry D-1?", "noop: canceled. It goes on as a new job")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 goes on as D-2")
+        await seen.rows("D-2", "D-1")
+        await seen.press("r")
+        await seen.see("Retry D-1?")
+        await seen.press("y")
+        await seen.wait_for_toast("D-1 goes on as D-2, made before")
+
+
+async def test_finished_jobs_are_retried_in_every_way(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    await rt.checkpoints.save(work.lease, {"at": 1})
+    await rt.settle.failure(work, Failure("no", declared="PERMANENT"))
+    done = await make.completed()
+    asked = (await make.asked()).number
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{asked}", f"D-{done}", work.name)
+        await seen.press("r")
+        await seen.wait_for_toast(f"D-{asked} is waiting_for_input, not finished; cancel it first")
+        await seen.press("down", "r")
+        await seen.see(f"D-{done} completed. Run it once more?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"D-{done} goes on as D-4")
+        await seen.command("retry freshly")
+        await seen.wait_for_toast("what may follow is fresh, again, with-answer")
+        await seen.press("escape", "down")
+        await seen.command("retry with-answer")
+        await seen.see(f"Retry {work.name}?")
+        await seen.press("y")
+        await seen.wait_for_toast(f"no answer came too late for {work.name}")
+        await seen.command("retry fresh")
+        await seen.see(f"Retry {work.name}?", "from the start")
+        await seen.press("y")
+        await seen.wait_for_toast(f"{work.name} goes on as D-5")
+    assert await rt.checkpoints.latest(5) == (None, None)
+
+
+async def test_all_that_match_are_retried_after_a_count(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    dead = [await make.dead() for _ in range(6)]
+    await make.failed()
+    await rt.job_control.retry(dead[0], owner)
+    async with open_dashboard(rt, owner, view="dead") as seen:
+        await seen.see("dead · 6")
+        await seen.command("retry-all")
+        await seen.see("Retry D-2, D-3, D-4, D-5, D-6?", "5 dead letter. 1 of them retried before")
+        await seen.press("y")
+        await seen.wait_for_toast("goes on as D-9")
+        await seen.command("retry-all")
+        await seen.wait_for_toast("nothing to retry")
+        await seen.command("jobs status:failed word")
+        await seen.command("retry-all")
+        await seen.wait_for_toast("mark the rows")
+        await seen.press("ctrl+u", "escape")
+        await seen.command("retry-all status:failed type:noop since:1h")
+        await seen.see("Retry D-7?", "1 failed")
+        await seen.press("n")
+    assert len(await rt.read_model.jobs(statuses=[Status.QUEUED])) == 6
+
+
+async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owner: Actor) -> None:
+    for _ in range(2):
+        await make.queued(notify=["log"])
+
+    async def dead() -> bool:
+        for item in await claim(rt):
+            await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
+        return len(await rt.outbox.dead()) == 2
+
+    await until(dead, "both to be dead")
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-2", "D-1")
+        await seen.press("R")
+        await seen.wait_for_toast("1 to be sent again")
+        await seen.press("R")
+        await seen.wait_for_toast("no delivery of D-2 is dead")
+        await seen.command("redeliver-dead")
+        await until(lambda: _alive(rt), "the other one")
+        await seen.command("redeliver-dead")
+        await seen.wait_for_toast("no delivery is dead")
+
+
+async def _alive(rt: Runtime) -> bool:
+    return all(one.status is not DeliveryStatus.DEAD for one in await rt.outbox.all())

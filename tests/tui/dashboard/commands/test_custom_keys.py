@@ -1,0 +1,68 @@
+"""Keys of one's own are checked before anything is shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.errors import ConfigError
+from draftsman.settings import DashboardSettings
+from draftsman_tui.dashboard.command_table import COMMANDS, default_keys
+from draftsman_tui.dashboard.launch_options import keymap, resolve_options
+
+HIDES = {"redeliver"}
+"""Of a job, it takes the place of redeliver-job where deliveries are in view."""
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "wanted"),
+    [
+        ("inbox", "i", "i"),
+        ("inbox", "i, I", "i,I"),
+        ("help", "f1,?", "f1,question_mark"),
+        ("command", ",", "comma"),
+        ("mark-range", "ctrl+space", "ctrl+@"),
+        ("filter", "ctrl+f", "ctrl+f"),
+        ("up", "up,w", "up,w"),
+    ],
+)
+def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
+    others = {"why": "W"} if "w" in keys else {}
+    assert keymap(DashboardSettings(keys={name: keys, **others}))[name] == wanted
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"nonsense": "x"}, "nonsense: there is no such command; choose: job-timeline, "),
+        ({"inbox": "hyper+x"}, "inbox: there is no key 'hyper+x'"),
+        ({"inbox": "shift+x"}, "there is no key 'shift+x'; give one like x, X"),
+        ({"inbox": ""}, "there is no key ''"),
+        ({"inbox": "tab"}, "needed elsewhere"),
+        ({"inbox": "a"}, "inbox: 'a' is the key of answer; give answer another too"),
+        ({"sort": "/"}, "'/' is the key of filter"),
+        ({"inbox": "j"}, "'j' is the key of down"),
+        ({"inbox": "x", "dead": "x"}, "inbox: 'x' is the key of dead; give one of them another"),
+    ],
+)
+def test_a_key_that_cannot_be_is_one_line(keys: dict[str, str], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        resolve_options(DashboardSettings(keys=keys))
+    assert said in str(caught.value)
+    assert str(caught.value).startswith("[dashboard.keys] ")
+
+
+def test_two_commands_change_their_keys() -> None:
+    swapped = keymap(DashboardSettings(keys={"answer": "c", "cancel": "a"}))
+    assert swapped == {"answer": "c", "cancel": "a"}
+
+
+def test_no_key_is_given_twice_as_it_comes() -> None:
+    for place in {"job", *(name for one in COMMANDS for name in one.on or ())}:
+        keys = [
+            key
+            for one in COMMANDS
+            if place in (one.on or ()) or (one.on is None and place != "job")
+            for key in default_keys()[one.name].keys
+            if key and one.name not in HIDES
+        ]
+        assert len(keys) == len(set(keys)), place

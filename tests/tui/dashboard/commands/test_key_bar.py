@@ -1,0 +1,75 @@
+"""The last line: what can be done here, clicked as well as pressed."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+
+import pytest
+
+from draftsman.domain.people.actor import Actor
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard import command_table
+from draftsman_tui.dashboard.widgets.key_bar import KeyBar
+from tests.factories import Factory
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_it_says_what_can_be_done_here(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.see("a answer", "c cancel", "/ filter", "? help")
+        assert "R redeliver" not in seen.lines[-1]
+        await seen.command("deliveries")
+        await seen.see("R redeliver")
+
+
+async def test_a_name_is_clicked(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        await seen.see("? help")
+        await seen.pilot.click(KeyBar, offset=(seen.lines[-1].index("? help") + 2, 0))
+        await seen.dialog("Help")
+
+
+async def test_what_one_may_not_do_is_no_link(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, read_only=True) as seen:
+        await seen.see("c cancel")
+        shown = seen.app.main.query_one(KeyBar)
+        assert {name: allowed for _, name, allowed in shown._items}["cancel"] is False
+
+
+async def test_it_is_made_anew_only_where_it_differs(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(3):
+        await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-3", "D-2", "D-1")
+        made: list[object] = []
+        monkeypatch.setattr(KeyBar, "update", lambda *said, **how: made.append(said))
+        await seen.press("j", "j", "k")
+        assert made == []
+        await seen.command("deliveries")
+        await seen.see("deliveries ·")
+        assert made != []
+
+
+async def test_how_a_first_job_is_made_is_said(rt: Runtime, owner: Actor) -> None:
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.see("No jobs yet; n makes one", "n new", "q quit")
+        await seen.press("2")
+        await seen.see("Nothing waits for a person")
+        assert "n new" not in seen.lines[-1]
+
+
+async def test_a_command_that_is_canceled_before_it_began_warns_of_nothing(
+    rt: Runtime, owner: Actor
+) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            seen.app.main.do(command_table.BY_NAME["refresh"])
+            seen.app.workers.cancel_group(seen.app.main, "commands")
+            await seen.pilot.pause()
+            gc.collect()
+        assert [str(warning.message) for warning in caught] == []

@@ -1,0 +1,127 @@
+"""What a person may not do is greyed, and core refuses it too: each role, each verb."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from draftsman.domain.answer import Response
+from draftsman.domain.job import Source
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import Verb
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.errors import DraftsmanError, NotPermitted
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.submissions import invocation
+from draftsman_tui.dashboard.command_table import BY_NAME, COMMANDS, help_groups, refusal
+from tests.factories import GATE, Factory
+from tests.support.people import PEOPLE, People
+from tests.tui.dashboard.pilot import open_dashboard
+
+Try = Callable[[Runtime, Actor], Awaitable[object]]
+REPO = Repo.at(parse("https://git.example/acme/pay"))
+BOARD = BoardConfig(board_id="a" * 24, name="Plans")
+
+
+def _yes(text: str | None = None, *, decision: bool | None = None) -> Response:
+    return Response(source_event_id="e", text=text, decision=decision)
+
+
+WRITES: Final[dict[Verb, Try]] = {
+    Verb.SUBMIT: lambda rt, who: rt.submissions.submit(invocation(type="noop"), who),
+    Verb.ANSWER: lambda rt, who: _answered(rt, 1, _yes("red"), who),
+    Verb.APPROVE: lambda rt, who: _answered(rt, 2, _yes(decision=True), who),
+    Verb.CANCEL: lambda rt, who: rt.job_control.cancel(3, who),
+    Verb.RETRY: lambda rt, who: rt.job_control.retry(4, who),
+    Verb.EXTEND: lambda rt, who: rt.questions.extend(1, 1, 60, who),
+    Verb.SWEEP: lambda rt, who: rt.sweeps.run_now("expire", who),
+    Verb.RESTORE: lambda rt, who: rt.archives.restore(Path("/nowhere"), who),
+    Verb.REDELIVER: lambda rt, who: rt.outbox.redeliver([1], who),
+    Verb.UNLINK: lambda rt, who: rt.people.unlink(Source.SLACK, "U-NEW", who),
+    Verb.BOARDS: lambda rt, who: rt.boards.save(BOARD, who),
+    Verb.REPOS: lambda rt, who: rt.repos.add(REPO, RepoProfile(), who),
+}
+"""The arrow behind each verb, on the rows that the test makes."""
+
+
+async def _answered(rt: Runtime, job: int, said: Response, who: Actor) -> None:
+    verdict = await rt.questions.answer(job, 1, said, who)
+    if not verdict.accepted:
+        raise NotPermitted(verdict.reason)
+
+
+def test_every_verb_of_core_has_a_command() -> None:
+    assert {command.needs for command in COMMANDS} - {None} == set(Verb) == WRITES.keys()
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+async def test_what_is_greyed_is_what_core_refuses(
+    make: Factory, rt: Runtime, people: People, owner: Actor, name: str
+) -> None:
+    await make.asked()
+    await make.asked(GATE)
+    await make.queued(notify=["log"])
+    await make.failed()
+    code = await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
+    await rt.people.link(code, owner)
+    who = people.on(Source.TUI, name)
+    for verb, write in WRITES.items():
+        command = next(one for one in COMMANDS if one.needs is verb)
+        greyed = refusal(command, rt.policy, who, "root", read_only=False)
+        if name == "erin" and verb is Verb.APPROVE:
+            continue  # an approver, and not of this gate: the gate alone can tell
+        said = ""
+        try:
+            await write(rt, who)
+        except NotPermitted as error:
+            said = str(error)
+        except DraftsmanError:
+            pass  # may, but there is nothing to do it to
+        assert (said.partition(";")[0] if said else None) == (
+            greyed.partition(";")[0] if greyed else None
+        ), f"{name} {verb}"
+
+
+async def test_greyed_commands_are_refused_and_their_keys_say_why(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    job = await make.failed()
+    async with open_dashboard(rt, people.on(Source.TUI, "ben")) as seen:
+        await seen.rows(f"D-{job}")
+        await seen.press("n", "N", "r", "R", "ctrl+k", "c", "x", "y", "e")
+        assert type(seen.app.screen).__name__ == "MainScreen"
+        await seen.wait_for_toast("Ben may not submit (needs the role invoker)")
+        await seen.wait_for_toast("Ben may not cancel")
+        for name in ("new", "sweep expire", "retry-all status:failed", "unlink slack:U"):
+            await seen.command(name)
+        await seen.wait_for_toast("Ben may not submit (needs the role invoker)")
+        await seen.wait_for_toast("Ben may not sweep (needs the role operator)")
+        await seen.wait_for_toast("Ben may not retry")
+        await seen.wait_for_toast("Ben may not unlink")
+        await seen.press("question_mark")
+        await seen.dialog("Help")
+        told = {
+            name: help for lines in help_groups(seen.app.main).values() for _, name, help in lines
+        }
+        assert told[":sweep NAME"].endswith("(not for you)")
+        assert not told[":answer"].endswith("(not for you)")
+        await seen.press("end")
+        await seen.see("(not for you)")
+    assert len(await rt.read_model.jobs()) == 1
+
+
+def test_read_only_greys_all_that_writes(rt: Runtime, owner: Actor) -> None:
+    looks = {
+        command.name
+        for command in COMMANDS
+        if refusal(command, rt.policy, owner, None, read_only=True) is None
+    }
+    writing = set(BY_NAME) - looks
+    assert {"answer", "new", "copy-job", "cancel-force", "retry-all", "link", "map"} <= writing
+    assert {"why", "diff", "copy", "browse", "people", "filter", "help", "open"} <= looks

@@ -1,0 +1,307 @@
+"""Values that never change: a team's day, at noon."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+from typing import Any, Final
+from uuid import UUID
+
+from draftsman.domain.answer import Answer
+from draftsman.domain.event import Event
+from draftsman.domain.job import Job, Mode, OnLost, Source, Status
+from draftsman.domain.messages.delivery import ChannelName, Delivery, DeliveryKind, DeliveryStatus
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.people.policy import ROLES
+from draftsman.domain.question import OnDeny, OnExpire, OpenQuestion, QuestionKind, QuestionStatus
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.run import Run, RunStatus
+from draftsman.domain.trello.board import BoardConfig, LabelRule
+from draftsman.domain.wait_reason import WaitReason
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity, ActivityBucket, JobSummary
+from draftsman_tui.dashboard.job.log_buffer import LogLine, LogView
+from draftsman_tui.dashboard.job.snapshot import JobPatch, JobSnapshot
+from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.views.workers import WorkerRow
+
+NOW: Final = datetime(2030, 1, 1, 12, tzinfo=UTC)
+ANNA: Final = Actor(Source.TUI, "anna", "Anna", "anna", ROLES, owner=True)
+TITLES: Final = (
+    "Tidy the inventory service",
+    "Fix the flaky test of the payment gateway, which fails on the first of each month",
+    "Münze ⚙ zählen 数える",
+    "Ship it",
+    "Upgrade the build image",
+)
+"""What people ask for: long, short, and wide."""
+BEFORE: Final = {
+    "inventory/stock.py": """import os
+import re
+LIMIT = 5
+def count(items):
+    return len([i for i in items])
+"""
+}
+AFTER: Final = {
+    "inventory/stock.py": """import re
+LIMIT = 5
+def count(items):
+    return len(items)
+"""
+}
+PATCH: Final = """diff --git a/inventory/stock.py b/inventory/stock.py
+index f874f95ac72ff243ad98a1c480d200737bad8980..69e084ec344c759af173ca0f70c92c82491e0e7d 100644
+--- a/inventory/stock.py
++++ b/inventory/stock.py
+@@ -1,5 +1,4 @@
+-import os
+ import re
+ LIMIT = 5
+ def count(items):
+-    return len([i for i in items])
++    return len(items)
+"""
+"""What an agent leaves that makes AFTER of BEFORE; test_answers.py lets one do so."""
+
+
+def ago(minutes: float) -> datetime:
+    return NOW - timedelta(minutes=minutes)
+
+
+def job(number: int, status: Status) -> JobSummary:
+    error = "the disk of the build host is full" if status in ("failed", "dead_letter") else None
+    return JobSummary(
+        number=number,
+        id=UUID(int=number),
+        type="run_agent",
+        queue="default",
+        status=status,
+        mode=Mode.FIX,
+        source="cli",
+        agent="tidy",
+        repo_owner="acme",
+        repo_name=("pay", "inventory", "site")[number % 3],
+        ticket_title=TITLES[number % 5],
+        invoker_id=("anna", "ben", "slack:U012ABCDEF")[number % 3],
+        tags=["nightly"] if number % 4 == 0 else [],
+        attempts=0,
+        max_attempts=3,
+        retry_count=0,
+        max_retries=3,
+        run_count=1 + number % 2,
+        next_retry_at=None,
+        run_at=None,
+        last_error=error,
+        error_class=None,
+        created_at=ago(7 * (144 - number)),
+        started_at=ago(6 * (144 - number)),
+        finished_at=None,
+        due_in=90.0 if status in ("retrying", "scheduled") else None,
+    )
+
+
+def question(number: int = 142, kind: QuestionKind = QuestionKind.INPUT) -> OpenQuestion:
+    gate = kind is QuestionKind.APPROVAL
+    choices: list[dict[str, Any]] = [
+        {"value": "all", "label": "all fixes", "description": "also those that change behaviour"},
+        {"value": "safe", "label": "safe fixes", "description": None},
+    ]
+    return OpenQuestion(
+        job=number,
+        ordinal=1,
+        run=1,
+        key="what",
+        kind=kind,
+        status=QuestionStatus.OPEN,
+        text="Push the branch to origin?" if gate else "Which fixes should be applied?",
+        choices=[] if gate else choices,
+        freeform_allowed=not gate,
+        context_snippet=None if gate else "inventory/stock.py:1: `os` imported but unused",
+        approvers=["maintainers"] if gate else [],
+        quorum=1,
+        on_expire=OnExpire.EXPIRE,
+        default_value=None,
+        on_deny=OnDeny.FAIL,
+        digest="",
+        action={"to": "origin", "push": "draftsman/D-140"} if gate else None,
+        resolution=None,
+        asked_at=ago(3),
+        expires_at=NOW + timedelta(minutes=40 if gate else 300),
+        answered_at=None,
+        title=TITLES[0],
+        repo="acme/inventory",
+        requester="ben",
+        agent="tidy",
+    )
+
+
+GATE: Final = question(140, QuestionKind.APPROVAL)
+
+
+def run(number: int, ordinal: int, status: RunStatus) -> Run:
+    ended = None if status is RunStatus.RUNNING else ago(1)
+    failed = status is RunStatus.FAILED
+    return Run(
+        *(number, ordinal, UUID(int=7), 1, {}, status, ago(0.1), ago(4), ended),
+        exit_code=2 if failed else None,
+        error="make: *** [test] Error 2" if failed else None,
+        error_class="TRANSIENT_APP" if failed else None,
+        usage=None,
+        result=None,
+    )
+
+
+def delivery(seq: int, status: DeliveryStatus) -> Delivery:
+    dead = status is DeliveryStatus.DEAD
+    return Delivery(
+        *(seq, UUID(int=seq), 140, None, None),
+        channel=ChannelName.WEBHOOK if dead else ChannelName.SLACK,
+        target="ops" if dead else "C012ABCDE",
+        thread=None,
+        kind=DeliveryKind.RESULT if dead else DeliveryKind.QUESTION,
+        status=status,
+        attempts=10 if dead else 1,
+        in_doubt=False,
+        next_attempt_at=None,
+        external_ref=None,
+        last_error="ops.example.org answered 503 Service Unavailable" if dead else None,
+        created_at=ago(5),
+        sent_at=None if dead else ago(4),
+    )
+
+
+def worker(number: int, silent: float) -> WorkerRow:
+    row = SimpleNamespace(
+        id=UUID(int=number),
+        host=f"build-{number}",
+        pid=4200 + number,
+        version="0.1.0",
+        queues=["default", "nightly"],
+        slots=10,
+        busy=3,
+        silent=silent,
+        leader=number == 1,
+        started_at=ago(600),
+    )
+    return WorkerRow(row, "silent" if silent > 60 else "alive")
+
+
+def event(id: int, kind: str, to: str | None, **payload: Any) -> Event:
+    actor = f"worker:{UUID(int=1)}" if to == "running" else "cli:anna"
+    return Event(142, id, 1, kind, None, to, actor, payload, ago(20 - id), 1, 1)
+
+
+def repo(id: int, name: str, by: str) -> Repo:
+    address = f"https://git.example/acme/{name}"
+    return Repo(id, "git.example", "acme", name, address, "main", id == 1, by, ago(9999))
+
+
+_ORDER: Final = [
+    *(Status.RUNNING, Status.WAITING_FOR_INPUT, Status.WAITING_FOR_APPROVAL, Status.RETRYING),
+    *(Status.QUEUED, Status.CLAIMED, Status.RESUMED, Status.SCHEDULED, Status.FAILED),
+    *(Status.DEAD_LETTER, Status.COMPLETED, Status.CANCELED, Status.EXPIRED),
+]
+ROWS: Final[dict[str, list[Any]]] = {
+    "jobs": [job(143 - nth, status) for nth, status in enumerate(_ORDER)],
+    "inbox": [GATE, question()],
+    "dead": [job(134, Status.DEAD_LETTER), job(97, Status.DEAD_LETTER)],
+    "runs": [
+        run(143, 1, RunStatus.RUNNING),
+        run(142, 1, RunStatus.PAUSED),
+        run(135, 2, RunStatus.FAILED),
+        run(135, 1, RunStatus.COMPLETED),
+    ],
+    "deliveries": [
+        delivery(812, DeliveryStatus.PENDING),
+        delivery(811, DeliveryStatus.DEAD),
+        delivery(810, DeliveryStatus.SENT),
+    ],
+    "workers": [worker(1, 2), worker(2, 95)],
+    "events": [
+        event(9, "question_asked", "waiting_for_input", question=1),
+        event(8, "validation_ran", None, name="lint", passed=False, summary="3 findings"),
+        event(7, "job_started", "running"),
+        event(6, "job_created", "queued"),
+    ],
+    "repos": [
+        repo(1, "pay", "anna"),
+        repo(2, "inventory", "ben"),
+    ],
+    "boards": [
+        BoardConfig(
+            board_id="5f1e0c9a8b7d6e5f4a3b2c1d",
+            name="Plans",
+            labels={"5f1e0c9a8b7d6e5f4a3b2c1e": LabelRule(name="draftsman", mode=Mode.FIX)},
+        )
+    ],
+}
+"""Of each table."""
+
+
+def pulse() -> Activity:
+    """Jobs that ended more and more often, and an answer every few minutes."""
+    now = int(NOW.timestamp()) // BUCKET_SECONDS
+    ended = {now - nth: (180 - nth) // 9 % 14 for nth in range(180)}
+    took = {now - nth: [20.0 + nth] for nth in range(0, 180, 25)}
+    spans = {at: ActivityBucket(at, count, took.get(at, [])) for at, count in ended.items()}
+    return Activity(spans, (1, 1, 1), now - 180)
+
+
+JOBS: Final = dict.fromkeys(map(str, Status), 3) | {"completed": 10_000}
+CREW: Final = WorkerStats({"alive": 2, "silent": 1}, 7, 20, "00000001", 2.0)
+VITALS: Final = DashboardStats(JOBS, ["completed"], CREW, 4.0, pulse())
+"""Of the strip."""
+
+
+def whole_job() -> Job:
+    """Return job D-142 as its own screen has it."""
+    nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Job))
+    line = ROWS["jobs"][1]
+    same = {name: getattr(line, name) for name in line.__slots__ if name in nothing}
+    given = {
+        "source": Source.TRELLO,
+        "source_type": "card",
+        "invoker_display_name": "Anna",
+        "ticket_url": "https://trello.example/c/abc123",
+        "ticket_title": "Count coins, too",
+        "ticket_text": "The stock counts notes only.\n\n- coins\n- small change",
+        "payload": {"depth": 3},
+        "overrides": {},
+        "requested_skills": [],
+        "chain_length": 1,
+        "on_lost": OnLost.RESUME,
+        "version": 7,
+        "queued_at": ago(14),
+        "updated_at": ago(3),
+    }
+    return Job(**nothing | same | given)
+
+
+def job_snapshot() -> JobSnapshot:
+    """Return what the screen of a job shows."""
+    answered = Answer(
+        *(1, 142, 1, "input", "slack", "e-1", "U012ABCDEF", "Ben", "ben", {"text": "coins"}),
+        accepted=False,
+        reason="there is no such choice",
+        created_at=ago(1),
+    )
+    lines = [
+        *("cloning https://git.example/acme/inventory", "ruff check .", "Found 3 errors."),
+        "inventory/stock.py:1:8: F401 `os` imported but unused",
+    ]
+    return JobSnapshot(
+        whole_job(),
+        NOW,
+        why=WaitReason(
+            Status.WAITING_FOR_INPUT, "question", "It waits for an answer.", "a: answer it"
+        ),
+        events=ROWS["events"][::-1],
+        runs=[run(142, 1, RunStatus.PAUSED)],
+        questions=[question()],
+        answers=[answered],
+        asked={1: "anna, ben"},
+        deliveries=ROWS["deliveries"],
+        log=LogView([LogLine(nth, 1, text) for nth, text in enumerate(lines)]),
+        patch=JobPatch(PATCH, len(PATCH)),
+    )

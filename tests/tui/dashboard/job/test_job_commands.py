@@ -1,0 +1,125 @@
+"""Every verb that is about a job works on its screen, with the same keys."""
+
+from __future__ import annotations
+
+import pytest
+
+from draftsman.domain.job import Source, Status
+from draftsman.domain.messages.delivery import DeliveryStatus
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionSpec
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.job import loader
+from tests.core.outbox.rows import claim
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+AGAIN = QuestionSpec(key="again", text="And now?", choices=("more", "less"))
+
+
+async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked_at(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    number = (await make.asked()).number
+    await make.answer(number, "red")
+    await rt.questions.ask((await make.running(number)).lease, AGAIN)
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(f"D-{number}/2")
+        await seen.see("▸ D-1/2  question for", "1  more")
+        await seen.press("up", "enter")
+        await seen.dialog("Page")
+        await seen.see("D-1/1 was answered by root: red", "it came without more")
+        await seen.press("escape", "down")
+        await seen.command("extend 2d")
+        await seen.wait_for_toast("D-1/2 expires in 3 d")
+        await seen.press("enter")
+        await seen.dialog("Answer")
+        await seen.press("2")
+        await seen.wait_for_toast("D-1/2 answered: less")
+        await seen.see("D-1/2  question was answered by root: less", "Root (cli) says less")
+    assert (await rt.read_model.job(number)).status is Status.RESUMED
+
+
+async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
+    make: Factory, rt: Runtime, people: People
+) -> None:
+    number = (await make.asked(GATE)).number
+    async with open_dashboard(rt, people.on(Source.TUI, "carol")) as seen:
+        await seen.job(f"D-{number}", "5")
+        await seen.press("c")
+        await seen.command("cancel")
+        await seen.wait_for_toast("Carol may not cancel (needs the role operator)")
+        await seen.press("x")
+        await seen.dialog("Decide")
+        await seen.press("n")
+        await seen.see("decision  denied by carol", "Carol (tui) denies")
+
+
+async def test_after_a_retry_one_may_go_to_the_new_job(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loader, "WHOLE", 1e9)
+    number = await make.failed()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(f"D-{number}")
+        await seen.press("r")
+        await seen.see("Retry D-1?", "noop: failed. It goes on as a new job")
+        await seen.press("y")
+        await seen.see("Go to D-2?")
+        await seen.press("n")
+        await seen.see("D-1 · timeline", "retried as D-2")
+        await seen.press("r")
+        await seen.see("Retry D-1?")
+        await seen.press("y")
+        await seen.see("Go to D-2?")
+        await seen.press("y")
+        await seen.see("D-2 · timeline", "retry of D-1", "queued")
+        await seen.press("c")
+        await seen.dialog("Confirm")
+        await seen.press("y")
+        await seen.see("canceled by cli:root")
+    assert (await rt.read_model.job(2)).status is Status.CANCELED
+
+
+async def test_a_dead_delivery_is_sent_again_where_deliveries_are_in_view(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(notify=["log"])
+    (item,) = await claim(rt)
+    await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job("D-1")
+        assert "redeliver" not in seen.lines[-1]
+        await seen.press("6")
+        await seen.see("redeliver", "the disk is full")
+        await seen.press("R")
+        await seen.wait_for_toast("1 to be sent again")
+        await seen.see("unknown")
+    (again,) = await rt.outbox.all()
+    assert again.status is not DeliveryStatus.DEAD
+
+
+async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
+    work = await make.running(url="https://board.example/c/1", title="Tidy")
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a/x\n+++ b/x\n+new\n")
+    await rt.settle.outcome(work, Done({"pr_url": "https://git.example/pr/7"}))
+    opened: list[str] = []
+    async with open_dashboard(rt, owner) as seen:
+        seen.app.open_url = lambda url, **how: opened.append(url)  # type: ignore[method-assign]
+        await seen.job("D-1", "w")
+        await seen.dialog("Page")
+        await seen.see("D-1 completed", "it is over")
+        await seen.press("escape", "d")
+        await seen.see("D-1 · diff", "+new")
+        await seen.press("Y")
+        assert seen.app.clipboard == "D-1"
+        await seen.press("7", "Y")
+        await seen.wait_for_toast("copied D-1.1")
+        await seen.press("o")
+        await seen.see("1  pull request  https://git.example/pr/7", "2  ticket")
+        await seen.press("2")
+        await seen.wait_for_toast("opened https://board.example/c/1")
+    assert opened == ["https://board.example/c/1"]

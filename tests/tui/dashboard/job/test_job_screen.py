@@ -1,0 +1,269 @@
+"""The screen of one job: every part shows its facts, live; the way there and back."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+
+from draftsman.domain.job import Source
+from draftsman.domain.outcome import Done
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.question import QuestionSpec
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.job.log import log
+from draftsman_tui.dashboard.screens.job import JobScreen
+from tests.core.outbox.rows import claim
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
+
+PATCH = b"diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \x1b[31m\n"
+HOSTILE = "red \x1b[31m [bold]x[/bold] \u202eevil " + "long " * 5000
+
+
+def screen(seen: DashboardPilot) -> JobScreen:
+    found = seen.app.screen
+    assert isinstance(found, JobScreen)
+    return found
+
+
+async def worked(make: Factory, rt: Runtime, people: People) -> int:
+    """Let a job do everything that leaves something to be seen."""
+    work = await make.running(
+        title="Tidy up",
+        text="Please tidy.\n" + HOSTILE,
+        agent="tidy",
+        notify=["log"],
+        payload={"ticket": {"attachments": [{"name": "shot.png"}]}, "depth": 3},
+    )
+    number = work.number
+    for seq, text in enumerate(("begin\n", HOSTILE, "\nhalf")):
+        await rt.checkpoints.log(work.lease, seq, text)
+    await rt.checkpoints.usage(work.lease, {"input_tokens": 1234, "cost_usd": 0.25})
+    await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
+    await rt.checkpoints.artifact(work.lease, "notes.md", "report", b"# Notes \x1b[2J")
+    await rt.questions.ask(
+        work.lease, QuestionSpec(key="a", text="Which one?", choices=("red", "blue"))
+    )
+    await make.answer(number, "blue", people.on(Source.SLACK, "ben"))
+    again = await make.running(number)
+    await rt.questions.ask(again.lease, GATE.model_copy(update={"quorum": 2}))
+    await make.decide(number, True, people.on(Source.TRELLO, "stranger"), n=2)
+    await make.decide(number, True, people.on(Source.SLACK, "carol"), n=2)
+    await make.decide(number, True, people.on(Source.CLI, "dave"), n=2, reason="looks right")
+    last = await make.running(number)
+    await rt.checkpoints.usage(last.lease, {"input_tokens": 66, "cost_usd": 0.5})
+    (item, *_) = await claim(rt)
+    await rt.delivery_sender.record(item, Failure("the disk is full", declared="PERMANENT"))
+    result = {"summary": "It is tidy", "branch": "draftsman/D-1", "commit": "0123456789abcdef"}
+    await rt.settle.outcome(last, Done(result | {"pr_url": "https://git.example/pr/7"}))
+    return number
+
+
+async def test_every_part_shows_what_there_is(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    number = await worked(make, rt, people)
+    await rt.job_control.retry(number, owner, again=True)
+    shown = {
+        "1": (
+            "job_created",
+            "cli:root",
+            "needs_input",
+            "answer_refused",
+            "slack:",
+            "job_completed",
+        ),
+        "2": ("title     Tidy up", "attached  shot.png", "Please tidy.", '"depth": 3', "\\x1b[31m"),
+        "3": ("── run D-1.1, paused", "begin", "[bold]x[/bold] \\u202eevil", "half"),
+        "4": ("x | +1 -1", "-old", "+new \\x1b[31m"),
+        "5": (
+            "D-1/1  question was answered by ben: blue",
+            "Ben (slack) says blue",
+            "D-1/2  approval was approved by carol, dave",
+            "2 of 2 approvals",
+            "Stranger (trello) approves",
+            "refused: Stranger may not approve",
+            "Dave (cli) approves: looks right",
+        ),
+        "6": ("status", "log", "dead", "the disk is full", "R: send it again"),
+        "7": (".1   paused", ".3   completed", "worker "),
+        "8": ("input tokens 1,234 · cost $0.2500", "all", "input tokens 1,300"),
+        "9": ("D-1", "the request   this one", "D-2", "retry of D-1"),
+        "0": ("changes.patch  patch", "notes.md", "Result", '"branch": "draftsman/D-1"'),
+    }
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(f"D-{number}")
+        head = ("completed · agent tidy", "by Root (cli)", "tries 3 · retries 0 of 3")
+        await seen.see(*head, "branch draftsman/D-1, commit 0123456789ab", "retried as D-2")
+        await seen.see("made  It is tidy", "D-1 · timeline · following · Tidy up", "6 deliveries●")
+        for key, words in shown.items():
+            await seen.press(key)
+            await seen.read(*words)
+        await seen.press("down", "enter")
+        await seen.see("# Notes \\x1b[2J")
+        await seen.press("escape", "9", "down", "enter")
+        await seen.see("D-2 · timeline", "queued", "retry of D-1", "waits  ")
+
+
+async def test_a_name_alone_opens_it(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.failed(title="Mow")
+    asked = (await make.asked()).number
+    async with open_dashboard(rt, owner) as seen:
+        await seen.command(f"D-{number}")
+        await seen.see(f"D-{number} · timeline")
+        await seen.command(f"d-{asked}/1")
+        await seen.see(f"D-{asked} · questions")
+
+
+async def test_enter_opens_and_escape_goes_back_to_the_row(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    failed = await make.failed(title="Mow")
+    asked = (await make.asked()).number
+    await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows("D-3", "D-2", "D-1")
+        await seen.press("down", "enter")
+        await seen.see(f"D-{asked} · questions", "waits  D-2/1 waits for an answer")
+        await seen.press("right_square_bracket")
+        await seen.see(f"D-{failed} · questions", "has asked nobody anything", "no such thing")
+        await seen.press("J")
+        await seen.wait_for_toast("this is the last job of the table")
+        await seen.press("K", "K")
+        await seen.see("D-3 · questions")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        assert seen.here == "D-3"
+        await seen.press("down", "enter")
+        await seen.see(f"D-{asked} · questions")
+        await seen.press("escape")
+        await seen.dialog("MainScreen")
+        assert seen.here == f"D-{asked}"
+        for view, keys, row, part in (
+            ("inbox", ("2",), f"D-{asked}/1", "questions"),
+            ("runs", ("4",), f"D-{asked}.1", "runs"),
+            ("events", ("7", "down", "down"), f"D-{asked}#", "timeline"),
+        ):
+            await seen.press(keys[0])
+            await seen.see(f"{view} ·", row.partition("#")[0])
+            await seen.press(*keys[1:], "enter")
+            await seen.see(f"D-{asked} · {part}")
+            await seen.until(partial(_is_on, seen, row))
+            await seen.press("escape")
+        await seen.command("open D-99")
+        await seen.wait_for_toast("there is no job D-99; see: draftsman jobs")
+        await seen.job(f"D-{asked}/1")
+        await seen.see(f"D-{asked} · questions")
+        await seen.command("dead")
+        await seen.see("dead · 0")
+
+
+async def test_a_log_follows_its_end_until_somebody_scrolls_up(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    text = "".join(f"line {n}\n" for n in range(100))
+    await rt.checkpoints.log(work.lease, 0, text)
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(work.name)
+        await seen.press("l")
+        await seen.see("log · following", "line 99")
+        await rt.checkpoints.log(work.lease, 1, "line 100\n")
+        await seen.see("line 100")
+        await seen.press("pageup")
+        await seen.see("log · f: follow", "line 80")
+        top = seen.lines[7]
+        await rt.checkpoints.log(work.lease, 2, "line 101\n")
+        await seen.read("line 101")
+        assert seen.lines[7] == top
+        assert "line 101" not in seen.text
+        await seen.press("f")
+        await seen.see("log · following", "line 101")
+        await seen.press("slash")
+        await seen.type("line 7")
+        await seen.press("enter")
+        await seen.see("/line 7", "line 71")
+        assert "line 8" not in seen.part
+        await seen.press("escape")
+        await seen.read("line 8")
+        await seen.command("log 1")
+        await seen.see("log of run .1")
+
+
+async def test_a_log_of_what_is_over_is_opened_at_its_end(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.running()
+    text = "".join(f"line {n} {'is long ' * 30}END\n" for n in range(100))
+    await rt.checkpoints.log(work.lease, 0, text)
+    await rt.settle.outcome(work, Done({}))
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.rows(work.name)
+        await seen.press("l")
+        await seen.see("log · following", "line 99")
+        told = "".join("".join(seen.lines).split())
+        assert f"line99{'islong' * 30}END" in told
+
+
+async def test_what_happens_is_shown_at_once_and_the_cursor_stays(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    work = await make.asked()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(work.name, "1")
+        await seen.see("needs_input")
+        await seen.press("up")
+        here = screen(seen).chosen
+        await seen.see("timeline · f: follow")
+        await make.answer(work.number, "red")
+        await seen.see("answer_received", "resumed", "waits  no live worker serves")
+        assert screen(seen).chosen == here
+        await seen.press("f")
+        await rt.job_control.cancel(work.number, owner, "enough")
+        await seen.see("job_canceled", "canceled by cli:root: enough")
+        assert "job_canceled" in next(line for line in seen.lines if "▸" in line)
+
+
+async def test_it_fits_80_by_24_and_takes_the_mouse(
+    make: Factory, rt: Runtime, owner: Actor, people: People
+) -> None:
+    number = await worked(make, rt, people)
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.job(f"D-{number}")
+        for _ in range(10):
+            await seen.press("right")
+            assert max(map(len, seen.lines)) <= 80
+            assert "0 files" in seen.text
+            assert "\x1b" not in seen.text
+        assert screen(seen).part == "timeline"
+        line = next(n for n, one in enumerate(seen.lines) if "1 time" in one)
+        await seen.pilot.click(offset=(seen.lines[line].index("7 runs") + 2, line))
+        await seen.see("D-1 · runs")
+        place = next(n for n, one in enumerate(seen.lines) if ".2   paused" in one)
+        await seen.pilot.click(offset=(20, place))
+        await seen.until(lambda: screen(seen).chosen == "D-1.2")
+        await seen.press("left", "left")
+        await seen.see("D-1 · questions")
+
+
+async def test_what_is_not_there_is_told(make: Factory, rt: Runtime, owner: Actor) -> None:
+    number = await make.completed()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.job(f"D-{number}", "3")
+        await seen.see(f"D-{number} logged nothing")
+        found = screen(seen).seen
+        assert found is not None
+        old = log(replace(found, logs_kept=6), 200, found.at + timedelta(days=700))
+        gone = "the log is gone: logs are kept for 6 months after the end of a job"
+        assert [cell.text for cell in old[0].rows[0]] == [gone]
+        for key, words in (("4", "left no changes"), ("0", "left no files"), ("6", "tells nobody")):
+            await seen.press(key)
+            await seen.see(words)
+
+
+def _is_on(seen: DashboardPilot, row: str) -> bool:
+    """Whether the cursor is on the item of a row."""
+    return (screen(seen).chosen or "").startswith(row)

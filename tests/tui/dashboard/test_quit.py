@@ -1,0 +1,44 @@
+"""Ctrl-C in a dialog: it asks what becomes of what `up` started, as everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from draftsman_tui.dashboard.app import Dashboard
+from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
+from draftsman_tui.dashboard.launch_options import LaunchOptions
+from draftsman_tui.dashboard.supervised import SupervisedProcesses
+from draftsman_tui.dashboard.widgets.multiline_input import MultilineInput
+from tests.tui.dashboard.fixtures_data import ANNA
+from tests.tui.dashboard.pictures import RUNTIME, shown
+from tests.tui.dashboard.pilot import DashboardPilot
+
+pytestmark = pytest.mark.usefixtures("stands")
+
+
+@pytest.mark.parametrize("tabs", [0, 1, 3], ids=["lines", "line", "choice"])
+async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Path) -> None:
+    app = Dashboard(
+        RUNTIME, ANNA, LaunchOptions(), started=SupervisedProcesses(1, tmp_path / "log")
+    )
+    async with app.run_test(size=(120, 30)) as pilot:
+        seen = DashboardPilot(pilot, app)
+        await seen.dialog("MainScreen")
+        await seen.app.push_screen(NewJobDialog("A new job", {"text": "Tidy"}, {}))
+        for _ in range(tabs):
+            await seen.press("tab")
+        await seen.press("ctrl+c")
+        await seen.dialog("Leave")
+        await seen.press("enter")
+        await seen.dialog("NewJob")
+        assert seen.app.screen.query(MultilineInput).first().text == "Tidy"
+
+
+async def test_ctrl_c_copies_what_is_selected() -> None:
+    async with shown() as seen:
+        await seen.app.push_screen(NewJobDialog("A new job", {"text": "Tidy"}, {}))
+        seen.app.screen.query(MultilineInput).first().select_all()
+        await seen.press("ctrl+c")
+        assert (seen.app.clipboard, type(seen.app.screen)) == ("Tidy", NewJobDialog)

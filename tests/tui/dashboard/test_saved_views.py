@@ -1,0 +1,291 @@
+"""Saved views, columns, the mouse and the line at the bottom, over rows that never change."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from textual import events
+
+from draftsman_tui.dashboard.filter import ANYBODY
+from draftsman_tui.dashboard.job.snapshot import JobLoaded
+from draftsman_tui.dashboard.polling.messages import RowsLoaded
+from draftsman_tui.dashboard.preferences import preferences_path
+from draftsman_tui.dashboard.resource import Rows
+from draftsman_tui.dashboard.saved_views import View
+from draftsman_tui.dashboard.screens.main import MainScreen
+from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.command_line import CommandLine
+from tests.tui.dashboard.fixtures_data import ANNA, ROWS, job_snapshot
+from tests.tui.dashboard.pictures import RUNTIME, shown
+from tests.tui.dashboard.pilot import DashboardPilot, open_dashboard
+
+pytestmark = pytest.mark.usefixtures("stands")
+
+
+def _line(seen: DashboardPilot) -> str:
+    return seen.app.screen.query_one(CommandLine).line.value
+
+
+def _find(seen: DashboardPilot, view: str = "jobs") -> None:
+    """Let the live source have found rows, as it is asked now."""
+    found = RowsLoaded(VIEWS[view], seen.app.main.look.query, Rows(ROWS[view]))
+    seen.app.main.post_message(found)
+
+
+async def test_what_is_saved_is_gone_to_and_forgotten() -> None:
+    async with shown() as seen:
+        main = seen.app.main
+        await seen.command("filter status:failed")
+        await seen.command("sort title")
+        await seen.command("columns job,title")
+        await seen.command("save Bad-ones")
+        await seen.wait_for_toast("saved bad-ones: jobs status:failed by title ↑ with job, title")
+        await seen.see("jobs bad-ones · looking", "/status:failed · by title ↑")
+        await seen.command("inbox")
+        await seen.see("inbox · ")
+        await seen.command("bad")
+        await seen.see("jobs bad-ones", "/status:failed")
+        kept = View("jobs", "status:failed", "TITLE", False, ("JOB", "TITLE"))
+        assert main.state.as_view("jobs") == kept
+        await seen.command("unsave bad-ones")
+        await seen.see("Forget the view bad-ones?")
+        await seen.press("enter")
+        assert "bad-ones" in main.session.views()
+        await seen.command("unsave bad-ones")
+        await seen.see("Forget the view bad-ones?")
+        await seen.press("y")
+        await seen.wait_for_toast("forgot bad-ones")
+        assert "bad-ones" not in main.session.views()
+
+
+async def test_what_comes_along_is_chosen_from_the_list() -> None:
+    async with shown() as seen:
+        await seen.press("v")
+        await seen.see("3  failed-today  jobs  status:failed,dead_letter age<1d")
+        await seen.press("down", "down", "enter")
+        await seen.see("jobs failed-today")
+        await seen.command("unsave mine")
+        await seen.wait_for_toast("no view 'mine' was saved; it comes with the dashboard")
+        await seen.command("save jobs")
+        await seen.wait_for_toast(":jobs is a command")
+
+
+async def test_me_is_whoever_looks() -> None:
+    async with shown() as seen:
+        main = seen.app.main
+        await seen.command("mine")
+        await seen.see("jobs mine · looking")
+        assert (str(main.state.filter), main.look.query.filter.by) == ("by:me", "anna")
+        _find(seen)
+        await seen.see("jobs mine · 13")
+
+
+@pytest.mark.parametrize(("owner", "asked"), [(True, []), (False, ["anna", ANYBODY])])
+async def test_for_me_is_what_i_may_answer(owner: bool, asked: list[str]) -> None:
+    async with shown("inbox") as seen:
+        main = seen.app.main
+        main.actor = replace(main.actor, owner=owner)
+        await seen.command("for-me")
+        await seen.see("inbox for-me")
+        assert list(main.look.query.filter.asked) == asked
+
+
+async def test_columns_without_room_are_gone_to() -> None:
+    async with shown() as seen:
+        assert "AGENT" not in seen.lines[3]
+        assert seen.lines[3].endswith("»")
+        await seen.press("right")
+        await seen.see("« JOB", "REPO", "AGENT")
+        await seen.press("right", "right", "right", "right", "right")
+        assert not seen.lines[3].endswith("»")
+        assert "NEXT" in seen.lines[3]
+        await seen.press("left", "left", "left", "left", "left", "left")
+        await seen.see("  JOB       STATUS")
+
+
+async def test_columns_are_chosen_and_moved() -> None:
+    async with shown() as seen:
+        await seen.press("C")
+        await seen.dialog("Columns")
+        await seen.press("space", "down", "space", "down", "J", "enter")
+        await seen.dialog("MainScreen")
+        assert seen.app.main.state.columns == ("JOB", "AGE", "TITLE", "NEXT")
+        await seen.press("C")
+        await seen.dialog("Columns")
+        await seen.press("f")
+        await seen.dialog("MainScreen")
+        assert not seen.app.main.state.columns
+        await seen.command("columns nonsense")
+        await seen.wait_for_toast("no column 'nonsense'; choose: all, fitting, job")
+
+
+async def test_the_mouse() -> None:
+    async with shown() as seen:
+        table = seen.app.main.table
+        await seen.pilot.click(table, offset=(25, 0))
+        await seen.see("by title ↑")
+        await seen.pilot.click(table, offset=(25, 0))
+        await seen.see("by title ↓")
+        await seen.command("sort job")
+        await seen.press("S")
+        await seen.pilot.click(table, offset=(5, 3))
+        assert seen.here == seen.keys[2]
+        await seen.pilot.click(table, offset=(5, 5), control=True)
+        assert table.marked == {seen.keys[4]}
+        await seen.pilot.mouse_down(table, offset=(5, 7))
+        await seen.pilot.hover(table, offset=(5, 9))
+        await seen.pilot.mouse_up(table, offset=(5, 9))
+        table.action_move(-100)
+        assert seen.here == seen.keys[0]
+
+
+async def test_the_wheel_moves_the_cursor() -> None:
+    async with shown() as seen:
+        table = seen.app.main.table
+        where = dict.fromkeys(("x", "y", "delta_x", "delta_y", "button"), 0)
+        for kind, here in ((events.MouseScrollDown, 3), (events.MouseScrollUp, 0)):
+            table.post_message(
+                kind(table, **where, shift=False, meta=False, ctrl=False)  # type: ignore[arg-type]
+            )
+            await seen.pilot.pause()
+            assert table.place == here
+
+
+async def test_a_line_is_completed_and_remembered() -> None:
+    async with shown() as seen:
+        await seen.press("colon")
+        await seen.type("th")
+        await seen.press("tab", "space")
+        await seen.see("dark  light  contrast  none")
+        await seen.press("tab", "tab")
+        assert _line(seen) == "theme light"
+        await seen.press("shift+tab")
+        assert _line(seen) == "theme dark"
+        await seen.press("enter")
+        await seen.press("colon", "up")
+        assert _line(seen) == "theme dark"
+        await seen.press("down")
+        assert _line(seen) == ""
+        await seen.press("escape", "slash")
+        await seen.type("repo:")
+        await seen.see("repo:acme/inventory  repo:acme/pay")
+        await seen.press("up")
+        assert _line(seen) == "repo:"
+
+
+async def test_a_wrong_filter_is_said_beside_the_line_and_kept() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.type("status:nonsense")
+        await seen.press("enter")
+        await seen.see("unknown status 'nonsense'; one of: waiting", "/status:nonsense")
+        assert not seen.app.main.state.filter
+        await seen.press("escape")
+        assert "nonsense" not in seen.text
+
+
+async def test_a_theme_is_remembered() -> None:
+    async with shown() as seen:
+        await seen.press("t")
+        assert (seen.app.theme, seen.app.session.kept.theme) == ("light", "light")
+
+
+async def test_a_broken_file_is_said_once_and_the_rest_works() -> None:
+    preferences_path().parent.mkdir(parents=True)
+    preferences_path().write_text("{")
+    async with shown() as seen:
+        await seen.wait_for_toast("is left alone")
+        await seen.command("mine")
+        await seen.see("jobs mine")
+        await seen.command("save x")
+        await seen.wait_for_toast("left alone")
+        await seen._until(lambda: sum("left alone" in one for one in seen.said) == 2, "twice")
+        assert preferences_path().read_text() == "{"
+
+
+async def test_the_title_says_what_is_sorted() -> None:
+    async with shown() as seen:
+        query = seen.app.main.look.query
+        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], query, Rows(ROWS["jobs"], 131)))
+        await seen.command("sort title")
+        await seen.see("jobs · 13 and more · by title ↑ among these 13")
+
+
+async def test_a_table_that_is_looked_for_says_so() -> None:
+    async with shown() as seen:
+        await seen.press("2")
+        await seen.see("inbox · looking …", "  looking …")
+        assert "Nothing waits" not in seen.text
+        assert isinstance(seen.app.screen, MainScreen)
+
+
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("save my failures", "my failures"),
+        ("theme pink", "no theme is called 'pink'"),
+        ("sort nonsense", "no column 'nonsense' to sort by"),
+        ("D-0", "'D-0' is not a job"),
+    ],
+)
+async def test_a_command_that_cannot_be_meant_stays_to_be_mended(typed: str, error: str) -> None:
+    async with shown() as seen:
+        await seen.command(typed)
+        await seen.see(error)
+        assert not seen.app._notifications
+        await seen.press("q")
+        assert _line(seen) == f"{typed}q"
+        await seen.press("escape")
+        await seen.see("? help")
+
+
+async def test_a_command_that_asks_closes_its_line() -> None:
+    async with shown() as seen:
+        await seen.command("views")
+        await seen.see("Go to which view?")
+        await seen.press("escape")
+        await seen.see("? help")
+        assert not seen.app.screen.query_one(CommandLine).has_class("open")
+
+
+async def test_an_error_of_the_line_is_told_to_its_end() -> None:
+    async with shown() as seen:
+        await seen.press("slash")
+        await seen.paste("status:bogus")
+        await seen.press("enter")
+        await seen.see("unknown status 'bogus'", "dead_letter", "canceled")
+
+
+async def test_the_title_says_how_many_are_marked() -> None:
+    async with shown() as seen:
+        await seen.see("jobs · 13")
+        await seen.press("space", "space")
+        await seen.see("jobs · 13 · 2 marked")
+        seen.app.main.keep([seen.app.main.jobs()[0]])
+        await seen.see("jobs · 13 · 1 marked")
+        await seen.press("escape")
+        await seen.until(lambda: "marked" not in seen.lines[2])
+
+
+async def test_what_nothing_says_is_told_and_taken_off() -> None:
+    async with shown() as seen:
+        seen.app.main.open_job(142, "log")
+        await seen.dialog("JobScreen")
+        seen.app.screen.post_message(JobLoaded(job_snapshot()))
+        await seen.see("ruff check")
+        await seen.command("find elephants")
+        await seen.see("nothing here says elephants; esc takes it off")
+        await seen.press("escape")
+        await seen.see("ruff check")
+
+
+async def test_the_same_is_told_once_and_away_from_the_line() -> None:
+    async with open_dashboard(RUNTIME, ANNA, toasts=True) as seen:
+        for text in ("refused, as before", "something else", "refused, as before"):
+            seen.app.main.show_error(text)
+        await seen.see("refused, as before", "something else")
+        assert sorted(seen.said) == ["refused, as before", "something else"]
+        assert seen.text.count("refused, as before") == 1
+        half = len(seen.lines) // 2
+        assert not any("refused, as before" in line for line in seen.lines[half:])

@@ -1,0 +1,141 @@
+"""The strip: right just after the start, cheap while nothing happens, loud on what is wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from uuid import UUID
+
+import pytest
+from textual.message import Message
+
+from draftsman.runtime import Runtime
+from draftsman.services.jobs.read_model import BUCKET_SECONDS, Activity, ActivityBucket
+from draftsman_tui.dashboard.polling import dashboard_stats
+from draftsman_tui.dashboard.polling.dashboard_stats import DashboardStats, WorkerStats
+from draftsman_tui.dashboard.polling.messages import StatsUpdated
+from draftsman_tui.dashboard.polling.stats_poller import StatsPoller
+from draftsman_tui.dashboard.widgets.overview import lines, sparkline
+from tests.factories import Factory
+
+NOW = datetime(2030, 1, 1, 12, tzinfo=UTC)
+AT = int(NOW.timestamp()) // BUCKET_SECONDS
+
+
+def _counting(rt: Runtime) -> tuple[StatsPoller, list[Message]]:
+    posted: list[Message] = []
+    return StatsPoller(rt, posted.append), posted
+
+
+def _last(posted: list[Message]) -> DashboardStats:
+    found = posted[-1]
+    assert isinstance(found, StatsUpdated)
+    return found.vitals
+
+
+async def test_what_ended_before_it_looked_is_known(make: Factory, rt: Runtime) -> None:
+    await make.completed()
+    await make.failed()
+    job = (await make.asked()).number
+    await make.answer(job, "red")
+    counting, posted = _counting(rt)
+    await counting.count()
+    assert _last(posted).pulse is None
+    assert _last(posted).jobs["completed"] == 1
+    await counting.remember()
+    assert (pulse := _last(posted).pulse) is not None
+    assert dashboard_stats.last_minute(pulse, counting.now) == 2
+    assert dashboard_stats.answer_time(pulse, counting.now) is not None
+
+
+async def test_what_happens_is_added_once(make: Factory, rt: Runtime) -> None:
+    await make.completed()
+    counting, posted = _counting(rt)
+    await counting.count()
+    await counting.remember()
+    for ended in (2, 3):
+        await make.completed()
+        counting.changed()
+        await counting.count()
+        assert (pulse := _last(posted).pulse) is not None
+        assert dashboard_stats.last_minute(pulse, counting.now) == ended
+
+
+async def test_jobs_are_not_counted_while_nothing_happens(make: Factory, rt: Runtime) -> None:
+    counting, posted = _counting(rt)
+    await counting.count()
+    await make.queued()
+    await counting.count()
+    assert _last(posted).jobs["queued"] == 0
+    counting.changed()
+    await counting.count()
+    assert _last(posted).jobs["queued"] == 1
+
+
+def test_old_spans_are_forgotten() -> None:
+    old = Activity({1: ActivityBucket(1, 5, []), 7: ActivityBucket(7, 1, [2.0])}, (1, 1, 0), 1)
+    new = dashboard_stats.merge_activity(
+        old, Activity({7: ActivityBucket(7, 2, [4.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6)
+    )
+    assert new == Activity(
+        {7: ActivityBucket(7, 3, [4.0, 2.0]), 8: ActivityBucket(8, 3, [])}, (1, 9, 0), 6
+    )
+
+
+def test_bars_are_parts_of_half_an_hour_the_newest_last() -> None:
+    spans = {AT: ActivityBucket(AT, 2, [10.0, 30.0]), AT - 6: ActivityBucket(AT - 6, 5, [])}
+    pulse = Activity(spans, (1, 1, 0), AT - 179)
+    assert dashboard_stats.throughput(pulse, NOW, 30)[-2:] == [5, 2]
+    assert dashboard_stats.throughput(pulse, NOW, 10) == [0] * 9 + [7]
+    assert dashboard_stats.answer_times(pulse, NOW, 6) == [None] * 5 + [20.0]
+    assert dashboard_stats.last_minute(pulse, NOW) == 2
+
+
+def test_what_is_not_known_has_no_bar() -> None:
+    pulse = Activity({}, (1, 1, 0), AT - 59)
+    assert dashboard_stats.throughput(pulse, NOW, 6) == [None] * 4 + [0, 0]
+
+
+def test_a_sparkline_has_a_bar_for_each_value() -> None:
+    assert sparkline([0, 1, 8, None]) == "▁▁█·"
+    assert sparkline([0, 0]) == "▁▁"
+    assert sparkline([]) == ""
+
+
+def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 0) -> str:
+    pulse = Activity({AT: ActivityBucket(AT, 12, [95.0])}, (1, 1, 0), AT - 179)
+    drawn = lines(DashboardStats({}, [], crew, skew, pulse), NOW, stale, width=width)
+    return drawn.plain.partition("\n")[2]
+
+
+def test_the_strip_fits_the_screen() -> None:
+    crew = WorkerStats({"alive": 2}, 13, 20, "6d0f9a1c", 2)
+    for width, bars in ((78, 5), (98, 10), (118, 15), (158, 30)):
+        assert len(_second(crew, width)) <= width
+        assert _second(crew, width).count("▁") + 1 == bars
+    assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c 2s  ended 12/min ▁")
+
+
+@pytest.mark.parametrize(("health", "late"), [("alive", False), ("silent", True)])
+def test_a_leader_is_late_when_its_heartbeats_are(health: str, late: bool) -> None:
+    leader = SimpleNamespace(
+        leader=True, id=UUID(int=7), host="build-1", silent=29.0, busy=0, slots=2
+    )
+    crew = dashboard_stats.worker_stats([(leader, health)])
+    assert crew.leader_late is late
+    drawn = lines(DashboardStats({}, [], crew), NOW, width=120)
+    reversed_ = [
+        drawn.plain[one.start : one.end] for one in drawn.spans if "reverse" in str(one.style)
+    ]
+    assert ("leader 00000007 heard 29 s ago" in reversed_) is late
+
+
+def test_what_is_wrong_comes_first() -> None:
+    assert _second(WorkerStats({"alive": 1}, 0, 10)).startswith(" NOBODY LEADS ")
+    assert _second(WorkerStats({"silent": 2, "lost": 1})).startswith(
+        " NOBODY LEADS    2 silent    1 lost "
+    )
+    assert _second(WorkerStats(), skew=-4).startswith(
+        " this clock is -4 s off   no worker: draftsman up"
+    )
+    assert _second(WorkerStats(), stale=30).startswith(" as of 30 s ago ")

@@ -1,0 +1,48 @@
+"""What the dashboard learns of the processes from their log: from the data of a line alone."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from draftsman.log import OWN, LogEvent, keys, setup
+from draftsman.settings import LogSettings
+from draftsman_tui.dashboard.supervised import SUPERVISOR, SupervisedProcesses
+
+
+@pytest.fixture
+def written() -> Iterator[io.StringIO]:
+    root, stream = logging.getLogger(), io.StringIO()
+    handlers, level = list(root.handlers), root.level
+    setup(LogSettings(), stream)
+    yield stream
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    for name in OWN:
+        logging.getLogger(name).setLevel(logging.NOTSET)
+
+
+@pytest.mark.parametrize("event", list(LogEvent))
+def test_a_worker_or_leader_that_comes_or_goes_is_noticed_whatever_is_said(
+    written: io.StringIO, event: LogEvent
+) -> None:
+    logging.getLogger("draftsman.loops").info("zyx %s", 3, extra=keys(event=event, job="D-1"))
+    assert SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())
+
+
+def test_other_lines_are_not(written: io.StringIO) -> None:
+    log = logging.getLogger("draftsman.loops")
+    log.info("worker w1 is busy, and leading")
+    log.info("a line", extra=keys(count=3))
+    assert not SupervisedProcesses(1, Path()).read_log(written.getvalue().splitlines())
+
+
+def test_a_warning_of_the_supervisor_is_a_trouble(written: io.StringIO) -> None:
+    logging.getLogger(SUPERVISOR).warning("the worker ended with 9")
+    started = SupervisedProcesses(1, Path())
+    assert not started.read_log(written.getvalue().splitlines())
+    assert started.last_error == "the worker ended with 9"

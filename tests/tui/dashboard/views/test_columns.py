@@ -1,0 +1,74 @@
+"""How columns are laid out: what fits, what is to the right, and wide characters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from draftsman_tui.dashboard.views import VIEWS
+from draftsman_tui.dashboard.widgets.column_layout import fit, gap, layout, max_shift
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [80, 100, 120, 140, 200, 400])
+def test_what_is_shown_fills_the_line_and_no_more(view: str, width: int) -> None:
+    found = layout(VIEWS[view].columns, width).placed
+    end = found[-1].x + found[-1].size + gap(width)
+    assert end <= width
+    assert end >= width - 2 * gap(width)
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("width", [40, 80, 120])
+@pytest.mark.parametrize("chosen", [False, True])
+def test_every_column_is_come_to(view: str, width: int, chosen: bool) -> None:
+    columns = VIEWS[view].columns
+    heads = [one.head for one in columns][::-1] if chosen else []
+    seen = set()
+    for shift in range(max(2, max_shift(columns, width, heads) + 1)):
+        found = layout(columns, width, heads, shift)
+        seen |= {one.column.head for one in found.placed if one.x < width}
+        assert found.placed[0].column.head == (heads or [columns[0].head])[0]
+    assert not found.right or width == 40
+    assert seen == {one.head for one in columns}
+
+
+def _sizes(width: int, **content: int) -> dict[str, int]:
+    columns = VIEWS["jobs"].columns
+    needs = [content.get(one.head.lower(), one.width) for one in columns]
+    return {one.column.head: one.size for one in layout(columns, width, content=needs).placed}
+
+
+def test_no_column_is_cut_beside_room_that_another_does_not_need() -> None:
+    assert _sizes(80, title=0, next=38)["NEXT"] >= 37
+    assert _sizes(140, title=12, next=55, repo=3, by=3)["NEXT"] == 55
+    assert _sizes(80, title=60, next=0)["TITLE"] >= 42
+    both = _sizes(80, title=90, next=90)
+    assert abs(both["TITLE"] - both["NEXT"]) <= 1
+    assert _sizes(200, title=20, repo=40, next=20)["REPO"] == 40
+
+
+@given(st.sampled_from(sorted(VIEWS)), st.integers(80, 300), st.data())
+def test_the_line_is_filled_whatever_it_shows(view: str, width: int, data: st.DataObject) -> None:
+    columns = VIEWS[view].columns
+    size = st.integers(0, 200)
+    content = data.draw(st.lists(size, min_size=len(columns), max_size=len(columns)))
+    found = layout(columns, width, content=content).placed
+    end = found[-1].x + found[-1].size + gap(width)
+    assert width - 2 * gap(width) <= end <= width
+
+
+WIDE = st.text(st.sampled_from("ab é日本⚙👍\u200f\u0301🇩🇪"), max_size=30)
+
+
+@given(WIDE, st.integers(1, 20), st.booleans())
+def test_a_cell_is_exactly_as_wide_as_its_column(text: str, size: int, right: bool) -> None:
+    assert cell_len(fit(text, size, right)) == size
+
+
+def test_what_is_cut_says_so() -> None:
+    assert fit("abcdef", 4) == "abc…"
+    assert fit("日本語", 4) == "日 …"
+    assert fit("ab", 4, right=True) == "  ab"

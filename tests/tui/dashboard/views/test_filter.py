@@ -1,0 +1,157 @@
+"""What `/` takes: read, written and matched."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from draftsman.errors import UsageError
+from draftsman_tui.dashboard.filter import NOTHING, Filter, FilterFields, parse
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+ROW = FilterFields(
+    "D-7 Tidy the basement of pay",
+    "failed",
+    "acme/pay",
+    "slack:U1",
+    "tidy",
+    ("urgent",),
+    NOW - timedelta(hours=2),
+)
+SAID = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zs", "Zl", "Zp")), min_size=1)
+KNOWN = re.compile(
+    r"(channel|repository|state|status|repo|by|agent|tag|source|for):", re.IGNORECASE
+)
+WORD = SAID.filter(
+    lambda text: not text.startswith(("-", "/", "age<", "age>")) and not KNOWN.match(text)
+) | st.sampled_from(["bogus:x", "a:'b", "http://x"])
+AGE = st.none() | st.integers(1, 10**6).map(float)
+FILTERS = st.builds(
+    Filter,
+    words=st.lists(WORD, max_size=3).map(tuple),
+    without=st.lists(SAID, max_size=2).map(tuple),
+    statuses=st.sampled_from([(), ("failed",), ("failed", "dead_letter")]),
+    repo=st.none() | SAID,
+    by=st.none() | SAID,
+    agent=st.none() | SAID,
+    tag=st.none() | SAID,
+    older=AGE,
+    newer=AGE,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("", True),
+        ("tidy BASEMENT", True),
+        ("tidy attic", False),
+        ("'the basement'", True),
+        ("-attic", True),
+        ("-basement", False),
+        ("status:failed", True),
+        ("status:dead-letter,failed", True),
+        ("status:waiting", False),
+        ("repo:pay", True),
+        ("repo:acme/pay", True),
+        ("repo:acme", False),
+        ("by:U1", True),
+        ("by:slack:u1", True),
+        ("agent:tidy tag:urgent", True),
+        ("tag:other", False),
+        ("age>1h", True),
+        ("age<1h", False),
+        ("age>1h age<3h", True),
+        ("/base?ment/", True),
+        ("/^basement/", False),
+        ("status:failed /D-\\d+ t/", True),
+    ],
+)
+def test_a_row_is_wanted_if_everything_holds(text: str, wanted: bool) -> None:
+    assert parse(text).matches(ROW, NOW) is wanted
+
+
+def test_a_row_without_a_time_has_no_age() -> None:
+    assert not parse("age>1s").matches(FilterFields("x"), NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("status:", "status: what?"),
+        ("status:,", "status:failed"),
+        ("age>soon", "90s, 10m"),
+        ("/(/", "no regular expression"),
+        ("/(?=a)/", "no regular expression"),
+        ("/((a{100}){100}){100}/", "no regular expression"),
+        ("/a/ /b/", "one regular expression"),
+        ("'open", "quotation mark"),
+        (
+            "bogus:x",
+            "unknown field 'bogus'; fields: status: repo: by: agent: tag: source: for:",
+        ),
+        ("stats:failed", "did you mean status:?"),
+        ("ValueError:", "to search for this text, quote it: 'ValueError:'"),
+        ("-status:failed", "- is for words alone"),
+        ("age:2h", "age<2h"),
+        ("x" * 501, "at most 500"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_line(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)) as caught:
+        parse(text)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "bomb", ["(a+)+$", "^(a|a)*$", "(.*a){20}$", "^a*a*a*a*a*a*$", "(?:a?){99}a{99}$"]
+)
+def test_no_expression_explodes(bomb: str) -> None:
+    row = FilterFields("a" * 998 + "!")
+    assert not parse(f"/{bomb}/").matches(row, NOW)
+    assert parse(f"/{bomb}/").matches(FilterFields("A" * 999), NOW)
+
+
+def test_words_are_searched_in_what_the_columns_show_as_well() -> None:
+    row = replace(ROW, shown="D-7 gate approve or deny")
+    assert parse("gate /^D-7 gate/ tidy").matches(row, NOW)
+    assert not parse("-gate").matches(row, NOW)
+
+
+def test_a_quoted_word_may_look_like_a_field() -> None:
+    assert parse("'bogus:x' \"ValueError: no\"").words == ("bogus:x", "ValueError: no")
+    assert parse("12:30 D-7:").words == ("12:30", "D-7:")
+    assert parse("Repository:pay state:dead-letter") == parse("repo:pay status:dead_letter")
+
+
+def test_an_url_is_a_word() -> None:
+    assert parse("https://a.example/b").words == ("https://a.example/b",)
+    assert parse("a/b /c").words == ("a/b", "/c")
+
+
+@given(FILTERS)
+def test_what_is_written_is_read_as_the_same(wanted: Filter) -> None:
+    if len(str(wanted)) <= 500:
+        assert parse(str(wanted)) == wanted
+
+
+@given(st.text(max_size=600))
+def test_any_text_is_a_filter_or_is_refused(text: str) -> None:
+    try:
+        found = parse(text)
+    except UsageError:
+        return
+    assert found.matches(ROW, NOW) in (True, False)
+
+
+@given(FILTERS, st.sampled_from(["words", "without", "statuses", "repo", "by", "older"]))
+def test_each_part_only_narrows(wanted: Filter, part: str) -> None:
+    nothing: Any = getattr(NOTHING, part)
+    if wanted.matches(ROW, NOW):
+        assert replace(wanted, **{part: nothing}).matches(ROW, NOW)

@@ -1,0 +1,121 @@
+"""A filter finds what the screen shows: the words of every column, and a status by near names."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from draftsman.domain.job import Status
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse as address
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.errors import UsageError
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard import cells
+from draftsman_tui.dashboard.filter import Filter, FilterFields, parse
+from draftsman_tui.dashboard.resource import Query
+from draftsman_tui.dashboard.views import VIEWS
+from tests.factories import GATE, Factory
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_every_word_that_a_column_shows_is_found(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.asked(notify=["log"])
+    await make.asked(GATE)
+    await make.failed(title="Paint the door")
+    await make.dead()
+    await make.worker_row()
+    await rt.repos.add(Repo.at(address("https://git.example/acme/pay")), RepoProfile(), owner)
+    await rt.boards.save(BoardConfig(board_id="a" * 24, name="Plans"), owner)
+    now = datetime.now(UTC)
+    for view in VIEWS.values():
+        rows = (await view.fetch(rt, Query(parse(""), now))).items
+        assert rows, view.name
+        for row in rows:
+            assert _filled(view.filter_fields(row)) <= set(view.fields), view.name
+            for cell in view.cells(row, now):
+                for word in cell.text.split():
+                    query = Query(Filter(words=(word,)), now)
+                    assert view._is_wanted(row, query), (view.name, word)
+
+
+def _filled(facts: FilterFields) -> set[str]:
+    names = {"status", "repo", "by", "agent", "source"}
+    return {name for name in names if getattr(facts, name)}
+
+
+async def test_a_status_is_found_by_the_words_of_the_screen(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    asked, gate = (await make.asked()).number, (await make.asked(GATE)).number
+    failed, dead = await make.failed(), await make.dead()
+    canceled = await make.queued()
+    await rt.job_control.cancel(canceled, owner)
+    async with open_dashboard(rt, owner) as seen:
+        for text, numbers in {
+            "failed": [failed],
+            "asks": [asked],
+            "gate": [gate],
+            "asking": [gate, asked],
+            "dead letter": [dead],
+            "waiting_for": [gate, asked],
+            "cancelled": [canceled],
+            "approve or deny": [gate],
+            "status:dead": [dead],
+            "status:asks,gate": [gate, asked],
+            "status:waiting": [gate, asked],
+            "status:cancelled": [canceled],
+            "status:fail": [failed],
+        }.items():
+            await seen.command(f"jobs {text}")
+            await seen.rows(*(f"D-{number}" for number in sorted(numbers, reverse=True)))
+        await seen.command("inbox status:gate")
+        await seen.rows(f"D-{gate}/1")
+        await seen.command("inbox question")
+        await seen.rows(f"D-{asked}/1")
+
+
+async def test_an_unknown_field_is_refused_and_the_line_stays(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(title="bogus:x")
+    async with open_dashboard(rt, owner) as seen:
+        await seen.press("slash")
+        await seen.paste("bogus:x")
+        await seen.press("enter")
+        assert "fields: status: repo:" in await seen.wait_for_toast("unknown field 'bogus'")
+        await seen.rows("D-1")
+        await seen.command("filter 'bogus:x'")
+        await seen.rows("D-1")
+        await seen.see("/'bogus:x'")
+        await seen.command("inbox tag:urgent")
+        assert "fields here: status:" in await seen.wait_for_toast("no row has a field 'tag'")
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "wanted"),
+    [
+        ("dead", "jobs", "dead_letter"),
+        ("dead", "deliveries", "dead"),
+        ("dead-letter", "dead", "dead_letter"),
+        ("wait", "jobs", None),
+        ("xyz", "jobs", None),
+    ],
+)
+def test_near_names_mean_a_status_of_the_table(name: str, table: str, wanted: str | None) -> None:
+    if wanted is None:
+        with pytest.raises(UsageError, match="unknown status"):
+            VIEWS[table].resolve(parse(f"status:{name}"))
+    else:
+        assert VIEWS[table].resolve(parse(f"status:{name}")).statuses == (wanted,)
+
+
+def test_each_short_word_of_the_screen_names_its_status() -> None:
+    for status in Status:
+        shown = cells.status(status).text.replace(" ", "_")
+        assert status in VIEWS["jobs"].resolve(parse(f"status:{shown}")).statuses

@@ -1,0 +1,193 @@
+"""Every table shows what there is, and keeps the cursor where it was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from draftsman.domain.people.actor import Actor
+from draftsman.domain.repos.repo_catalog import Repo
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.repos.repo_url import parse
+from draftsman.domain.trello.board import BoardConfig
+from draftsman.runtime import Runtime
+from draftsman_tui.dashboard.screens import main
+from draftsman_tui.dashboard.views import VIEWS
+from tests.factories import GATE, Factory
+from tests.support.people import People
+from tests.tui.dashboard.pilot import open_dashboard
+
+
+async def test_every_table_shows_its_rows_and_says_so_when_there_are_none(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    async with open_dashboard(rt, owner) as seen:
+        for nth, view in enumerate(VIEWS.values(), 1):
+            await seen.press(str(nth))
+            await seen.see(f"{view.name} · 0", view.empty[:40])
+    asked, gate = await make.asked(), await make.asked(GATE)
+    dead = await make.dead(notify=["log"])
+    worker = await make.worker_row()
+    repo = Repo.at(parse("https://git.example/acme/pay"))
+    await rt.repos.add(repo, RepoProfile(), owner)
+    board = BoardConfig(board_id="a" * 24, name="Plans")
+    await rt.boards.save(board, owner)
+    shown = {
+        "jobs": (f"D-{dead}", "dead", f"D-{gate.number}", "approve or deny"),
+        "inbox": (f"D-{asked.number}/1", "Which one?", "red, blue", "approval"),
+        "dead": (f"D-{dead}", "gone"),
+        "runs": (f"D-{dead}.1", "failed", f"D-{asked.number}.1", "paused"),
+        "deliveries": (f"D-{dead}", "log", "pending"),
+        "workers": (str(worker)[-8:], "far", "alive"),
+        "events": ("job created", "needs input", "cli:root"),
+        "repos": ("acme/pay", "https://git.example/acme/pay"),
+        "boards": ("Plans", "polling"),
+    }
+    assert shown.keys() == VIEWS.keys()
+    async with open_dashboard(rt, owner, view="boards", size=(140, 40)) as seen:
+        await seen.see("Plans")
+        for name, words in shown.items():
+            await seen.command(name)
+            await seen.see(*words)
+
+
+async def test_the_cursor_stays_on_its_row_whatever_comes(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    first = await make.queued()
+    second = await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        await seen.rows(f"D-{second}", f"D-{first}")
+        await seen.press("down")
+        third = await make.queued()
+        await seen.rows(f"D-{third}", f"D-{second}", f"D-{first}")
+        assert seen.here == f"D-{first}"
+        await rt.job_control.cancel(first, owner)
+        await seen.see("canceled")
+        assert seen.here == f"D-{first}"
+
+
+async def test_more_rows_are_read_at_the_end(make: Factory, rt: Runtime, owner: Actor) -> None:
+    for _ in range(5):
+        await make.queued()
+    async with open_dashboard(rt, owner) as seen:
+        seen.app.main._change(limit=2)
+        await seen.rows("D-5", "D-4")
+        await seen.see("2 and more")
+        await seen.press("end", "down")
+        await seen.rows("D-5", "D-4", "D-3", "D-2", "D-1")
+        assert seen.here == "D-4"
+
+
+@pytest.mark.parametrize("view", ["jobs", "inbox", "deliveries"])
+async def test_beyond_the_most_rows_the_next_page_takes_their_place_and_back(
+    make: Factory, rt: Runtime, owner: Actor, monkeypatch: pytest.MonkeyPatch, view: str
+) -> None:
+    numbers = [(await make.asked(notify=["log"])).number for _ in range(5)]
+    keys = {
+        "jobs": [f"D-{number}" for number in reversed(numbers)],
+        "inbox": [f"D-{number}/1" for number in numbers],
+        "deliveries": [str(one.seq) for one in await rt.outbox.all(limit=100)],
+    }[view]
+    assert len(keys) >= 5
+    monkeypatch.setattr(main, "MOST", 2)
+    async with open_dashboard(rt, owner, view=view) as seen:
+        seen.app.main._change(limit=2)
+        await seen.rows(*keys[:2])
+        for nth in range(2, len(keys), 2):
+            await seen.press(*["down"] * (2 - seen.app.main.table.place))
+            await seen.rows(*keys[nth : nth + 2])
+            assert seen.here == keys[nth]
+        await seen.see(f"page {(len(keys) + 1) // 2}")
+        for nth in range(len(keys) - 3 + len(keys) % 2, 0, -2):
+            await seen.press(*["up"] * (seen.app.main.table.place + 1))
+            await seen.rows(*keys[nth - 1 : nth + 1])
+
+
+async def test_a_filter_narrows_and_a_wrong_one_says_what_is_allowed(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(title="Paint the fence")
+    failed = await make.failed(title="Paint the door")
+    dead = await make.dead(title="Mow")
+    async with open_dashboard(rt, owner) as seen:
+        await seen.press("slash")
+        await seen.type("paint")
+        await seen.press("enter")
+        await seen.rows("D-2", "D-1")
+        await seen.command("jobs status:failed,dead_letter")
+        await seen.rows(f"D-{dead}", f"D-{failed}")
+        await seen.command("filter /D.or/")
+        await seen.rows(f"D-{failed}")
+        await seen.command("filter status:nonsense")
+        assert "one of: waiting" in await seen.wait_for_toast("unknown status 'nonsense'")
+        await seen.rows(f"D-{failed}")
+        await seen.command("filter age>1h")
+        await seen.rows()
+        await seen.press("escape")
+        await seen.rows("D-3", "D-2", "D-1")
+
+
+async def test_the_inbox_says_and_finds_whose_job_asks(
+    make: Factory, rt: Runtime, people: People, owner: Actor
+) -> None:
+    job = {"title": "Tidy up", "repo": "https://git.example/acme/pay", "agent": "tidy"}
+    push = GATE.model_copy(update={"action": {"to": "origin", "push": "draftsman/D-1"}})
+    await make.asked(push, actor=people.anna, type="run_agent", **job)
+    await make.asked()
+    async with open_dashboard(rt, owner, view="inbox", size=(200, 40)) as seen:
+        await seen.see("Tidy up", "acme/pay", "tidy", "anna", "push draftsman/D-1 to origin")
+        for words in ("tidy-up", "acme/pay", "anna", "tidy", "origin", "by:anna", "repo:pay"):
+            await seen.command("filter " + words.replace("-", "\\ "))
+            await seen.rows("D-1/1")
+        await seen.command("filter by:root")
+        await seen.rows("D-2/1")
+
+
+async def test_what_a_person_denied_does_not_look_like_a_crash(
+    make: Factory, rt: Runtime, people: People, owner: Actor
+) -> None:
+    work, failed = await make.asked(GATE), await make.failed()
+    await make.decide(work.number, False, people.carol, reason="too risky")
+    async with open_dashboard(rt, owner, size=(140, 30)) as seen:
+        await seen.see("denied by carol", "no such thing")
+    found = {job.number: job for job in (await rt.read_model.page(limit=9)).jobs}
+    denied, crashed = (
+        VIEWS["jobs"].cells(found[number], datetime.now(UTC)) for number in (work.number, failed)
+    )
+    assert [(cell.text, cell.role) for cell in (denied[1], denied[-1])] == [
+        ("failed", "warns"),
+        ("denied by carol: too risky", "warns"),
+    ]
+    assert {crashed[1].role, crashed[-1].role} == {"bad"}
+
+
+async def test_rows_are_sorted_by_a_column_and_the_other_way_round(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    for title in ("b", "c", "a"):
+        await make.queued(title=title)
+    async with open_dashboard(rt, owner) as seen:
+        await seen.command("sort title")
+        await seen.rows("D-3", "D-1", "D-2")
+        await seen.press("S")
+        await seen.rows("D-2", "D-1", "D-3")
+        await seen.command("sort nonsense")
+        await seen.wait_for_toast("no column 'nonsense'")
+
+
+async def test_what_controls_a_terminal_is_shown_and_not_obeyed(
+    make: Factory, rt: Runtime, owner: Actor
+) -> None:
+    await make.queued(title="red \x1b[31m [bold]alert[/bold]")
+    async with open_dashboard(rt, owner, size=(160, 20)) as seen:
+        await seen.see("[bold]alert[/bold]")
+        assert "\x1b" not in seen.text
+
+
+async def test_it_fits_80_by_24(make: Factory, rt: Runtime, owner: Actor) -> None:
+    await make.failed(title="A title that is much longer than there is room for on a line")
+    async with open_dashboard(rt, owner, size=(80, 24)) as seen:
+        await seen.see("D-1", "failed", "…", "no worker", "q quit")
+        assert max(map(len, seen.lines)) <= 80

@@ -1,0 +1,1 @@
+"""Commands about Trello boards: configuration, webhooks and previews."""

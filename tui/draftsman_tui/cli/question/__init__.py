@@ -1,0 +1,1 @@
+"""Commands about questions: the inbox, answers and approvals."""

@@ -1,0 +1,1 @@
+"""Commands about repositories: profiles, labels and validation."""

@@ -1,0 +1,1 @@
+"""Commands for setup and maintenance: configuration, database, doctor, people and archives."""

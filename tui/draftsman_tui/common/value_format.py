@@ -1,0 +1,119 @@
+"""Values of payloads and results, and what runs used, in lines that people read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from draftsman_tui.common.output import one_line
+
+MAX_DEPTH: Final = 4
+"""Levels of a value that get lines of their own; what is deeper is JSON on one line."""
+MAX_FIELDS: Final = 60
+"""Lines that are shown of a value."""
+MAX_VALUE_LENGTH: Final = 2000
+"""Characters that are shown of a text."""
+MAX_JOINED_LENGTH: Final = 100
+"""Characters of a list of short values that still stands on one line."""
+MAX_NAME_WIDTH: Final = 20
+"""Characters of a name up to which the values beside it are aligned."""
+USED: Final = {
+    "input_tokens": "input tokens",
+    "output_tokens": "output tokens",
+    "cost_usd": "cost",
+    "models": "models",
+}
+"""Amounts of agents and model calls, in the order shown, and in words."""
+
+
+def fields(value: Mapping[str, Any], more: str) -> list[str]:
+    """Return a line for each field, those of a nested value indented below its name.
+
+    `more` is the command that shows the rest of a value with more than 60 lines.
+    """
+    lines = list(_mapping(value, 0))
+    if len(lines) <= MAX_FIELDS:
+        return lines
+    return [*lines[:MAX_FIELDS], f"… {len(lines) - MAX_FIELDS:,} more lines: {more}"]
+
+
+def _mapping(value: Mapping[str, Any], depth: int) -> Iterator[str]:
+    names = [one_line(str(name)) for name in value]
+    width = max((len(name) for name in names if len(name) <= MAX_NAME_WIDTH), default=0)
+    for name, item in zip(names, value.values(), strict=True):
+        short = _short(item, depth)
+        if short is not None:
+            yield f"{name:<{width}}  {short}"
+        else:
+            yield name
+            yield from (f"  {line}" for line in _long(item, depth + 1))
+
+
+def _long(value: Any, depth: int) -> Iterator[str]:
+    """Yield the lines of a value that does not stand beside its name."""
+    if isinstance(value, str):
+        yield from _cut(value).splitlines()
+    elif isinstance(value, Mapping):
+        yield from _mapping(value, depth)
+    else:
+        for item in value:
+            short = _short(item, depth)
+            first, *rest = [short] if short is not None else list(_long(item, depth + 1))
+            yield f"- {first}"
+            yield from (f"  {line}" for line in rest)
+
+
+def _short(value: Any, depth: int) -> str | None:
+    """Return a value that stands on one line; None for another."""
+    if isinstance(value, str):
+        text = _cut(value)
+        return None if len(text.splitlines()) > 1 else text or '""'
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, Mapping | list | tuple):
+        return "none" if value is None else str(value)
+    if not value:
+        return "none"
+    if depth >= MAX_DEPTH:
+        return _cut(json.dumps(value, ensure_ascii=False, default=str))
+    if isinstance(value, Mapping) or any(isinstance(one, Mapping | list | tuple) for one in value):
+        return None
+    items = [_short(one, depth) for one in value]
+    joined = ", ".join(item for item in items if item is not None)
+    return None if None in items or len(joined) > MAX_JOINED_LENGTH else joined
+
+
+def _cut(text: str) -> str:
+    if len(text) <= MAX_VALUE_LENGTH:
+        return text
+    return f"{text[:MAX_VALUE_LENGTH]}… {len(text) - MAX_VALUE_LENGTH:,} more characters"
+
+
+def usage_lines(used: Mapping[str, Any]) -> str:
+    """Return what a run used: tokens, cost, models, then what else it reported."""
+    known = [name for name in USED if name in used]
+    names = [*known, *sorted(used.keys() - set(known))]
+    return one_line(
+        " · ".join(f"{USED.get(name, name)} {_amount(name, used[name])}" for name in names)
+    )
+
+
+def sum_usage(used: Iterable[Mapping[str, Any] | None]) -> dict[str, Any]:
+    """Return the sums of numbers, and all that lists named."""
+    sums: dict[str, Any] = {}
+    for one in used:
+        for name, value in (one or {}).items():
+            if isinstance(value, int | float) and not isinstance(value, bool):
+                sums[name] = sums.get(name, 0) + value
+            elif isinstance(value, list):
+                sums[name] = sorted({*sums.get(name, ()), *map(str, value)})
+    return sums
+
+
+def _amount(name: str, value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if name == "cost_usd" and isinstance(value, int | float):
+        return f"${value:,.4f}"
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

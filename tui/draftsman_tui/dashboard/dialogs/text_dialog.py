@@ -1,0 +1,31 @@
+"""One text to read: why a job waits, what it changed."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.widgets import Static
+
+from draftsman_tui.dashboard.dialogs.base import Dialog, diff_text, safe
+
+
+class TextDialog(Dialog[None]):
+    """A text that may be longer than the screen."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q,enter", "leave", "Back", show=False)]
+
+    def __init__(self, title: str, text: str, *, diff: bool = False) -> None:
+        super().__init__()
+        self._title = title
+        self._text = diff_text(text) if diff else safe(text)
+
+    def compose(self) -> ComposeResult:
+        """Show it."""
+        with Vertical(classes="box"):
+            yield Static(safe(self._title), classes="heading")
+            with VerticalScroll(classes="body"):
+                yield Static(self._text)
+            yield Static("esc: back", classes="hint")

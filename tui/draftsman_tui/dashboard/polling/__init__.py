@@ -1,0 +1,1 @@
+"""Polling of the database: refresh of the current view, statistics and their messages."""
