@@ -92,14 +92,14 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.notify: the job's own": _notify(),
     "deliveries.of_key": Call(lambda conn: deliveries.of_key(conn, TOLD, "result")),
     "delivery_claims.claim": _claim(),
-    "dispatch.claim: the rest": _claim("C3", ("C4", "C5")),
+    "delivery_claims.claim: the rest": _claim("C3", ("C4", "C5")),
     "delivery_claims.next_due": Call(
         lambda conn: delivery_claims.next_due(conn, ChannelName.SLACK)
     ),
-    "dispatch.next_due: nothing": Call(
+    "delivery_claims.next_due: nothing": Call(
         lambda conn: delivery_claims.next_due(conn, ChannelName.LOG)
     ),
-    "dispatch.claim: urgent ones alone": Call(
+    "delivery_claims.claim: urgent ones alone": Call(
         lambda conn: delivery_claims.claim(
             conn,
             ChannelName.SLACK,
