@@ -23,7 +23,7 @@ STAINS = [
     "GRANT SELECT ON draftsman.jobs TO PUBLIC",
     "ANALYZE draftsman.jobs",
     "UPDATE draftsman.feed SET epoch = epoch + 1",
-    "DELETE FROM draftsman.schema_migrations WHERE name = '0001_core'",
+    "DELETE FROM draftsman.schema_migrations WHERE name = '0001_schema'",
 ]
 COUNTS = "SELECT count(*) FROM draftsman.jobs"
 CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"

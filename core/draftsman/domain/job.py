@@ -1,7 +1,7 @@
 """The job: the durable unit of work, and the table of what may happen to it.
 
 `TRANSITIONS` is the only place where the life cycle is written down in Python. Its twin is the
-guard in `migrations/0003_lean.sql`; a test renders one from the other and tries every pair
+guard in `migrations/0006_transitions.sql`; a test renders one from the other and tries every pair
 against PostgreSQL.
 """
 

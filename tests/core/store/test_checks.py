@@ -84,11 +84,14 @@ ROWS = [
         "job_answers_refused",
     ),
     (
-        "job_steps (job, key, status, invocation_id, run) VALUES (%s, 'k', 'done', '', 1)",
+        (
+            "job_steps (job, key, owner, status, invocation_id, run)"
+            " VALUES (%s, 'k', 'handler', 'done', '', 1)"
+        ),
         "job_steps_finished",
     ),
     (
-        "job_steps (job, key, invocation_id, run) VALUES (%s, '', '', 1)",
+        "job_steps (job, key, owner, invocation_id, run) VALUES (%s, '', 'handler', '', 1)",
         "job_steps_key_check",
     ),
     (
@@ -332,7 +335,11 @@ async def test_what_a_run_leaves_is_bounded_and_complete(
         ),
         ("approval_tokens", "token_hash, job, question, approver", "'h', 77, 1, 'carol'"),
         ("job_checkpoints", "job, run, data", "77, 1, '{}'"),
-        ("job_steps", "job, key, invocation_id, run", "77, 'k', gen_random_uuid(), 1"),
+        (
+            "job_steps",
+            "job, key, owner, invocation_id, run",
+            "77, 'k', 'handler', gen_random_uuid(), 1",
+        ),
     ],
 )
 async def test_nothing_belongs_to_a_job_that_does_not_exist(

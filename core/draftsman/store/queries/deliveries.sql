@@ -1,4 +1,4 @@
--- The outbox: targets and deliveries. Triggers of 0007_outbox.sql write those of a job's changes.
+-- The outbox: targets and deliveries. Triggers of 0007_deliveries.sql write those of a job's changes.
 
 -- Adding a target locks its job first: what happens to it meanwhile is told, once.
 -- name: lock_jobs

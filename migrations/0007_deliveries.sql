@@ -1,6 +1,6 @@
--- The outbox: what people are told, written in the transaction of what happened.
+-- Deliveries (the outbox): messages to targets, written in the transaction of what they report.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_outbox');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
 CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello');
 CREATE TYPE draftsman.delivery_kind AS ENUM (
@@ -8,9 +8,7 @@ CREATE TYPE draftsman.delivery_kind AS ENUM (
 CREATE TYPE draftsman.delivery_status AS ENUM (
     'pending', 'sending', 'sent', 'unknown', 'superseded', 'dead');
 
--- Nothing below looks at a job without targets: the condition of a trigger sees it here.
-ALTER TABLE draftsman.jobs ADD COLUMN has_targets boolean NOT NULL DEFAULT false;
-ALTER TYPE draftsman.request ADD ATTRIBUTE has_targets boolean;
+-- Tables --------------------------------------------------------------------------------------
 
 CREATE TABLE draftsman.job_targets (
     job         bigint NOT NULL REFERENCES draftsman.jobs,
@@ -26,7 +24,16 @@ CREATE TABLE draftsman.job_targets (
     PRIMARY KEY (job, ordinal),
     CONSTRAINT job_targets_once UNIQUE (job, thread_key)
 );
+--   job_targets_thread  the jobs that were requested in a thread
+--   job_targets_trello  the jobs whose target is a card: a comment there may answer their questions
+CREATE INDEX job_targets_thread ON draftsman.job_targets (target, thread)
+    WHERE thread IS NOT NULL;
+CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
+    WHERE channel = 'trello';
 
+-- `sender` is the number of the session lock of the process that claimed the delivery, as in
+-- `workers.lock_id`; it is valid while `sender_token` equals the lease token. A call starts with a
+-- statement that proves the lease, and ends at `call_ends_at` at the latest.
 CREATE TABLE draftsman.deliveries (
     seq              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id               uuid NOT NULL DEFAULT gen_random_uuid(),
@@ -44,8 +51,12 @@ CREATE TABLE draftsman.deliveries (
     status           draftsman.delivery_status NOT NULL DEFAULT 'pending',
     attempts         int NOT NULL DEFAULT 0 CHECK (attempts >= 0),
     in_doubt         boolean NOT NULL DEFAULT false,
+    urgent           boolean NOT NULL DEFAULT false,
     next_attempt_at  timestamptz,
     lease_token      bigint,
+    sender           int,
+    sender_token     bigint,
+    call_ends_at     timestamptz,
     external_ref     text,
     last_error       text,
     created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
@@ -65,14 +76,17 @@ CREATE TABLE draftsman.deliveries (
     CONSTRAINT deliveries_version CHECK ((version IS NOT NULL) = (kind = 'status'))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
---   deliveries_id       a delivery by its marker
---   deliveries_job      what a job's targets were told
---   deliveries_thread   the first of a thread that is not over
---   deliveries_turn     of a thread one is due, or on its way: what keeps their order
---   deliveries_due      the claim: for each target what is due longest
+--   deliveries_id       a delivery by the marker in its message
+--   deliveries_job      the deliveries of a job
+--   deliveries_thread   the first unfinished delivery of a thread
+--   deliveries_turn     at most one delivery of a thread is due or being sent: keeps their order
+--   deliveries_due      the claim: the delivery of each target that has been due longest
+--   deliveries_urgent   the claim: the same for urgent deliveries
 --   deliveries_status   lists and counts by status
---   deliveries_pending  one status message waits for a thread, and the newest status is in it
---   deliveries_once     nothing is written twice
+--   deliveries_pending  one pending status message a thread, updated to the newest status
+--   deliveries_once     deduplication
+--   deliveries_slack    the job of a posted message, to recognize replies to it
+--   deliveries_trello   whether a comment was posted by the bot
 CREATE UNIQUE INDEX deliveries_id ON draftsman.deliveries (id);
 CREATE INDEX deliveries_job ON draftsman.deliveries (job, seq);
 CREATE INDEX deliveries_thread ON draftsman.deliveries (thread_key, seq)
@@ -81,13 +95,28 @@ CREATE UNIQUE INDEX deliveries_turn ON draftsman.deliveries (thread_key)
     WHERE next_attempt_at IS NOT NULL;
 CREATE INDEX deliveries_due ON draftsman.deliveries (channel, target, next_attempt_at, seq)
     WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX deliveries_urgent ON draftsman.deliveries (channel, target, next_attempt_at, seq)
+    WHERE next_attempt_at IS NOT NULL AND urgent;
 CREATE INDEX deliveries_status ON draftsman.deliveries (status, seq);
 CREATE UNIQUE INDEX deliveries_pending ON draftsman.deliveries (thread_key)
     WHERE kind = 'status' AND status = 'pending';
 CREATE UNIQUE INDEX deliveries_once ON draftsman.deliveries (thread_key, dedupe_key)
     WHERE dedupe_key IS NOT NULL;
+CREATE INDEX deliveries_slack ON draftsman.deliveries (external_ref)
+    WHERE channel = 'slack' AND external_ref IS NOT NULL;
+CREATE INDEX deliveries_trello ON draftsman.deliveries (external_ref)
+    WHERE channel = 'trello' AND external_ref IS NOT NULL;
 
--- What a channel's accounts and methods allow. A row is made when the first of them is asked for.
+CREATE TRIGGER deliveries_kept AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
+    WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
+          OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
+    EXECUTE FUNCTION draftsman.refuse_change('what was sent stays as it was sent');
+CREATE TRIGGER deliveries_never_deleted BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
+CREATE TRIGGER deliveries_kept_all BEFORE TRUNCATE ON draftsman.deliveries
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
+
+-- Rate limits of the accounts and methods of a channel. A row is created with the first use.
 CREATE TABLE draftsman.channel_limits (
     bucket        text PRIMARY KEY CHECK (bucket <> ''),
     free_at       timestamptz NOT NULL DEFAULT '-infinity',
@@ -95,10 +124,30 @@ CREATE TABLE draftsman.channel_limits (
     reason        text
 );
 
--- Order. Of each thread one delivery has its turn: it is due at a time, or on its way. The others
--- wait with no time, and when it ends the first of them is next. Whoever adds to a thread, or ends
--- what is in it, holds the lock of its job: so none is added behind one that has just ended, to wait
--- for ever.
+-- Dead letters without a target, until the leader writes their notification.
+CREATE TABLE draftsman.unnotified_jobs (
+    job       bigint PRIMARY KEY REFERENCES draftsman.jobs,
+    since     timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
+-- Order within a thread -----------------------------------------------------------------------
+
+-- Questions, reminders, decisions and results are urgent, and so is what precedes them in their
+-- thread.
+CREATE FUNCTION draftsman.mark_urgent() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.urgent := true;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER deliveries_urgency BEFORE INSERT ON draftsman.deliveries FOR EACH ROW
+    WHEN (NEW.kind IN ('question', 'reminder', 'settle', 'result'))
+    EXECUTE FUNCTION draftsman.mark_urgent();
+
+-- In each thread one delivery has its turn: it is due at a time, or being sent. The others have no
+-- time; when it ends, the first of them is next. A session that adds a delivery to a thread or
+-- finishes one holds the lock of the job, so that none is added behind one that has just ended and
+-- then waits forever. Nothing is sorted: a sort is a disabled node in the sessions of workers.
 CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     told draftsman.delivery_channel[];
@@ -117,17 +166,23 @@ BEGIN
                             WHERE e.thread_key = t.thread_key AND e.next_attempt_at IS NOT NULL)
         RETURNING d.channel
     )
-    SELECT array_agg(DISTINCT channel) INTO told FROM due;
+    SELECT array_agg(channel) INTO told FROM (SELECT DISTINCT channel FROM due) d;
     PERFORM pg_notify('draftsman_deliveries', channel::text) FROM unnest(told) AS c (channel);
 END $$;
 
-CREATE FUNCTION draftsman.order_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION draftsman.order_deliveries() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     threads text[];
 BEGIN
-    SELECT array_agg(DISTINCT thread_key) INTO threads
-      FROM new_deliveries
-     WHERE next_attempt_at IS NULL;
+    IF TG_OP = 'INSERT' THEN
+        UPDATE draftsman.deliveries d SET urgent = true
+          FROM new_deliveries n
+         WHERE n.urgent AND d.thread_key = n.thread_key AND d.seq < n.seq AND NOT d.urgent
+           AND d.status IN ('pending', 'sending', 'unknown');
+    END IF;
+    SELECT array_agg(thread_key) INTO threads
+      FROM (SELECT DISTINCT thread_key FROM new_deliveries WHERE next_attempt_at IS NULL) n;
     IF threads IS NOT NULL THEN
         PERFORM draftsman.release_threads(threads);
     END IF;
@@ -140,19 +195,26 @@ CREATE TRIGGER deliveries_moved AFTER UPDATE ON draftsman.deliveries
     REFERENCING NEW TABLE AS new_deliveries
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
 
-CREATE TRIGGER deliveries_kept AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
-    WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
-          OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
-    EXECUTE FUNCTION draftsman.refuse_change('what was sent stays as it was sent');
-CREATE TRIGGER deliveries_never_deleted BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
-CREATE TRIGGER deliveries_kept_all BEFORE TRUNCATE ON draftsman.deliveries
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
+-- What writes deliveries ----------------------------------------------------------------------
 
--- A job moved. A status message that is waiting is touched: nobody may take it, and say the status
--- before, until this is committed. One that is on its way is followed by another.
-CREATE FUNCTION draftsman.tell_targets() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A job changed its status. A pending status message is updated, which locks it: no sender can claim
+-- it with the previous status before this transaction commits. One that is being sent is followed by
+-- another. A job leaves an open approval only by an approval, or by a denial that it accepts.
+CREATE FUNCTION draftsman.tell_targets() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed' AND (
+        SELECT q.kind = 'approval' AND q.status = 'answered'
+               AND (q.resolution ->> 'outcome' = 'approved'
+                    OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
+          FROM draftsman.job_questions q WHERE q.job = NEW.number
+         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'D-%: a job goes on from a gate when that was decided', NEW.number
+            USING ERRCODE = 'DM003';
+    END IF;
+    IF NOT NEW.has_targets THEN
+        RETURN NULL;
+    END IF;
     INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
     SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', NEW.version
       FROM draftsman.job_targets t
@@ -180,12 +242,25 @@ BEGIN
     RETURN NULL;
 END $$;
 CREATE TRIGGER jobs_told AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
-    WHEN (NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
+    WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
+          OR (OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed'))
     EXECUTE FUNCTION draftsman.tell_targets();
 
--- A target hears at once where the job is, and what it asks.
-CREATE FUNCTION draftsman.greet_targets() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A new target receives the current status and the open question at once.
+CREATE FUNCTION draftsman.greet_targets() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') AND EXISTS (
+        SELECT FROM new_targets t
+          JOIN draftsman.jobs j ON j.number = t.job
+         CROSS JOIN LATERAL (SELECT draftsman.person_of('cli', session_user::text) AS name) me
+         WHERE t.thread_key <> 'D-' || t.job || ' ' || t.channel || ':' || t.target
+                               || coalesce('/' || t.thread, '')
+            OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
+                AND NOT draftsman.has_role(me.name, 'invoker')
+                AND NOT draftsman.has_role(me.name, 'operator'))) THEN
+        PERFORM draftsman.refuse_session('a target is added with a request, in its own thread');
+    END IF;
     UPDATE draftsman.jobs j SET has_targets = true
      WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
        AND j.finished_at IS NULL;
@@ -209,9 +284,10 @@ CREATE TRIGGER job_targets_added AFTER INSERT ON draftsman.job_targets
     REFERENCING NEW TABLE AS new_targets
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.greet_targets();
 
--- A question closed, in whatever way: what was not posted stays unsaid, and every copy that people
--- can see, or may be able to see, is rewritten.
-CREATE FUNCTION draftsman.settle_copies() RETURNS trigger LANGUAGE plpgsql AS $$
+-- A question closed: copies that were not sent are superseded, and each copy that people see or may
+-- see is updated.
+CREATE FUNCTION draftsman.settle_copies() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM draftsman.deliveries WHERE job = NEW.job LIMIT 1;
     IF NOT FOUND THEN
@@ -233,3 +309,17 @@ END $$;
 CREATE TRIGGER job_questions_settled AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
     EXECUTE FUNCTION draftsman.settle_copies();
+
+CREATE FUNCTION draftsman.note_unnotified() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.overrides ->> 'notify' IS DISTINCT FROM 'none' AND NOT EXISTS (
+        SELECT FROM draftsman.deliveries d WHERE d.job = NEW.number AND d.kind = 'result') THEN
+        INSERT INTO draftsman.unnotified_jobs (job) VALUES (NEW.number) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END $$;
+-- Triggers run in the order of their names: this one after jobs_told, which writes to the targets.
+CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+    WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
+    EXECUTE FUNCTION draftsman.note_unnotified();

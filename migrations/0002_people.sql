@@ -1,24 +1,10 @@
--- Who may do what, kept beside the jobs: people, their identities, groups, and who may use a token.
+-- People, their identities, groups and roles.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0016_rights');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0002_people');
 
--- Only the approver, or the delivery that is addressed to the approver, mints a token. Who minted the
--- unused tokens of before is unknown: they no longer count.
-ALTER TABLE draftsman.approval_tokens ADD COLUMN minted_by text NOT NULL DEFAULT '';
-UPDATE draftsman.approval_tokens SET minted_by = approver WHERE used_at IS NOT NULL;
-
--- Refused answers beyond those that are kept one by one: counted, so that a flood of them does not
--- grow the tables.
-CREATE TABLE draftsman.refused_answers (
-    job          bigint NOT NULL,
-    question     int NOT NULL,
-    answers      bigint NOT NULL CHECK (answers > 0),
-    last_voter   text NOT NULL,
-    last_reason  text NOT NULL,
-    last_at      timestamptz NOT NULL DEFAULT draftsman.now(),
-    PRIMARY KEY (job, question),
-    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
-) WITH (fillfactor = 50);
+-- Where requests and answers come from.
+CREATE TYPE draftsman.channel AS ENUM (
+    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal');
 
 CREATE TABLE draftsman.people (
     name        text PRIMARY KEY CHECK (name <> ''),
@@ -30,14 +16,32 @@ CREATE TABLE draftsman.people (
     updated_by  text NOT NULL DEFAULT session_user
 );
 
--- The id of a person in a channel; of `cli` it is the login, on a server the database role, and the
--- dashboard knows people by it too.
+-- Identities that the directory assigns. For `cli` the id is the login name, on a server the
+-- database role; the dashboard and the API use the same identity.
 CREATE TABLE draftsman.person_identities (
     channel      draftsman.channel NOT NULL CHECK (channel IN ('cli', 'slack', 'trello')),
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id),
     CONSTRAINT person_identities_once UNIQUE (person, channel)
+);
+
+-- Chat identities that people linked themselves, with a code that works once.
+CREATE TABLE draftsman.identity_links (
+    channel          draftsman.channel NOT NULL,
+    external_id      text NOT NULL CHECK (external_id <> ''),
+    display_name     text NOT NULL DEFAULT '',
+    code_hash        text,
+    code_expires_at  timestamptz,
+    person           text CHECK (person <> ''),
+    linked_by        text,
+    linked_at        timestamptz,
+    created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (channel, external_id),
+    CONSTRAINT identity_links_code UNIQUE (code_hash),
+    CONSTRAINT identity_links_expires CHECK ((code_hash IS NULL) = (code_expires_at IS NULL)),
+    CONSTRAINT identity_links_linked CHECK ((person IS NULL) = (linked_at IS NULL)
+        AND (person IS NULL) = (linked_by IS NULL))
 );
 
 CREATE TABLE draftsman.people_groups (
@@ -52,7 +56,7 @@ CREATE TABLE draftsman.approval_policy (
     self_approval  boolean NOT NULL DEFAULT false
 );
 
--- Replaces everybody that is known; the caller is the owner, nobody else may write these tables.
+-- Replaces the whole directory. Only the owner of the schema may write these tables.
 CREATE FUNCTION draftsman.save_people(directory jsonb) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM draftsman.people_groups;
@@ -80,57 +84,9 @@ BEGIN
         ON CONFLICT (single) DO UPDATE SET self_approval = excluded.self_approval;
 END $$;
 
--- What a session may be, by its login role, and never by a setting. Who may create in the schema is
--- its owner. Bodies that are not text are parsed here, once: no search_path of a session bends them.
-CREATE FUNCTION draftsman.session_kind() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    CASE WHEN has_schema_privilege(session_user, 'draftsman', 'CREATE') THEN 'owner'
-         WHEN pg_has_role(session_user, to_regrole('draftsman_worker')::oid, 'MEMBER') THEN 'worker'
-         WHEN pg_has_role(session_user, to_regrole('draftsman_bot')::oid, 'MEMBER') THEN 'bot'
-         WHEN pg_has_role(session_user, to_regrole('draftsman_person')::oid, 'MEMBER') THEN 'person'
-         WHEN pg_has_role(session_user, to_regrole('draftsman_reader')::oid, 'MEMBER') THEN 'reader'
-         ELSE 'none' END;
+-- Lookups -------------------------------------------------------------------------------------
 
--- Whether a session may act under this name: the owner under any, a worker as itself or the system,
--- a bot for people of its channels, a person as their own database role.
-CREATE FUNCTION draftsman.speaks_for(actor text) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    CASE draftsman.session_kind()
-         WHEN 'owner' THEN true
-         WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal):'
-         WHEN 'bot' THEN actor ~ '^(slack|trello):'
-         WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
-                                      'api:' || session_user)
-         ELSE false END;
-
--- The actor of what a session does; NULL where it named none, and the statement knows better.
-CREATE FUNCTION draftsman.session_actor() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    CASE WHEN coalesce(current_setting('draftsman.actor', true), '') = ''
-         THEN CASE WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user END
-         WHEN draftsman.speaks_for(current_setting('draftsman.actor', true))
-         THEN current_setting('draftsman.actor', true)
-         WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user
-         WHEN draftsman.session_kind() = 'worker' THEN NULL
-         ELSE draftsman.session_kind() || ':' || session_user END;
-
--- The shift of the clock: that of the session for the owner, else that of the database, which only
--- the owner can set.
-CREATE FUNCTION draftsman.clock_offset() RETURNS interval
-LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    CASE WHEN draftsman.session_kind() = 'owner'
-         THEN current_setting('draftsman.clock_offset', true)
-         ELSE coalesce((SELECT nullif(split_part(c, '=', 2), '')
-                          FROM pg_db_role_setting s
-                         CROSS JOIN LATERAL unnest(s.setconfig) c
-                          JOIN pg_database d ON d.oid = s.setdatabase
-                         WHERE d.datname = current_database() AND s.setrole = 0
-                           AND c LIKE 'draftsman.clock\_offset=%'), '0') END::interval;
-CREATE OR REPLACE FUNCTION draftsman.now() RETURNS timestamptz
-LANGUAGE sql STABLE PARALLEL SAFE RETURN
-    CASE WHEN coalesce(current_setting('draftsman.clock_offset', true), '') = ''
-         THEN pg_catalog.now()
-         ELSE pg_catalog.now() + draftsman.clock_offset() END;
-
--- The person that an identity leads to; NULL for nobody.
+-- The person of an identity; NULL when it is unknown.
 CREATE FUNCTION draftsman.person_of(channel text, id text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT p.name
@@ -150,7 +106,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
     SELECT coalesce((SELECT $2 = ANY (p.roles) FROM draftsman.people p WHERE p.name = $1), false)
 $$;
 
--- Whether a person is meant by a list of people and groups.
+-- Whether a list of people and groups includes a person. A group hides a person of the same name.
 CREATE FUNCTION draftsman.is_named(person text, names text[]) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM draftsman.people_groups g
@@ -158,20 +114,14 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
         OR ($1 = ANY ($2) AND NOT EXISTS (SELECT FROM draftsman.people_groups g WHERE g.name = $1))
 $$;
 
--- The person behind an actor, `slack:U012`, for whom the session may speak.
+-- The person of an actor (`slack:U012`) that the session may act as.
 CREATE FUNCTION draftsman.person_behind(actor text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE WHEN draftsman.speaks_for($1) THEN draftsman.person_of(
            split_part($1, ':', 1), substr($1, strpos($1, ':') + 1)) END
 $$;
 
-CREATE FUNCTION draftsman.refuse_session(what text) RETURNS void LANGUAGE plpgsql AS $$
-BEGIN
-    RAISE EXCEPTION '%', what USING ERRCODE = 'insufficient_privilege',
-        DETAIL = format('role %s is %s', session_user, draftsman.session_kind());
-END $$;
-
--- Refuses unless the actor may speak here and has the role, or is the person that asked for the job.
+-- Raises an error unless the actor may act in this session and has the role or requested the job.
 CREATE FUNCTION draftsman.check_control(job bigint, actor text, role text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -188,4 +138,58 @@ BEGIN
              WHERE j.number = job AND j.invoker_id IN (person, actor))) THEN
         PERFORM draftsman.refuse_session(format('%s may not do that to D-%s', actor, job));
     END IF;
+END $$;
+
+-- Linking a chat account: the bot issues a code in the chat, the person redeems it in the terminal.
+CREATE FUNCTION draftsman.offer_link(
+    channel draftsman.channel, external_id text, display_name text, code_hash text, seconds float8
+) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND NOT (draftsman.session_kind() = 'bot'
+       AND draftsman.speaks_for($1 || ':' || $2)) THEN
+        PERFORM draftsman.refuse_session(format('%s cannot offer a code to %s', session_user, $2));
+    END IF;
+    INSERT INTO draftsman.identity_links AS l
+           (channel, external_id, display_name, code_hash, code_expires_at)
+    VALUES ($1, $2, $3, $4, draftsman.now() + make_interval(secs => $5))
+        ON CONFLICT ON CONSTRAINT identity_links_pkey
+           DO UPDATE SET display_name = excluded.display_name, code_hash = excluded.code_hash,
+                         code_expires_at = excluded.code_expires_at;
+END $$;
+
+CREATE FUNCTION draftsman.link_identity(code_hash text, person text, actor text) RETURNS TABLE (
+    channel draftsman.channel, external_id text, display_name text, person_name text,
+    linked_by text, linked_at timestamptz
+) LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
+       AND draftsman.person_of('cli', session_user::text) = $2
+       AND draftsman.speaks_for($3)) IS NOT TRUE THEN
+        PERFORM draftsman.refuse_session(format('%s cannot link to %s', session_user, $2));
+    END IF;
+    RETURN QUERY
+    UPDATE draftsman.identity_links AS l
+       SET person = $2, linked_by = $3, linked_at = draftsman.now(), code_hash = NULL,
+           code_expires_at = NULL
+     WHERE l.code_hash = $1 AND l.code_expires_at > draftsman.now()
+    RETURNING l.channel, l.external_id, l.display_name, l.person, l.linked_by, l.linked_at;
+END $$;
+
+CREATE FUNCTION draftsman.unlink_identity(channel draftsman.channel, external_id text)
+RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    whose text := (SELECT l.person FROM draftsman.identity_links l
+                    WHERE l.channel = $1 AND l.external_id = $2);
+    me    text := draftsman.person_of('cli', session_user::text);
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
+       AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
+        PERFORM draftsman.refuse_session(format('%s cannot unlink %s', session_user, $2));
+    END IF;
+    RETURN QUERY
+    UPDATE draftsman.identity_links AS l
+       SET person = NULL, linked_by = NULL, linked_at = NULL, code_hash = NULL,
+           code_expires_at = NULL
+     WHERE l.channel = $1 AND l.external_id = $2 AND l.person IS NOT NULL
+    RETURNING whose;
 END $$;
