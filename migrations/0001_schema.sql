@@ -10,7 +10,8 @@ CREATE TABLE IF NOT EXISTS draftsman.schema_migrations (
     checksum    text,
     applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
 );
--- Each file records itself first, so that applying it a second time fails here and changes nothing.
+-- Each file records itself first, so that applying it a second time fails here and changes
+-- nothing.
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0001_schema');
 
 -- Sessions ------------------------------------------------------------------------------------
@@ -26,9 +27,9 @@ CREATE FUNCTION draftsman.session_kind() RETURNS text LANGUAGE sql STABLE PARALL
          WHEN pg_has_role(session_user, to_regrole('draftsman_reader')::oid, 'MEMBER') THEN 'reader'
          ELSE 'none' END;
 
--- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself or
--- the system, a bot as users of its channels, a person as their own database role.
-CREATE FUNCTION draftsman.speaks_for(actor text) RETURNS boolean
+-- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself
+-- or the system, a bot as users of its channels, a person as their own database role.
+CREATE FUNCTION draftsman.may_act_as(actor text) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
@@ -42,13 +43,13 @@ LANGUAGE sql STABLE PARALLEL SAFE RETURN
 CREATE FUNCTION draftsman.session_actor() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE WHEN coalesce(current_setting('draftsman.actor', true), '') = ''
          THEN CASE WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user END
-         WHEN draftsman.speaks_for(current_setting('draftsman.actor', true))
+         WHEN draftsman.may_act_as(current_setting('draftsman.actor', true))
          THEN current_setting('draftsman.actor', true)
          WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user
          WHEN draftsman.session_kind() = 'worker' THEN NULL
          ELSE draftsman.session_kind() || ':' || session_user END;
 
-CREATE FUNCTION draftsman.refuse_session(what text) RETURNS void LANGUAGE plpgsql AS $$
+CREATE FUNCTION draftsman.deny_access(what text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION '%', what USING ERRCODE = 'insufficient_privilege',
         DETAIL = format('role %s is %s', session_user, draftsman.session_kind());

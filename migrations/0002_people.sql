@@ -23,7 +23,7 @@ CREATE TABLE draftsman.person_identities (
     external_id  text NOT NULL CHECK (external_id <> ''),
     person       text NOT NULL REFERENCES draftsman.people ON DELETE CASCADE,
     PRIMARY KEY (channel, external_id),
-    CONSTRAINT person_identities_once UNIQUE (person, channel)
+    CONSTRAINT person_identities_unique UNIQUE (person, channel)
 );
 
 -- Chat identities that people linked themselves, with a code that works once.
@@ -107,7 +107,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 $$;
 
 -- Whether a list of people and groups includes a person. A group hides a person of the same name.
-CREATE FUNCTION draftsman.is_named(person text, names text[]) RETURNS boolean
+CREATE FUNCTION draftsman.list_includes(person text, names text[]) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT EXISTS (SELECT FROM draftsman.people_groups g
                     WHERE g.name = ANY ($2) AND g.member = $1)
@@ -115,39 +115,40 @@ LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog,
 $$;
 
 -- The person of an actor (`slack:U012`) that the session may act as.
-CREATE FUNCTION draftsman.person_behind(actor text) RETURNS text
+CREATE FUNCTION draftsman.person_of_actor(actor text) RETURNS text
 LANGUAGE sql STABLE PARALLEL SAFE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
-    SELECT CASE WHEN draftsman.speaks_for($1) THEN draftsman.person_of(
+    SELECT CASE WHEN draftsman.may_act_as($1) THEN draftsman.person_of(
            split_part($1, ':', 1), substr($1, strpos($1, ':') + 1)) END
 $$;
 
 -- Raises an error unless the actor may act in this session and has the role or requested the job.
-CREATE FUNCTION draftsman.check_control(job bigint, actor text, role text) RETURNS void
+CREATE FUNCTION draftsman.require_control(job bigint, actor text, role text) RETURNS void
 LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     person text;
 BEGIN
     IF draftsman.session_kind() = 'owner'
-       OR (draftsman.session_kind() = 'worker' AND draftsman.speaks_for(actor)) THEN
+       OR (draftsman.session_kind() = 'worker' AND draftsman.may_act_as(actor)) THEN
         RETURN;
     END IF;
-    person := draftsman.person_behind(actor);
-    IF NOT draftsman.speaks_for(actor) OR NOT (
+    person := draftsman.person_of_actor(actor);
+    IF NOT draftsman.may_act_as(actor) OR NOT (
         draftsman.has_role(person, role) OR EXISTS (
             SELECT FROM draftsman.jobs j
              WHERE j.number = job AND j.invoker_id IN (person, actor))) THEN
-        PERFORM draftsman.refuse_session(format('%s may not do that to D-%s', actor, job));
+        PERFORM draftsman.deny_access(format('%s may not control D-%s', actor, job));
     END IF;
 END $$;
 
--- Linking a chat account: the bot issues a code in the chat, the person redeems it in the terminal.
-CREATE FUNCTION draftsman.offer_link(
+-- Linking a chat account: the bot issues a code in the chat, the person redeems it in the
+-- terminal.
+CREATE FUNCTION draftsman.issue_link_code(
     channel draftsman.channel, external_id text, display_name text, code_hash text, seconds float8
 ) RETURNS void LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT (draftsman.session_kind() = 'bot'
-       AND draftsman.speaks_for($1 || ':' || $2)) THEN
-        PERFORM draftsman.refuse_session(format('%s cannot offer a code to %s', session_user, $2));
+       AND draftsman.may_act_as($1 || ':' || $2)) THEN
+        PERFORM draftsman.deny_access(format('%s cannot offer a code to %s', session_user, $2));
     END IF;
     INSERT INTO draftsman.identity_links AS l
            (channel, external_id, display_name, code_hash, code_expires_at)
@@ -164,8 +165,8 @@ CREATE FUNCTION draftsman.link_identity(code_hash text, person text, actor text)
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND draftsman.person_of('cli', session_user::text) = $2
-       AND draftsman.speaks_for($3)) IS NOT TRUE THEN
-        PERFORM draftsman.refuse_session(format('%s cannot link to %s', session_user, $2));
+       AND draftsman.may_act_as($3)) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot link to %s', session_user, $2));
     END IF;
     RETURN QUERY
     UPDATE draftsman.identity_links AS l
@@ -184,7 +185,7 @@ DECLARE
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND (draftsman.session_kind() = 'person'
        AND (me = whose OR draftsman.has_role(me, 'operator'))) IS NOT TRUE THEN
-        PERFORM draftsman.refuse_session(format('%s cannot unlink %s', session_user, $2));
+        PERFORM draftsman.deny_access(format('%s cannot unlink %s', session_user, $2));
     END IF;
     RETURN QUERY
     UPDATE draftsman.identity_links AS l

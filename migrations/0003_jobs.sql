@@ -20,8 +20,8 @@ CREATE SEQUENCE draftsman.lease_tokens;
 
 -- Jobs ----------------------------------------------------------------------------------------
 
--- With a fill factor of 50, two successive versions of a row fit its page: no lock record for a row
--- that moves to another page, and only the changed columns are logged (0.4 kB less WAL a job).
+-- With a fill factor of 50, two successive versions of a row fit its page: no lock record for a
+-- row that moves to another page, and only the changed columns are logged (0.4 kB less WAL a job).
 CREATE TABLE draftsman.jobs (
     number                bigint GENERATED ALWAYS AS IDENTITY
                           PRIMARY KEY WITH (fillfactor = 50),
@@ -92,8 +92,8 @@ CREATE TABLE draftsman.jobs (
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
 -- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
--- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and the
--- id of the job, which has an index of its own.
+-- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
+-- the id of the job, which has an index of its own.
 --   jobs_pkey      a job by its number; the newest jobs
 --   jobs_id        a job by its id, or by a prefix of it
 --   jobs_key       intake: one job for a type and a given idempotency key
@@ -158,8 +158,8 @@ CREATE TYPE draftsman.request AS (
 
 -- Runs ----------------------------------------------------------------------------------------
 
--- No foreign key and no unique index for the open run: the trigger job_runs_opened and the checks of
--- record_transitions() guarantee both, and cost less for each row.
+-- No foreign key and no unique index for the open run: the trigger job_runs_inserted and the
+-- checks of record_transitions() guarantee both, and cost less for each row.
 CREATE TABLE draftsman.job_runs (
     job              bigint NOT NULL,
     ordinal          int NOT NULL CHECK (ordinal > 0),
@@ -180,8 +180,8 @@ CREATE TABLE draftsman.job_runs (
     CONSTRAINT job_runs_never_denied CHECK (error_class <> 'DENIED')
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- Steps whose key begins with `agent:` or `sleep:` belong to the worker, such as the branch that it
--- published; no handler can write them.
+-- Steps whose key begins with `agent:` or `sleep:` belong to the worker, such as the branch that
+-- it published; no handler can write them.
 CREATE TABLE draftsman.job_steps (
     job            bigint NOT NULL REFERENCES draftsman.jobs,
     key            text NOT NULL CHECK (key <> ''),
@@ -281,10 +281,10 @@ CREATE FUNCTION draftsman.check_lease() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() = 'bot' AND (NEW.name <> 'trello' OR OLD.name <> 'trello') THEN
-        PERFORM draftsman.refuse_session(format('a bot cannot hold the lease %s',
+        PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
             CASE WHEN NEW.name <> 'trello' THEN NEW.name ELSE OLD.name END));
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER leases_checked BEFORE INSERT OR UPDATE ON draftsman.leases FOR EACH ROW
+CREATE TRIGGER leases_session BEFORE INSERT OR UPDATE ON draftsman.leases FOR EACH ROW
     EXECUTE FUNCTION draftsman.check_lease();

@@ -11,7 +11,8 @@ CREATE TABLE draftsman.feed (
 );
 INSERT INTO draftsman.feed (epoch) VALUES (1);
 
-CREATE FUNCTION draftsman.feed_epoch() RETURNS int LANGUAGE sql STABLE AS $$SELECT epoch FROM draftsman.feed$$;
+CREATE FUNCTION draftsman.feed_epoch() RETURNS int LANGUAGE sql STABLE AS
+    'SELECT epoch FROM draftsman.feed';
 
 -- The epoch of new events is a constant of the table rather than a query for each event.
 CREATE SEQUENCE draftsman.job_event_ids;
@@ -40,22 +41,22 @@ BEGIN
     RETURN raised;
 END $$;
 
--- Row triggers apply to the partitions as well, but TRUNCATE of a partition bypasses its parent: each
--- partition needs a trigger of its own.
+-- Row triggers apply to the partitions as well, but TRUNCATE of a partition bypasses its parent:
+-- each partition needs a trigger of its own.
 CREATE TABLE draftsman.job_events_default PARTITION OF draftsman.job_events DEFAULT;
 ALTER INDEX draftsman.job_events_default_job_id_idx SET (fillfactor = 30);
-CREATE TRIGGER job_events_kept BEFORE UPDATE OR DELETE ON draftsman.job_events FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('the trail is append-only');
-CREATE TRIGGER job_events_kept_all BEFORE TRUNCATE ON draftsman.job_events
-    EXECUTE FUNCTION draftsman.refuse_change('the trail is append-only');
-CREATE TRIGGER job_events_kept_all BEFORE TRUNCATE ON draftsman.job_events_default
-    EXECUTE FUNCTION draftsman.refuse_change('the trail is append-only');
+CREATE TRIGGER job_events_append_only BEFORE UPDATE OR DELETE ON draftsman.job_events FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events
+    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
+CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.job_events_default
+    EXECUTE FUNCTION draftsman.refuse_change('events are append-only');
 
 -- Partitions ----------------------------------------------------------------------------------
 
--- Creates the partition of a month; false when it exists, or when the default partition already has
--- rows of the month. The events of a job come one after the other: a fill factor of 30 leaves room
--- for the later ones on the index page of the first (0.2 kB less WAL a job).
+-- Creates the partition of a month; false when it exists, or when the default partition already
+-- has rows of the month. The events of a job come one after the other: a fill factor of 30 leaves
+-- room for the later ones on the index page of the first (0.2 kB less WAL a job).
 CREATE FUNCTION draftsman.make_event_partition(month date) RETURNS boolean LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -72,8 +73,8 @@ BEGIN
         FOR VALUES FROM (%L) TO (%L)', name, first, after);
     -- a job's later entries find room on the page of its first
     EXECUTE format('ALTER INDEX draftsman.%I SET (fillfactor = 30)', name || '_job_id_idx');
-    EXECUTE format('CREATE TRIGGER job_events_kept_all BEFORE TRUNCATE ON draftsman.%I
-        EXECUTE FUNCTION draftsman.refuse_change(%L)', name, 'the trail is append-only');
+    EXECUTE format('CREATE TRIGGER job_events_no_truncate BEFORE TRUNCATE ON draftsman.%I
+        EXECUTE FUNCTION draftsman.refuse_change(%L)', name, 'events are append-only');
     RETURN true;
 END $$;
 
@@ -127,7 +128,7 @@ CREATE TABLE draftsman.archived_jobs (
 );
 
 -- Blocks writes to a month, not reads, until the transaction ends.
-CREATE FUNCTION draftsman.hold_event_month(month date) RETURNS boolean LANGUAGE plpgsql
+CREATE FUNCTION draftsman.lock_event_month(month date) RETURNS boolean LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     name text := 'job_events_' || to_char(month, 'YYYY_MM');
@@ -153,7 +154,8 @@ DECLARE
     found bigint;
 BEGIN
     IF draftsman.session_kind() <> 'owner' AND after > draftsman.now() - interval '1 month' THEN
-        PERFORM draftsman.refuse_session('only months that are long over leave the database');
+        PERFORM draftsman.deny_access(
+            'only months that ended more than a month ago can be archived');
     END IF;
     INSERT INTO draftsman.event_archives
            (month, events, sha256, host, path, last_epoch, last_txid, last_id)

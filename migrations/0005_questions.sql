@@ -34,7 +34,7 @@ CREATE TABLE draftsman.job_questions (
     expires_at        timestamptz,
     answered_at       timestamptz,
     PRIMARY KEY (job, ordinal),
-    CONSTRAINT job_questions_gate CHECK (kind = 'input'
+    CONSTRAINT job_questions_approval CHECK (kind = 'input'
         OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
     CONSTRAINT job_questions_answerable CHECK (kind = 'approval'
         OR choices <> '[]' OR freeform_allowed),
@@ -61,7 +61,7 @@ CREATE TABLE draftsman.question_times (
     patch_sha256  text CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$'),
     PRIMARY KEY (job, question),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
-    CONSTRAINT question_times_few CHECK (reminders BETWEEN 0 AND 3
+    CONSTRAINT question_times_reminders CHECK (reminders BETWEEN 0 AND 3
         AND (reminders < 3 OR remind_at IS NULL)),
     CONSTRAINT question_times_escalated CHECK (escalated_at IS NULL OR escalate_to IS NOT NULL)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
@@ -69,7 +69,7 @@ CREATE TABLE draftsman.question_times (
 CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
     WHERE remind_at IS NOT NULL;
 
--- `vouched_by` is the kind and the name of the session's role, whatever the session sends.
+-- `session_role` is the kind and the name of the session's role, whatever the session sends.
 CREATE TABLE draftsman.job_answers (
     id                      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job                     bigint NOT NULL,
@@ -83,10 +83,10 @@ CREATE TABLE draftsman.job_answers (
     payload                 jsonb NOT NULL,
     accepted                boolean NOT NULL,
     reason                  text,
-    vouched_by              text NOT NULL DEFAULT '',
+    session_role              text NOT NULL DEFAULT '',
     created_at              timestamptz NOT NULL DEFAULT draftsman.now(),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
-    CONSTRAINT job_answers_once UNIQUE (job, question, source_event_id),
+    CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),
     CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
 );
 --   job_answers_input  one accepted answer of an input
@@ -97,8 +97,8 @@ CREATE UNIQUE INDEX job_answers_vote
     ON draftsman.job_answers (job, question, voter, (payload ->> 'decision'))
     NULLS NOT DISTINCT WHERE accepted AND kind = 'approval';
 
--- Number of refused answers beyond those that are stored, so that a flood of them does not grow the
--- tables.
+-- Number of refused answers beyond those that are stored, so that a flood of them does not grow
+-- the tables.
 CREATE TABLE draftsman.refused_answers (
     job          bigint NOT NULL,
     question     int NOT NULL,
@@ -123,7 +123,7 @@ CREATE TABLE draftsman.approval_tokens (
     UNIQUE (job, question, approver)
 );
 
-CREATE VIEW draftsman.asked_questions AS
+CREATE VIEW draftsman.questions AS
     SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
            q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
            q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
@@ -135,32 +135,33 @@ CREATE VIEW draftsman.asked_questions AS
 
 -- A resolved question stays resolved; only an answered or expired one may be superseded when it is
 -- asked again.
-CREATE TRIGGER job_questions_closed BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
+CREATE TRIGGER job_questions_immutable BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status <> 'open' AND NOT (OLD.status IN ('answered', 'expired')
           AND NEW.status = 'superseded'))
-    EXECUTE FUNCTION draftsman.refuse_change('a resolved question stays resolved');
-CREATE TRIGGER job_questions_kept BEFORE DELETE ON draftsman.job_questions FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('questions are kept for ever');
-CREATE TRIGGER job_questions_kept_all BEFORE TRUNCATE ON draftsman.job_questions
-    EXECUTE FUNCTION draftsman.refuse_change('questions are kept for ever');
-CREATE TRIGGER job_answers_kept BEFORE UPDATE OR DELETE ON draftsman.job_answers FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('answers are kept as they were given');
-CREATE TRIGGER job_answers_kept_all BEFORE TRUNCATE ON draftsman.job_answers
-    EXECUTE FUNCTION draftsman.refuse_change('answers are kept as they were given');
-CREATE TRIGGER question_times_once BEFORE UPDATE OF escalated_at ON draftsman.question_times
+    EXECUTE FUNCTION draftsman.refuse_change('a closed question is immutable');
+CREATE TRIGGER job_questions_no_delete BEFORE DELETE ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER job_questions_no_truncate BEFORE TRUNCATE ON draftsman.job_questions
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER job_answers_immutable BEFORE UPDATE OR DELETE ON draftsman.job_answers FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+CREATE TRIGGER job_answers_no_truncate BEFORE TRUNCATE ON draftsman.job_answers
+    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+CREATE TRIGGER question_times_escalated_once
+    BEFORE UPDATE OF escalated_at ON draftsman.question_times
     FOR EACH ROW WHEN (OLD.escalated_at IS NOT NULL
                        AND NEW.escalated_at IS DISTINCT FROM OLD.escalated_at)
     EXECUTE FUNCTION draftsman.refuse_change('a question is escalated once');
-CREATE TRIGGER question_times_kept BEFORE DELETE ON draftsman.question_times FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('questions are kept for ever');
-CREATE TRIGGER question_times_kept_all BEFORE TRUNCATE ON draftsman.question_times
-    EXECUTE FUNCTION draftsman.refuse_change('questions are kept for ever');
+CREATE TRIGGER question_times_no_delete BEFORE DELETE ON draftsman.question_times FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER question_times_no_truncate BEFORE TRUNCATE ON draftsman.question_times
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
 
 -- Reminders -----------------------------------------------------------------------------------
 
 -- At 50 % and at 90 % of the time to answer, whichever comes next; NULL after both, and for a
--- question that never expires. Computed in seconds: a day may be longer or shorter in the time zone
--- of the session.
+-- question that never expires. Computed in seconds: a day may be longer or shorter in the time
+-- zone of the session.
 CREATE FUNCTION draftsman.next_reminder(began timestamptz, ends timestamptz) RETURNS timestamptz
 LANGUAGE sql STABLE AS $$
     SELECT min(p.at)
@@ -172,7 +173,7 @@ LANGUAGE sql STABLE AS $$
 $$;
 
 -- Schedules the reminder of a question that was asked or extended; clears it when it closes.
-CREATE FUNCTION draftsman.time_question() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.schedule_reminder() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.status <> 'open' THEN
@@ -187,19 +188,19 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_questions_asked AFTER INSERT ON draftsman.job_questions FOR EACH ROW
-    EXECUTE FUNCTION draftsman.time_question();
-CREATE TRIGGER job_questions_timed AFTER UPDATE OF status, expires_at ON draftsman.job_questions
+CREATE TRIGGER job_questions_first_reminder AFTER INSERT ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.schedule_reminder();
+CREATE TRIGGER job_questions_reminder AFTER UPDATE OF status, expires_at ON draftsman.job_questions
     FOR EACH ROW
     WHEN (OLD.status = 'open'
           AND (NEW.status <> 'open' OR NEW.expires_at IS DISTINCT FROM OLD.expires_at))
-    EXECUTE FUNCTION draftsman.time_question();
+    EXECUTE FUNCTION draftsman.schedule_reminder();
 
 -- Who may answer ------------------------------------------------------------------------------
 
--- An accepted answer comes from a session that may vouch for its channel, in the name of the person
+-- An accepted answer comes from a session that may act for its channel, in the name of the person
 -- of its identity, and that person may answer the question.
-CREATE FUNCTION draftsman.vouch_for_answer() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.check_answer() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kind    text := draftsman.session_kind();
@@ -209,7 +210,7 @@ DECLARE
     asked   draftsman.job_questions;
     fits    boolean;
 BEGIN
-    NEW.vouched_by := kind || ':' || session_user;
+    NEW.session_role := kind || ':' || session_user;
     IF kind = 'owner' THEN
         RETURN NEW;
     END IF;
@@ -217,10 +218,10 @@ BEGIN
       FROM draftsman.jobs j WHERE j.number = NEW.job;
     SELECT * INTO asked FROM draftsman.job_questions q
      WHERE q.job = NEW.job AND q.ordinal = NEW.question;
-    IF NOT draftsman.speaks_for(NEW.source || ':' || NEW.responder_id)
+    IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.responder_id)
        OR (kind = 'worker' AND (NEW.kind = 'input' AND NEW.responder_id = asker
                                 AND answers ? asked.key) IS NOT TRUE) THEN
-        PERFORM draftsman.refuse_session(format('%s cannot vouch for an answer of %s:%s',
+        PERFORM draftsman.deny_access(format('%s cannot answer as %s:%s',
                                                 session_user, NEW.source, NEW.responder_id));
     END IF;
     person := CASE WHEN kind = 'worker' THEN asker
@@ -228,25 +229,26 @@ BEGIN
     NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
     IF NEW.accepted THEN
         fits := asked.kind = 'approval' AND NEW.payload ->> 'decision' IN ('approve', 'deny')
-            AND draftsman.has_role(person, 'approver') AND draftsman.is_named(person, asked.approvers)
+            AND draftsman.has_role(person, 'approver')
+            AND draftsman.list_includes(person, asked.approvers)
             AND (person <> asker
                  OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
              OR asked.kind = 'input'
             AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
                  OR draftsman.has_role(person, 'responder')
-                 OR draftsman.is_named(person, asked.approvers));
+                 OR draftsman.list_includes(person, asked.approvers));
         IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
            OR (asked.expires_at <= draftsman.now() AND (asked.on_expire <> 'escalate' OR EXISTS (
                SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
                   AND t.question = NEW.question AND t.escalated_at IS NOT NULL))) THEN
-            PERFORM draftsman.refuse_session(format('%s may not decide D-%s/%s',
+            PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s',
                                                     NEW.voter, NEW.job, NEW.question));
         END IF;
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER job_answers_vouched BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
-    EXECUTE FUNCTION draftsman.vouch_for_answer();
+CREATE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_answer();
 
 -- Counts refused answers one by one, those of a person under their own name.
 CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
@@ -262,11 +264,11 @@ BEGIN
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER refused_answers_counted BEFORE INSERT OR UPDATE ON draftsman.refused_answers
+CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
     FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
 
 -- Whether the stored answers justify this resolution of a question.
-CREATE FUNCTION draftsman.is_borne_out(
+CREATE FUNCTION draftsman.is_resolution_valid(
     asked draftsman.job_questions, after draftsman.question_status, how jsonb
 ) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
     SELECT CASE
@@ -302,9 +304,9 @@ CREATE FUNCTION draftsman.is_borne_out(
         ELSE false END
 $$;
 
--- Checks every change of a question that is not made by the owner: people and bots change questions
--- through functions only, workers as their sweeps and runs do.
-CREATE FUNCTION draftsman.guard_question() RETURNS trigger LANGUAGE plpgsql
+-- Checks every change of a question that is not made by the owner: people and bots change
+-- questions through functions only, workers as their sweeps and runs do.
+CREATE FUNCTION draftsman.check_question_change() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     kind  text := draftsman.session_kind();
@@ -315,17 +317,18 @@ BEGIN
     END IF;
     IF TG_OP = 'INSERT' THEN
         IF NEW.status <> 'open' THEN
-            PERFORM draftsman.refuse_session('a question is asked open');
+            PERFORM draftsman.deny_access('a new question must be open');
         END IF;
         RETURN NEW;
     END IF;
     IF kind <> 'worker' AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE') THEN
-        PERFORM draftsman.refuse_session('questions are changed by functions alone');
+        PERFORM draftsman.deny_access('questions can be changed only through functions');
     END IF;
     IF OLD.status = 'open' AND NEW.status <> 'open' THEN
-        IF draftsman.is_borne_out(OLD, NEW.status, NEW.resolution) IS NOT TRUE THEN
-            PERFORM draftsman.refuse_session(format(
-                'the answers to D-%s/%s do not bear %s', NEW.job, NEW.ordinal, NEW.resolution));
+        IF draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) IS NOT TRUE THEN
+            PERFORM draftsman.deny_access(format(
+                'the answers to D-%s/%s do not support the resolution %s',
+                NEW.job, NEW.ordinal, NEW.resolution));
         END IF;
     ELSIF kind = 'worker' AND OLD.status = 'open' THEN
         SELECT t.escalate_to INTO to_be FROM draftsman.question_times t
@@ -333,14 +336,15 @@ BEGIN
         IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
             AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
         THEN
-            PERFORM draftsman.refuse_session('an open question is escalated when its time is over');
+            PERFORM draftsman.deny_access(
+                'an open question can be escalated only after it expired');
         END IF;
     ELSIF OLD.status <> 'open' AND (NEW.approvers, NEW.expires_at, NEW.answered_at, NEW.resolution)
           IS DISTINCT FROM (OLD.approvers, OLD.expires_at, OLD.answered_at,
                             '{"outcome": "superseded", "via": "system"}'::jsonb) THEN
-        PERFORM draftsman.refuse_session('a closed question may be superseded, and nothing else');
+        PERFORM draftsman.deny_access('a closed question can only be superseded');
     END IF;
     RETURN NEW;
 END $$;
-CREATE TRIGGER job_questions_guarded BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
-    EXECUTE FUNCTION draftsman.guard_question();
+CREATE TRIGGER job_questions_session BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_question_change();

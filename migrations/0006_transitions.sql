@@ -57,17 +57,17 @@ END $$;
 
 CREATE FUNCTION draftsman.refuse_change(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE EXCEPTION 'D-%: update is not allowed; a finished job stays as it ended', job
+    RAISE EXCEPTION 'D-%: update is not allowed; a finished job is immutable', job
         USING ERRCODE = 'DM002';
 END $$;
 
--- Who may submit a job: a person their own requests, a bot the requests of people in its channels, a
--- worker the retries of lost jobs. A retry repeats the earlier request under the key of its chain, on
--- behalf of the person who made that request or of an operator.
+-- Who may submit a job: a person their own requests, a bot the requests of people in its channels,
+-- a worker the retries of lost jobs. A retry repeats the earlier request under the key of its
+-- chain, on behalf of the person who made that request or of an operator.
 CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
-    person text := draftsman.person_behind(actor);
+    person text := draftsman.person_of_actor(actor);
 BEGIN
     IF job.retry_of IS NOT NULL AND NOT EXISTS (
         SELECT FROM draftsman.jobs o
@@ -88,15 +88,15 @@ BEGIN
     IF kind = 'worker' THEN
         RETURN job.source = 'internal' AND job.retry_of IS NOT NULL;
     END IF;
-    RETURN kind IN ('person', 'bot') AND draftsman.speaks_for(job.source || ':' ||
+    RETURN kind IN ('person', 'bot') AND draftsman.may_act_as(job.source || ':' ||
                substr(actor, strpos(actor, ':') + 1))
        AND job.invoker_id = person
        AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
             AND NOT starts_with(job.idempotency_key, 'retry:')));
 END $$;
 
--- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for each
--- statement, and a BEFORE trigger looks at each row once more.
+-- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
+-- each statement, and a BEFORE trigger looks at each row once more.
 CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
@@ -119,7 +119,7 @@ BEGIN
         OR n.attempts <> 0 OR n.retry_count <> 0 OR n.cancel_requested_at IS NOT NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'a job is created queued or scheduled, unstarted, with version 1; not %',
+        RAISE EXCEPTION 'a new job must be queued or scheduled, not started, with version 1; not %',
             wrong USING ERRCODE = 'DM001';
     END IF;
     SELECT n.idempotency_key INTO wrong
@@ -127,8 +127,8 @@ BEGIN
      WHERE starts_with(n.idempotency_key, 'auto:') AND n.idempotency_key <> 'auto:' || n.id
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'a key that begins with auto: goes on with the id of the job; not %', wrong
-            USING ERRCODE = 'DM001';
+        RAISE EXCEPTION 'a key that begins with auto: must continue with the id of the job, not %',
+            wrong USING ERRCODE = 'DM001';
     END IF;
     IF role <> 'owner' THEN
         SELECT n.invoker_id INTO wrong
@@ -138,12 +138,12 @@ BEGIN
             OR draftsman.may_submit(j, role, who) IS NOT TRUE
          LIMIT 1;
         IF FOUND THEN
-            PERFORM draftsman.refuse_session(format('%s may not submit a job of %s', who, wrong));
+            PERFORM draftsman.deny_access(format('%s may not submit a job of %s', who, wrong));
         END IF;
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_created AFTER INSERT ON draftsman.jobs
+CREATE TRIGGER jobs_inserted AFTER INSERT ON draftsman.jobs
     REFERENCING NEW TABLE AS new_jobs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
 
@@ -152,11 +152,11 @@ CREATE TRIGGER jobs_created AFTER INSERT ON draftsman.jobs
 -- from; a scheduled job that ran before becomes `resumed`; a lease changes only with the status.
 --
 -- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
--- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number` is
--- immutable, so each new row has its old one and the full join is an inner one. The CASE keeps the
--- planner from turning it into one. Runs and questions are looked up by index (enable_seqscan). JIT
--- is off because PostgreSQL before 18 adds 1e10 to the cost of a disabled node and would compile the
--- plan: 0.5 to 1.6 s for a change of 1 ms.
+-- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
+-- is immutable, so each new row has its old one and the full join is an inner one. The CASE keeps
+-- the planner from turning it into one. Runs and questions are looked up by index
+-- (enable_seqscan). JIT is off because PostgreSQL before 18 adds 1e10 to the cost of a disabled
+-- node and would compile the plan: 0.5 to 1.6 s for a change of 1 ms.
 CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp
     SET jit = off SET enable_seqscan = off AS $$
@@ -218,7 +218,7 @@ BEGIN
            SELECT count(*) FROM draftsman.job_runs r WHERE r.job = n.number AND r.status = 'running')
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-%: a running job has exactly one open run, any other none', wrong
+        RAISE EXCEPTION 'D-%: a running job has exactly one open run, every other job none', wrong
             USING ERRCODE = 'DM003';
     END IF;
     SELECT n.number INTO wrong
@@ -228,12 +228,12 @@ BEGIN
            IS NOT NULL)
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-%: a waiting job has exactly one open question, any other none', wrong
-            USING ERRCODE = 'DM003';
+        RAISE EXCEPTION 'D-%: a waiting job has exactly one open question, every other job none',
+            wrong USING ERRCODE = 'DM003';
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_changed AFTER UPDATE ON draftsman.jobs
+CREATE TRIGGER jobs_updated AFTER UPDATE ON draftsman.jobs
     REFERENCING OLD TABLE AS old_jobs NEW TABLE AS new_jobs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_transitions();
 
@@ -243,28 +243,28 @@ CREATE TRIGGER jobs_immutable BEFORE UPDATE OF number, id, type, idempotency_key
     payload, overrides, ticket_url, ticket_title, ticket_text, invoker_id, invoker_display_name,
     mode, source, source_type, external_event_id, retry_of, chain_length, max_attempts, max_retries,
     created_at ON draftsman.jobs FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('what was asked stays as it was asked');
-CREATE TRIGGER jobs_kept BEFORE DELETE ON draftsman.jobs FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are kept for ever');
-CREATE TRIGGER jobs_kept_all BEFORE TRUNCATE ON draftsman.jobs
-    EXECUTE FUNCTION draftsman.refuse_change('jobs are kept for ever');
+    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+CREATE TRIGGER jobs_no_delete BEFORE DELETE ON draftsman.jobs FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+CREATE TRIGGER jobs_no_truncate BEFORE TRUNCATE ON draftsman.jobs
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
 
 -- Error class DENIED means that an approver denied the last question of the job; no run has it.
-CREATE FUNCTION draftsman.check_denied() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.status <> 'failed' OR (
         SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
           FROM draftsman.job_questions q WHERE q.job = NEW.number
          ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: a job is denied by a person who denied its last question', NEW.number
-            USING ERRCODE = 'DM003';
+        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
+            NEW.number USING ERRCODE = 'DM003';
     END IF;
     RETURN NEW;
 END $$;
 CREATE TRIGGER jobs_denied BEFORE UPDATE OF error_class ON draftsman.jobs FOR EACH ROW
     WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
-    EXECUTE FUNCTION draftsman.check_denied();
+    EXECUTE FUNCTION draftsman.check_denial();
 
 -- Runs ----------------------------------------------------------------------------------------
 
@@ -284,20 +284,20 @@ BEGIN
                     OR (j.status = 'running' AND j.lease_token = r.lease_token))) IS NULL
      LIMIT 1;
     IF FOUND THEN
-        RAISE EXCEPTION 'D-%: run % is not the newest of a job that runs', wrong.job, wrong.ordinal
-            USING ERRCODE = 'DM003';
+        RAISE EXCEPTION 'D-%: run % is not the newest run of a running job',
+            wrong.job, wrong.ordinal USING ERRCODE = 'DM003';
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_runs_opened AFTER INSERT ON draftsman.job_runs
+CREATE TRIGGER job_runs_inserted AFTER INSERT ON draftsman.job_runs
     REFERENCING NEW TABLE AS new_runs
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_runs();
 
 -- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged.
-CREATE TRIGGER job_runs_terminal AFTER UPDATE ON draftsman.job_runs FOR EACH ROW
+CREATE TRIGGER job_runs_immutable AFTER UPDATE ON draftsman.job_runs FOR EACH ROW
     WHEN (OLD.status <> 'running')
-    EXECUTE FUNCTION draftsman.refuse_change('a finished run stays as it ended');
-CREATE TRIGGER job_runs_kept BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('runs are kept for ever');
-CREATE TRIGGER job_runs_kept_all BEFORE TRUNCATE ON draftsman.job_runs
-    EXECUTE FUNCTION draftsman.refuse_change('runs are kept for ever');
+    EXECUTE FUNCTION draftsman.refuse_change('a finished run is immutable');
+CREATE TRIGGER job_runs_no_delete BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');
+CREATE TRIGGER job_runs_no_truncate BEFORE TRUNCATE ON draftsman.job_runs
+    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');

@@ -22,7 +22,7 @@ CREATE TABLE draftsman.job_targets (
     outcomes    draftsman.job_status[],
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
     PRIMARY KEY (job, ordinal),
-    CONSTRAINT job_targets_once UNIQUE (job, thread_key)
+    CONSTRAINT job_targets_unique UNIQUE (job, thread_key)
 );
 --   job_targets_thread  the jobs that were requested in a thread
 --   job_targets_trello  the jobs whose target is a card: a comment there may answer their questions
@@ -64,11 +64,11 @@ CREATE TABLE draftsman.deliveries (
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT deliveries_lease CHECK ((lease_token IS NOT NULL) = (status = 'sending')
         AND (status <> 'sending' OR next_attempt_at IS NOT NULL)),
-    CONSTRAINT deliveries_over CHECK (next_attempt_at IS NULL
+    CONSTRAINT deliveries_next_attempt CHECK (next_attempt_at IS NULL
         OR status IN ('pending', 'sending', 'unknown')),
     CONSTRAINT deliveries_sent CHECK ((status = 'sent') = (sent_at IS NOT NULL)
         AND (status <> 'sent' OR external_ref IS NOT NULL)),
-    CONSTRAINT deliveries_doubt CHECK (in_doubt OR status <> 'unknown'),
+    CONSTRAINT deliveries_in_doubt CHECK (in_doubt OR status <> 'unknown'),
     CONSTRAINT deliveries_dead CHECK (status <> 'dead' OR last_error IS NOT NULL),
     CONSTRAINT deliveries_question CHECK (question IS NOT NULL
         OR kind NOT IN ('question', 'settle', 'reminder')),
@@ -79,19 +79,19 @@ CREATE TABLE draftsman.deliveries (
 --   deliveries_id       a delivery by the marker in its message
 --   deliveries_job      the deliveries of a job
 --   deliveries_thread   the first unfinished delivery of a thread
---   deliveries_turn     at most one delivery of a thread is due or being sent: keeps their order
+--   deliveries_head     at most one delivery of a thread is due or being sent: keeps their order
 --   deliveries_due      the claim: the delivery of each target that has been due longest
 --   deliveries_urgent   the claim: the same for urgent deliveries
 --   deliveries_status   lists and counts by status
 --   deliveries_pending  one pending status message a thread, updated to the newest status
---   deliveries_once     deduplication
+--   deliveries_dedupe     deduplication
 --   deliveries_slack    the job of a posted message, to recognize replies to it
 --   deliveries_trello   whether a comment was posted by the bot
 CREATE UNIQUE INDEX deliveries_id ON draftsman.deliveries (id);
 CREATE INDEX deliveries_job ON draftsman.deliveries (job, seq);
 CREATE INDEX deliveries_thread ON draftsman.deliveries (thread_key, seq)
     WHERE status IN ('pending', 'sending', 'unknown');
-CREATE UNIQUE INDEX deliveries_turn ON draftsman.deliveries (thread_key)
+CREATE UNIQUE INDEX deliveries_head ON draftsman.deliveries (thread_key)
     WHERE next_attempt_at IS NOT NULL;
 CREATE INDEX deliveries_due ON draftsman.deliveries (channel, target, next_attempt_at, seq)
     WHERE next_attempt_at IS NOT NULL;
@@ -100,21 +100,21 @@ CREATE INDEX deliveries_urgent ON draftsman.deliveries (channel, target, next_at
 CREATE INDEX deliveries_status ON draftsman.deliveries (status, seq);
 CREATE UNIQUE INDEX deliveries_pending ON draftsman.deliveries (thread_key)
     WHERE kind = 'status' AND status = 'pending';
-CREATE UNIQUE INDEX deliveries_once ON draftsman.deliveries (thread_key, dedupe_key)
+CREATE UNIQUE INDEX deliveries_dedupe ON draftsman.deliveries (thread_key, dedupe_key)
     WHERE dedupe_key IS NOT NULL;
 CREATE INDEX deliveries_slack ON draftsman.deliveries (external_ref)
     WHERE channel = 'slack' AND external_ref IS NOT NULL;
 CREATE INDEX deliveries_trello ON draftsman.deliveries (external_ref)
     WHERE channel = 'trello' AND external_ref IS NOT NULL;
 
-CREATE TRIGGER deliveries_kept AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
+CREATE TRIGGER deliveries_immutable AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
     WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
           OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
-    EXECUTE FUNCTION draftsman.refuse_change('what was sent stays as it was sent');
-CREATE TRIGGER deliveries_never_deleted BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
-CREATE TRIGGER deliveries_kept_all BEFORE TRUNCATE ON draftsman.deliveries
-    EXECUTE FUNCTION draftsman.refuse_change('deliveries are kept for ever');
+    EXECUTE FUNCTION draftsman.refuse_change('a sent delivery is immutable');
+CREATE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+CREATE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
 
 -- Rate limits of the accounts and methods of a channel. A row is created with the first use.
 CREATE TABLE draftsman.channel_limits (
@@ -140,7 +140,7 @@ BEGIN
     NEW.urgent := true;
     RETURN NEW;
 END $$;
-CREATE TRIGGER deliveries_urgency BEFORE INSERT ON draftsman.deliveries FOR EACH ROW
+CREATE TRIGGER deliveries_set_urgent BEFORE INSERT ON draftsman.deliveries FOR EACH ROW
     WHEN (NEW.kind IN ('question', 'reminder', 'settle', 'result'))
     EXECUTE FUNCTION draftsman.mark_urgent();
 
@@ -150,7 +150,7 @@ CREATE TRIGGER deliveries_urgency BEFORE INSERT ON draftsman.deliveries FOR EACH
 -- then waits forever. Nothing is sorted: a sort is a disabled node in the sessions of workers.
 CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
-    told draftsman.delivery_channel[];
+    channels draftsman.delivery_channel[];
 BEGIN
     WITH due AS (
         UPDATE draftsman.deliveries d
@@ -166,8 +166,8 @@ BEGIN
                             WHERE e.thread_key = t.thread_key AND e.next_attempt_at IS NOT NULL)
         RETURNING d.channel
     )
-    SELECT array_agg(channel) INTO told FROM (SELECT DISTINCT channel FROM due) d;
-    PERFORM pg_notify('draftsman_deliveries', channel::text) FROM unnest(told) AS c (channel);
+    SELECT array_agg(channel) INTO channels FROM (SELECT DISTINCT channel FROM due) d;
+    PERFORM pg_notify('draftsman_deliveries', channel::text) FROM unnest(channels) AS c (channel);
 END $$;
 
 CREATE FUNCTION draftsman.order_deliveries() RETURNS trigger LANGUAGE plpgsql
@@ -188,19 +188,20 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER deliveries_added AFTER INSERT ON draftsman.deliveries
+CREATE TRIGGER deliveries_inserted AFTER INSERT ON draftsman.deliveries
     REFERENCING NEW TABLE AS new_deliveries
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
-CREATE TRIGGER deliveries_moved AFTER UPDATE ON draftsman.deliveries
+CREATE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliveries
     REFERENCING NEW TABLE AS new_deliveries
     FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
 
 -- What writes deliveries ----------------------------------------------------------------------
 
--- A job changed its status. A pending status message is updated, which locks it: no sender can claim
--- it with the previous status before this transaction commits. One that is being sent is followed by
--- another. A job leaves an open approval only by an approval, or by a denial that it accepts.
-CREATE FUNCTION draftsman.tell_targets() RETURNS trigger LANGUAGE plpgsql
+-- A job changed its status. A pending status message is updated, which locks it: no sender can
+-- claim it with the previous status before this transaction commits. One that is being sent is
+-- followed by another. A job leaves an open approval only by an approval, or by a denial that it
+-- accepts.
+CREATE FUNCTION draftsman.enqueue_deliveries() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed' AND (
@@ -209,7 +210,7 @@ BEGIN
                     OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
           FROM draftsman.job_questions q WHERE q.job = NEW.number
          ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
-        RAISE EXCEPTION 'D-%: a job goes on from a gate when that was decided', NEW.number
+        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', NEW.number
             USING ERRCODE = 'DM003';
     END IF;
     IF NOT NEW.has_targets THEN
@@ -241,13 +242,13 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
-CREATE TRIGGER jobs_told AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+CREATE TRIGGER jobs_deliveries AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
     WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
           OR (OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed'))
-    EXECUTE FUNCTION draftsman.tell_targets();
+    EXECUTE FUNCTION draftsman.enqueue_deliveries();
 
 -- A new target receives the current status and the open question at once.
-CREATE FUNCTION draftsman.greet_targets() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() NOT IN ('owner', 'worker') AND EXISTS (
@@ -259,7 +260,8 @@ BEGIN
             OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
                 AND NOT draftsman.has_role(me.name, 'invoker')
                 AND NOT draftsman.has_role(me.name, 'operator'))) THEN
-        PERFORM draftsman.refuse_session('a target is added with a request, in its own thread');
+        PERFORM draftsman.deny_access(
+            'a target can be added only with a request, in its own thread');
     END IF;
     UPDATE draftsman.jobs j SET has_targets = true
      WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
@@ -280,13 +282,13 @@ BEGIN
      ORDER BY t.job, t.ordinal;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_targets_added AFTER INSERT ON draftsman.job_targets
+CREATE TRIGGER job_targets_inserted AFTER INSERT ON draftsman.job_targets
     REFERENCING NEW TABLE AS new_targets
-    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.greet_targets();
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.enqueue_target_deliveries();
 
--- A question closed: copies that were not sent are superseded, and each copy that people see or may
--- see is updated.
-CREATE FUNCTION draftsman.settle_copies() RETURNS trigger LANGUAGE plpgsql
+-- A question closed: copies that were not sent are superseded, and each copy that people see or
+-- may see is updated.
+CREATE FUNCTION draftsman.enqueue_question_closed() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     PERFORM FROM draftsman.deliveries WHERE job = NEW.job LIMIT 1;
@@ -306,11 +308,11 @@ BEGIN
      ORDER BY seq;
     RETURN NULL;
 END $$;
-CREATE TRIGGER job_questions_settled AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
+CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
     WHEN (OLD.status = 'open' AND NEW.status <> 'open')
-    EXECUTE FUNCTION draftsman.settle_copies();
+    EXECUTE FUNCTION draftsman.enqueue_question_closed();
 
-CREATE FUNCTION draftsman.note_unnotified() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.record_unnotified() RETURNS trigger LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF NEW.overrides ->> 'notify' IS DISTINCT FROM 'none' AND NOT EXISTS (
@@ -319,7 +321,8 @@ BEGIN
     END IF;
     RETURN NULL;
 END $$;
--- Triggers run in the order of their names: this one after jobs_told, which writes to the targets.
+-- Triggers run in the order of their names: this one after jobs_deliveries, which writes to the
+-- targets.
 CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
     WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
-    EXECUTE FUNCTION draftsman.note_unnotified();
+    EXECUTE FUNCTION draftsman.record_unnotified();

@@ -2,8 +2,8 @@
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0008_repos');
 
--- The name of a repository is unique regardless of case. A URL with credentials is refused, because
--- it would be stored here forever.
+-- The name of a repository is unique regardless of case. A URL with credentials is refused,
+-- because it would be stored here forever.
 CREATE TABLE draftsman.repos (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     host             text NOT NULL DEFAULT '',
@@ -22,7 +22,8 @@ CREATE TABLE draftsman.repos (
 CREATE UNIQUE INDEX repos_named ON draftsman.repos (lower(host), lower(owner), lower(name));
 CREATE UNIQUE INDEX repos_default ON draftsman.repos (is_default) WHERE is_default;
 
--- The repository of a card's label: by the id of the label, or by a name that several boards share.
+-- The repository of a card's label: by the id of the label, or by a name that several boards
+-- share.
 CREATE TABLE draftsman.repo_mappings (
     id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     trello_label_id    text CHECK (trello_label_id <> ''),

@@ -21,11 +21,11 @@ CREATE TABLE draftsman.trello_board_configs (
     CONSTRAINT trello_board_configs_queued CHECK (NOT labels ? queued_label_id)
 );
 
--- A label on a card. An episode begins when the label is seen after it was absent; a label that was
--- there before the board was first read is episode 0. A label that is `seen` becomes a job; that of a
--- `taken` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time (by our
--- clock) when `present` last changed, `changed_at` the latest time, by Trello's clock or ours, that
--- it rests on.
+-- A label on a card. An episode begins when the label is seen after it was absent; a label that
+-- was there before the board was first read is episode 0. A label that is `seen` becomes a job;
+-- that of a `taken` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time
+-- (by our clock) when `present` last changed, `changed_at` the latest time, by Trello's clock or
+-- ours, that it rests on.
 CREATE TABLE draftsman.trello_labels (
     card        text NOT NULL CHECK (card <> ''),
     label       text NOT NULL CHECK (label <> ''),
@@ -37,7 +37,7 @@ CREATE TABLE draftsman.trello_labels (
     seen_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     changed_at  timestamptz NOT NULL,
     PRIMARY KEY (card, label),
-    CONSTRAINT trello_labels_begun CHECK (episode > 0 OR stage = 'done'),
+    CONSTRAINT trello_labels_baseline CHECK (episode > 0 OR stage = 'done'),
     CONSTRAINT trello_labels_absent CHECK (present OR stage = 'done')
 ) WITH (fillfactor = 80);
 --   trello_labels_board  the labels of a board when it was last read

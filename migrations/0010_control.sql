@@ -1,5 +1,5 @@
--- Functions for people and bots, whose roles cannot write the tables: they answer, extend and cancel,
--- mint and redeem tokens, and retry.
+-- Functions for people and bots, whose roles cannot write the tables: they answer, extend and
+-- cancel, mint and redeem tokens, and retry.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 
@@ -10,15 +10,16 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
 CREATE FUNCTION draftsman.resolve_question(
     job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
     job_status draftsman.job_status, actor text, detail text, kind text, error text
-) RETURNS TABLE (moved draftsman.job_status, told text) LANGUAGE plpgsql
+) RETURNS TABLE (new_status draftsman.job_status, notified text) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     asked draftsman.job_questions;
 BEGIN
-    IF NOT draftsman.speaks_for(actor) THEN
-        PERFORM draftsman.refuse_session(format('%s cannot speak for %s', session_user, actor));
+    IF NOT draftsman.may_act_as(actor) THEN
+        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
     END IF;
-    PERFORM set_config('draftsman.actor', actor, true), set_config('draftsman.detail', detail, true);
+    PERFORM set_config('draftsman.actor', actor, true),
+            set_config('draftsman.detail', detail, true);
     UPDATE draftsman.job_questions q
        SET status = $3, resolution = $4,
            answered_at = CASE WHEN $3 = 'answered' THEN draftsman.now() END
@@ -30,12 +31,13 @@ BEGIN
     IF draftsman.session_kind() <> 'owner' AND NOT EXISTS (
         SELECT FROM draftsman.job_answers a WHERE a.job = $1 AND a.question = $2 AND a.accepted
            AND a.source || ':' || a.responder_id = $6) THEN
-        PERFORM draftsman.refuse_session(format('%s did not answer D-%s/%s', $6, $1, $2));
+        PERFORM draftsman.deny_access(format('%s did not answer D-%s/%s', $6, $1, $2));
     END IF;
     IF draftsman.session_kind() <> 'owner' AND ($8 <> 'answer_received'
        OR $3 <> 'answered' OR $5 <> CASE WHEN $4 ->> 'outcome' = 'denied' AND asked.on_deny = 'fail'
                         THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
-        PERFORM draftsman.refuse_session('an answer resolves its question, and fails or resumes the job');
+        PERFORM draftsman.deny_access(
+            'an answer can only resolve its question and fail or resume the job');
     END IF;
     IF draftsman.session_kind() <> 'owner' THEN
         error := CASE WHEN job_status = 'failed' THEN error END;
@@ -69,12 +71,13 @@ CREATE FUNCTION draftsman.extend_question(
 ) RETURNS TABLE (expires_at timestamptz) LANGUAGE plpgsql
     SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.check_control($1, $4, 'operator');
+    PERFORM draftsman.require_control($1, $4, 'operator');
     IF draftsman.session_kind() = 'worker' THEN
-        PERFORM draftsman.refuse_session('people extend questions');
+        PERFORM draftsman.deny_access('workers cannot extend questions');
     END IF;
     IF $3 <= 0 OR $3 > 366 * 86400 THEN
-        PERFORM draftsman.refuse_session('a question is extended by more than 0 s, at most 366 days');
+        PERFORM draftsman.deny_access(
+            'a question can be extended by more than 0 s and at most 366 days');
     END IF;
     RETURN QUERY
     UPDATE draftsman.job_questions q
@@ -101,10 +104,10 @@ BEGIN
         draftsman.session_kind() = 'person' AND person = $4 AND $5 = $4
         AND draftsman.has_role(person, 'approver') AND EXISTS (
             SELECT FROM draftsman.job_questions q JOIN draftsman.jobs j ON j.number = q.job
-             WHERE q.job = $2 AND q.ordinal = $3 AND draftsman.is_named(person, q.approvers)
+             WHERE q.job = $2 AND q.ordinal = $3 AND draftsman.list_includes(person, q.approvers)
                AND (j.invoker_id <> person
                     OR (SELECT p.self_approval FROM draftsman.approval_policy p)))) IS TRUE THEN
-        PERFORM draftsman.refuse_session(format('%s cannot mint a token for %s', session_user, $4));
+        PERFORM draftsman.deny_access(format('%s cannot mint a token for %s', session_user, $4));
     END IF;
     RETURN QUERY
     INSERT INTO draftsman.approval_tokens AS t (token_hash, job, question, approver, minted_by)
@@ -127,7 +130,7 @@ BEGIN
        AND (draftsman.session_kind() = 'owner' OR EXISTS (
             SELECT FROM draftsman.job_answers a
              WHERE a.job = t.job AND a.question = t.question AND a.accepted AND a.voter = t.approver
-               AND draftsman.speaks_for(a.source || ':' || a.responder_id)));
+               AND draftsman.may_act_as(a.source || ':' || a.responder_id)));
     RETURN FOUND;
 END $$;
 
@@ -137,7 +140,7 @@ END $$;
 CREATE FUNCTION draftsman.request_cancel(job bigint, by text, reason text, detail jsonb)
 RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.check_control($1, $2, 'operator');
+    PERFORM draftsman.require_control($1, $2, 'operator');
     UPDATE draftsman.jobs j
        SET cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3,
            updated_at = draftsman.now()
@@ -155,7 +158,7 @@ END $$;
 CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text) RETURNS boolean
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    PERFORM draftsman.check_control($1, $2, 'operator');
+    PERFORM draftsman.require_control($1, $2, 'operator');
     PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
     UPDATE draftsman.job_questions q SET status = 'canceled', resolution = jsonb_build_object(
                'outcome', 'canceled', 'via', 'person', 'by', jsonb_build_array($2))
@@ -180,11 +183,11 @@ END $$;
 CREATE FUNCTION draftsman.join_request(job bigint, actor text, request jsonb) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
-    IF draftsman.session_kind() <> 'owner' AND (draftsman.speaks_for(actor) AND (
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as(actor) AND (
            draftsman.session_kind() = 'bot'  -- a board asks, too
-           OR (draftsman.has_role(draftsman.person_behind(actor), 'invoker')
-               AND request ->> 'requester' = draftsman.person_behind(actor)))) IS NOT TRUE THEN
-        PERFORM draftsman.refuse_session(format('%s may not ask for D-%s', actor, job));
+           OR (draftsman.has_role(draftsman.person_of_actor(actor), 'invoker')
+               AND request ->> 'requester' = draftsman.person_of_actor(actor)))) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s may not ask for D-%s', actor, job));
     END IF;
     PERFORM FROM draftsman.jobs j WHERE j.number = $1 FOR NO KEY UPDATE;
     INSERT INTO draftsman.job_events (job, kind, actor, payload)

@@ -1,68 +1,70 @@
--- Privileges of the group roles: workers, bots and people write what their role allows; the owner of
--- the schema may do everything.
+-- Privileges of the group roles: workers, bots and people write what their role allows; the owner
+-- of the schema may do everything.
 
 INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
 
 -- Events that sessions insert directly, beside those of triggers and functions.
-CREATE FUNCTION draftsman.may_note(job bigint, kind text, actor text, detail jsonb) RETURNS boolean
+CREATE FUNCTION draftsman.may_insert_event(
+    job bigint, kind text, actor text, detail jsonb
+) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE RETURN
     CASE draftsman.session_kind()
          WHEN 'owner' THEN true
-         WHEN 'worker' THEN draftsman.speaks_for(actor) AND kind NOT LIKE 'job\_%'
+         WHEN 'worker' THEN draftsman.may_act_as(actor) AND kind NOT LIKE 'job\_%'
               AND kind NOT IN ('answer_received', 'vote_received', 'token_minted',
                                'token_redeemed', 'cancel_requested')
          WHEN 'bot' THEN CASE WHEN actor = 'system'
               THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
-              ELSE draftsman.speaks_for(actor) END
-         WHEN 'person' THEN draftsman.speaks_for(actor) ELSE false END
+              ELSE draftsman.may_act_as(actor) END
+         WHEN 'person' THEN draftsman.may_act_as(actor) ELSE false END
     AND (draftsman.session_kind() = 'owner'
-         OR EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = may_note.job))
+         OR EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = may_insert_event.job))
     AND (draftsman.session_kind() IN ('owner', 'worker') OR actor = 'system'
          OR CASE kind
             WHEN 'vote_received' THEN EXISTS (
-                SELECT FROM draftsman.job_answers a WHERE a.job = may_note.job AND a.accepted
+                SELECT FROM draftsman.job_answers a WHERE a.job = may_insert_event.job AND a.accepted
                    AND a.source || ':' || a.responder_id = actor
                    AND a.question::text = detail ->> 'question' AND a.voter = detail ->> 'voter')
             WHEN 'token_minted' THEN EXISTS (
-                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_note.job
-                   AND t.approver = draftsman.person_behind(actor))
+                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
+                   AND t.approver = draftsman.person_of_actor(actor))
             WHEN 'token_redeemed' THEN EXISTS (
-                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_note.job
-                   AND t.approver = draftsman.person_behind(actor) AND t.used_at IS NOT NULL)
+                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
+                   AND t.approver = draftsman.person_of_actor(actor) AND t.used_at IS NOT NULL)
             ELSE kind IN ('answer_refused', 'answer_edited', 'answer_deleted', 'token_refused',
                           'action_refused', 'question_extended', 'redelivered') END);
 ALTER TABLE draftsman.job_events ENABLE ROW LEVEL SECURITY;
 CREATE POLICY job_events_read ON draftsman.job_events FOR SELECT USING (true);
-CREATE POLICY job_events_noted ON draftsman.job_events FOR INSERT
-    WITH CHECK (draftsman.may_note(job, kind, actor, payload));
+CREATE POLICY job_events_insert ON draftsman.job_events FOR INSERT
+    WITH CHECK (draftsman.may_insert_event(job, kind, actor, payload));
 
 -- Tables that a person's session may change only as an operator.
-CREATE FUNCTION draftsman.only_operators() RETURNS trigger LANGUAGE plpgsql
+CREATE FUNCTION draftsman.require_operator() RETURNS trigger LANGUAGE plpgsql
     SET search_path = pg_catalog, pg_temp AS $$
 BEGIN
     IF draftsman.session_kind() = 'person'
        AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE')  -- a trigger's own writes
        AND NOT draftsman.has_role(
         draftsman.person_of('cli', session_user::text), 'operator') THEN
-        PERFORM draftsman.refuse_session(format('%s is no operator', session_user));
+        PERFORM draftsman.deny_access(format('%s is not an operator', session_user));
     END IF;
     RETURN NULL;
 END $$;
 CREATE TRIGGER repos_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repos
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER repo_mappings_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_mappings
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_profiles
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER trello_board_configs_operators
     BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_board_configs
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER trello_labels_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_labels
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER poll_cursors_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.poll_cursors
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 CREATE TRIGGER deliveries_operators BEFORE UPDATE ON draftsman.deliveries
-    EXECUTE FUNCTION draftsman.only_operators();
+    EXECUTE FUNCTION draftsman.require_operator();
 
 -- Grants the privileges of the four group roles, creating missing roles where this session may.
 -- Returns the statements that a DBA has to run for the roles that are still missing, else nothing.
@@ -98,11 +100,11 @@ BEGIN
         EXECUTE format('GRANT SELECT (channel, external_id, display_name, person, linked_by, linked_at,
             created_at) ON draftsman.identity_links TO %I', role);
         EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.now(), draftsman.clock_offset(),
-            draftsman.session_kind(), draftsman.session_actor(), draftsman.speaks_for(text),
-            draftsman.person_of(text, text), draftsman.person_behind(text),
-            draftsman.may_note(bigint, text, text, jsonb), draftsman.has_role(text, text),
+            draftsman.session_kind(), draftsman.session_actor(), draftsman.may_act_as(text),
+            draftsman.person_of(text, text), draftsman.person_of_actor(text),
+            draftsman.may_insert_event(bigint, text, text, jsonb), draftsman.has_role(text, text),
             draftsman.next_reminder(timestamptz, timestamptz), draftsman.feed_epoch(),
-            draftsman.refuse_session(text) TO %I', role);
+            draftsman.deny_access(text) TO %I', role);
         CONTINUE WHEN role = 'draftsman_reader';
         EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
         FOREACH step IN ARRAY ARRAY[
@@ -120,7 +122,7 @@ BEGIN
                 draftsman.request_cancel(bigint, text, text, jsonb),
                 draftsman.cancel_job(bigint, text, text),
                 draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
-                draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_borne_out(
+                draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
                 draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
         LOOP
             EXECUTE format(step, role);
@@ -138,9 +140,10 @@ BEGIN
         GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
             ON draftsman.job_questions TO draftsman_worker;
         GRANT INSERT (job, question, escalate_to, patch_sha256),
-            UPDATE (remind_at, reminders, escalated_at) ON draftsman.question_times TO draftsman_worker;
+            UPDATE (remind_at, reminders, escalated_at)
+            ON draftsman.question_times TO draftsman_worker;
         GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
-            draftsman.make_event_partition(date), draftsman.hold_event_month(date),
+            draftsman.make_event_partition(date), draftsman.lock_event_month(date),
             draftsman.drop_event_month(date, text, text, text) TO draftsman_worker;
     END IF;
 
@@ -152,7 +155,7 @@ BEGIN
             TO draftsman_bot;
         GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
             draftsman.poll_cursors TO draftsman_bot;
-        GRANT EXECUTE ON FUNCTION draftsman.offer_link(
+        GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
             draftsman.channel, text, text, text, float8) TO draftsman_bot;
     END IF;
     IF to_regrole('draftsman_person') IS NOT NULL THEN

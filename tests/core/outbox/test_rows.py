@@ -242,8 +242,8 @@ async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime)
     await send_all(rt)
     again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"
     for change in (again, "kind = 'result', version = NULL", "thread_key = 'T'", "id = id"):
-        async with refused(CHANGE, "what was sent stays as it was sent"):
+        async with refused(CHANGE, "a sent delivery is immutable"):
             await run(conn, f"UPDATE draftsman.deliveries SET {change}")
     for statement in ("DELETE FROM draftsman.deliveries", "TRUNCATE draftsman.deliveries CASCADE"):
-        async with refused(CHANGE, "deliveries are kept for ever"):
+        async with refused(CHANGE, "deliveries are never deleted"):
             await run(conn, statement)

@@ -70,9 +70,9 @@ QUESTIONS = [
 ]
 TIMES = [
     ("patch_sha256 = 'abc'", "question_times_patch"),
-    ("reminders = 4, remind_at = NULL", "question_times_few"),
-    ("reminders = 3, remind_at = now()", "question_times_few"),
-    ("reminders = -1", "question_times_few"),
+    ("reminders = 4, remind_at = NULL", "question_times_reminders"),
+    ("reminders = 3, remind_at = now()", "question_times_reminders"),
+    ("reminders = -1", "question_times_reminders"),
     ("escalated_at = now()", "question_times_escalated"),
     ("escalate_to = ''", "question_times_escalate_to_check"),
 ]
@@ -186,11 +186,11 @@ DELIVERIES = [
     ({"status": "'sending'", "next_attempt_at": "now()"}, "deliveries_lease"),
     ({"status": "'sending'", "lease_token": "1"}, "deliveries_lease"),
     ({"lease_token": "1"}, "deliveries_lease"),
-    ({"status": "'superseded'", "next_attempt_at": "now()"}, "deliveries_over"),
+    ({"status": "'superseded'", "next_attempt_at": "now()"}, "deliveries_next_attempt"),
     ({"status": "'sent'", "external_ref": "'r'"}, "deliveries_sent"),
     ({"status": "'sent'", "sent_at": "now()"}, "deliveries_sent"),
     ({"sent_at": "now()"}, "deliveries_sent"),
-    ({"status": "'unknown'"}, "deliveries_doubt"),
+    ({"status": "'unknown'"}, "deliveries_in_doubt"),
     ({"status": "'dead'"}, "deliveries_dead"),
     ({"kind": "'question'"}, "deliveries_question"),
     ({"kind": "'settle'", "question": "1"}, "deliveries_settle"),
@@ -312,7 +312,7 @@ async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
     await make.asked(GATE)
-    async with refused(CHECK, '"job_questions_gate"'):
+    async with refused(CHECK, '"job_questions_approval"'):
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
@@ -373,7 +373,12 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
-    tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
+    tried |= {
+        "job_questions_approval",
+        "workers_slots_check",
+        "leases_term_check",
+        "feed_single_check",
+    }
     tried |= {"channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
 

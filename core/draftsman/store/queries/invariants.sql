@@ -236,13 +236,13 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people a
 -- Answers of before who vouches was recorded count as the owner's.
 -- name: answers_are_vouched_for
 SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' is vouched for by '
-              || coalesce(nullif(a.vouched_by, ''), 'nobody')
+              || coalesce(nullif(a.session_role, ''), 'nobody')
   FROM draftsman.job_answers a
- WHERE CASE split_part(a.vouched_by, ':', 1)
+ WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
        WHEN 'bot' THEN a.source NOT IN ('slack', 'trello')
        WHEN 'person' THEN a.source NOT IN ('cli', 'tui', 'api')
-            OR a.vouched_by <> 'person:' || a.responder_id
+            OR a.session_role <> 'person:' || a.responder_id
        WHEN 'worker' THEN a.source <> 'internal' OR a.kind <> 'input'
        ELSE true END
  LIMIT 100

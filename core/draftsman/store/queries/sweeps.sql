@@ -272,7 +272,7 @@ WITH gone AS MATERIALIZED (
 )
 SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
-            THEN pg_notify('draftsman_jobs', queue)::text END AS told
+            THEN pg_notify('draftsman_jobs', queue)::text END AS notified
   FROM moved
 
 -- A lost job that should have got a new one and did not; its rescue holds its lock.
