@@ -4,9 +4,9 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
 
 CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello');
 CREATE TYPE draftsman.delivery_kind AS ENUM (
-    'status', 'question', 'settle', 'result', 'notice', 'reminder', 'file');
+    'status', 'question', 'question_closed', 'result', 'notice', 'reminder', 'file');
 CREATE TYPE draftsman.delivery_status AS ENUM (
-    'pending', 'sending', 'sent', 'unknown', 'superseded', 'dead');
+    'pending', 'sending', 'sent', 'unconfirmed', 'superseded', 'dead_letter');
 
 -- Tables --------------------------------------------------------------------------------------
 
@@ -31,15 +31,16 @@ CREATE INDEX job_targets_thread ON draftsman.job_targets (target, thread)
 CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
     WHERE channel = 'trello';
 
--- `sender` is the number of the session lock of the process that claimed the delivery, as in
--- `workers.lock_id`; it is valid while `sender_token` equals the lease token. A call starts with a
--- statement that proves the lease, and ends at `call_ends_at` at the latest.
+-- `original` is the delivery whose message this one updates, or the dead letter that it replaces.
+-- `sender_lock_id` is the number of the session lock of the process that claimed the delivery, as in
+-- `workers.lock_id`; NULL when it had none. A call starts with a statement that proves the lease, and
+-- ends at `call_ends_at` at the latest.
 CREATE TABLE draftsman.deliveries (
     seq              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     id               uuid NOT NULL DEFAULT gen_random_uuid(),
     job              bigint NOT NULL REFERENCES draftsman.jobs,
     question         int,
-    of_delivery      bigint REFERENCES draftsman.deliveries,
+    original         bigint REFERENCES draftsman.deliveries,
     channel          draftsman.delivery_channel NOT NULL,
     target           text NOT NULL,
     thread           text,
@@ -54,8 +55,7 @@ CREATE TABLE draftsman.deliveries (
     urgent           boolean NOT NULL DEFAULT false,
     next_attempt_at  timestamptz,
     lease_token      bigint,
-    sender           int,
-    sender_token     bigint,
+    sender_lock_id   int,
     call_ends_at     timestamptz,
     external_ref     text,
     last_error       text,
@@ -65,14 +65,14 @@ CREATE TABLE draftsman.deliveries (
     CONSTRAINT deliveries_lease CHECK ((lease_token IS NOT NULL) = (status = 'sending')
         AND (status <> 'sending' OR next_attempt_at IS NOT NULL)),
     CONSTRAINT deliveries_next_attempt CHECK (next_attempt_at IS NULL
-        OR status IN ('pending', 'sending', 'unknown')),
+        OR status IN ('pending', 'sending', 'unconfirmed')),
     CONSTRAINT deliveries_sent CHECK ((status = 'sent') = (sent_at IS NOT NULL)
         AND (status <> 'sent' OR external_ref IS NOT NULL)),
-    CONSTRAINT deliveries_in_doubt CHECK (in_doubt OR status <> 'unknown'),
-    CONSTRAINT deliveries_dead CHECK (status <> 'dead' OR last_error IS NOT NULL),
+    CONSTRAINT deliveries_in_doubt CHECK (in_doubt OR status <> 'unconfirmed'),
+    CONSTRAINT deliveries_dead_letter CHECK (status <> 'dead_letter' OR last_error IS NOT NULL),
     CONSTRAINT deliveries_question CHECK (question IS NOT NULL
-        OR kind NOT IN ('question', 'settle', 'reminder')),
-    CONSTRAINT deliveries_settle CHECK (kind <> 'settle' OR of_delivery IS NOT NULL),
+        OR kind NOT IN ('question', 'question_closed', 'reminder')),
+    CONSTRAINT deliveries_question_closed CHECK (kind <> 'question_closed' OR original IS NOT NULL),
     CONSTRAINT deliveries_version CHECK ((version IS NOT NULL) = (kind = 'status'))
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
@@ -90,7 +90,7 @@ CREATE TABLE draftsman.deliveries (
 CREATE UNIQUE INDEX deliveries_id ON draftsman.deliveries (id);
 CREATE INDEX deliveries_job ON draftsman.deliveries (job, seq);
 CREATE INDEX deliveries_thread ON draftsman.deliveries (thread_key, seq)
-    WHERE status IN ('pending', 'sending', 'unknown');
+    WHERE status IN ('pending', 'sending', 'unconfirmed');
 CREATE UNIQUE INDEX deliveries_head ON draftsman.deliveries (thread_key)
     WHERE next_attempt_at IS NOT NULL;
 CREATE INDEX deliveries_due ON draftsman.deliveries (channel, target, next_attempt_at, seq)
@@ -141,7 +141,7 @@ BEGIN
     RETURN NEW;
 END $$;
 CREATE TRIGGER deliveries_set_urgent BEFORE INSERT ON draftsman.deliveries FOR EACH ROW
-    WHEN (NEW.kind IN ('question', 'reminder', 'settle', 'result'))
+    WHEN (NEW.kind IN ('question', 'reminder', 'question_closed', 'result'))
     EXECUTE FUNCTION draftsman.mark_urgent();
 
 -- In each thread one delivery has its turn: it is due at a time, or being sent. The others have no
@@ -158,7 +158,7 @@ BEGIN
           FROM unnest(threads) AS t (thread_key)
          CROSS JOIN LATERAL (
                SELECT seq FROM draftsman.deliveries
-                WHERE thread_key = t.thread_key AND status IN ('pending', 'sending', 'unknown')
+                WHERE thread_key = t.thread_key AND status IN ('pending', 'sending', 'unconfirmed')
                 ORDER BY seq
                 LIMIT 1) h
          WHERE d.seq = h.seq AND d.next_attempt_at IS NULL
@@ -179,7 +179,7 @@ BEGIN
         UPDATE draftsman.deliveries d SET urgent = true
           FROM new_deliveries n
          WHERE n.urgent AND d.thread_key = n.thread_key AND d.seq < n.seq AND NOT d.urgent
-           AND d.status IN ('pending', 'sending', 'unknown');
+           AND d.status IN ('pending', 'sending', 'unconfirmed');
     END IF;
     SELECT array_agg(thread_key) INTO threads
       FROM (SELECT DISTINCT thread_key FROM new_deliveries WHERE next_attempt_at IS NULL) n;
@@ -300,11 +300,11 @@ BEGIN
      WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
        AND status = 'pending';
     INSERT INTO draftsman.deliveries
-           (job, question, of_delivery, channel, target, thread, thread_key, kind, dedupe_key)
-    SELECT job, question, seq, channel, target, thread, thread_key, 'settle', 'settle:' || seq
+           (job, question, original, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT job, question, seq, channel, target, thread, thread_key, 'question_closed', 'question_closed:' || seq
       FROM draftsman.deliveries
      WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
-       AND (status IN ('sending', 'sent', 'unknown') OR (status = 'dead' AND in_doubt))
+       AND (status IN ('sending', 'sent', 'unconfirmed') OR (status = 'dead_letter' AND in_doubt))
      ORDER BY seq;
     RETURN NULL;
 END $$;

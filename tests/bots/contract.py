@@ -29,7 +29,7 @@ from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.waits import until
 
-LIVE = {"pending", "sending", "unknown"}
+LIVE = {"pending", "sending", "unconfirmed"}
 GATE = Ask(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 LONG = "word " * 9000
 TOKEN = "xoxb-12345678-abcdefgh"
@@ -178,7 +178,7 @@ class BotContract:
         side.vanish()
         job = await make.queued(notify=side.notify)
         (sent,) = await quiet(rt, job, side.channel)
-        assert (sent.status, sent.attempts) == ("dead", 1)
+        assert (sent.status, sent.attempts) == ("dead_letter", 1)
         assert "log" in {one.channel for one in await told(rt, job)}
         await rt.settle.outcome(await make.running(job), Done({}))
         assert (await rt.inspect.job(job)).status == "completed"
@@ -236,7 +236,7 @@ class BotContract:
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settle.outcome(work, Done({"summary": "all is well"}))
         sent = await quiet(rt, work.number, side.channel)
-        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead"]
+        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]
         assert "attachment_warned" in {one.kind for one in await rt.inspect.trail(work.number)}
 

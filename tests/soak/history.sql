@@ -209,7 +209,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
        CASE WHEN k.kind = 'status' THEN j.version END, s.status, 1,
        CASE WHEN s.status = 'pending' THEN now() + (j.number %% 900 - 600) * interval '1 second' END,
        CASE WHEN s.status = 'sent' THEN 'ref' || j.number END,
-       CASE WHEN s.status = 'dead' THEN 'seeded' END, j.created_at,
+       CASE WHEN s.status = 'dead_letter' THEN 'seeded' END, j.created_at,
        CASE WHEN s.status = 'sent' THEN j.created_at END,
        CASE WHEN k.kind <> 'status' THEN k.kind || ':1' END
   FROM draftsman.jobs j
@@ -218,7 +218,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
  CROSS JOIN LATERAL (SELECT (CASE
        WHEN j.status IN ('scheduled', 'retrying', 'queued', 'resumed', 'claimed', 'running')
             THEN 'pending'
-       WHEN j.finished_at IS NOT NULL AND j.number %% 1000 = 0 THEN 'dead'
+       WHEN j.finished_at IS NOT NULL AND j.number %% 1000 = 0 THEN 'dead_letter'
        ELSE 'sent' END)::draftsman.delivery_status AS status) s
  WHERE CASE k.kind WHEN 'question' THEN j.status IN ('waiting_for_input', 'waiting_for_approval')
                    WHEN 'result' THEN j.finished_at IS NOT NULL ELSE true END

@@ -107,7 +107,7 @@ class SlackChannel:
     async def find(self, message: Message) -> Ended | None:
         """Look for it; to rewrite a copy once more does no harm, nor does a private word."""
         message = addressed(message)
-        rewrites = message.edits is not None or message.kind is DeliveryKind.SETTLE
+        rewrites = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
         if rewrites or _private(message) is not None:
             return None
         try:

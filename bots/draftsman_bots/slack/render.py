@@ -86,7 +86,7 @@ def short(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text that is never too long for Slack."""
     how = "reply in this thread" if replies else f"mention {NAME} in this thread"
     said = escaped(brief(message, how), TEXT)
-    if message.kind is DeliveryKind.SETTLE and message.question is not None:
+    if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
         return _of_people(said, _settled_head(message.question))
     subject = message.subject
     by_person = subject.status is Status.CANCELED or subject.denied
@@ -102,7 +102,7 @@ def _blocks(message: Message, replies: bool) -> Iterator[Block]:
             yield from _card(message.subject)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
             yield from _question(message, replies)
-        case DeliveryKind.SETTLE if message.question is not None:
+        case DeliveryKind.QUESTION_CLOSED if message.question is not None:
             yield from _closed(message)
         case DeliveryKind.RESULT:
             yield from _result(message)

@@ -76,7 +76,7 @@ class TrelloChannel:
 
     async def find(self, message: Message) -> Ended | None:
         """Look for it; to rewrite a copy once more does no harm."""
-        if message.edits is not None or message.kind is DeliveryKind.SETTLE:
+        if message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED:
             return None
         try:
             found = await search(self._trello, message)

@@ -77,7 +77,7 @@ def _parts(message: Message, names: Names) -> Iterator[str]:
             yield from _card(message.subject, names)
         case DeliveryKind.QUESTION | DeliveryKind.REMINDER if message.question is not None:
             yield from _question(message, names)
-        case DeliveryKind.SETTLE if message.question is not None:
+        case DeliveryKind.QUESTION_CLOSED if message.question is not None:
             yield from _closed(message, names)
         case DeliveryKind.RESULT:
             yield from _result(message, names)

@@ -11,7 +11,7 @@ from draftsman.domain.wording import how_to_answer, plain, settled
 TYPES: Final = {
     DeliveryKind.STATUS: "job.status",
     DeliveryKind.QUESTION: "question.asked",
-    DeliveryKind.SETTLE: "question.closed",
+    DeliveryKind.QUESTION_CLOSED: "question.closed",
     DeliveryKind.REMINDER: "question.reminder",
     DeliveryKind.RESULT: "job.result",
     DeliveryKind.NOTICE: "job.notice",

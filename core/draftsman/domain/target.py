@@ -15,7 +15,7 @@ FORMS: Final = "log, webhook:NAME, slack:CHANNEL or trello:CARD"
 """What is offered: the places that a worker delivers to."""
 NONE: Final = "none"
 """What a request names that wants nobody told, the defaults neither."""
-EVERYTHING: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.SETTLE)
+EVERYTHING: Final = tuple(kind for kind in DeliveryKind if kind is not DeliveryKind.QUESTION_CLOSED)
 LONGEST: Final = 500
 _OBJECT: Final = re.compile(r"[0-9a-f]{24}")
 _TS: Final = re.compile(r"[0-9]{1,20}\.[0-9]{1,10}")

@@ -54,14 +54,14 @@ def _lines(message: Message) -> Iterator[str]:
             if message.kind is DeliveryKind.REMINDER:
                 yield str(payload.get("text") or f"{question.name} still waits for an answer")
             yield from asking(question)
-        case DeliveryKind.SETTLE if question is not None:
+        case DeliveryKind.QUESTION_CLOSED if question is not None:
             yield f"{question.name} {settled(question)}"
             yield f"it was: {question.text}"
         case DeliveryKind.FILE:
             yield f"{subject.name}: file {payload.get('name')}"
         case DeliveryKind.NOTICE:
             yield notice(subject, str(payload.get("text", "")))
-        case DeliveryKind.QUESTION | DeliveryKind.REMINDER | DeliveryKind.SETTLE:
+        case DeliveryKind.QUESTION | DeliveryKind.REMINDER | DeliveryKind.QUESTION_CLOSED:
             yield f"{subject.name}: {message.kind}"
         case _:
             assert_never(message.kind)

@@ -127,7 +127,7 @@ class Deliver:
             return Later(item.call_left, limited=False)
         if item.kind in ASKING and question and question.status is not QuestionStatus.OPEN:
             return Moot()
-        if item.kind is DeliveryKind.SETTLE:
+        if item.kind is DeliveryKind.QUESTION_CLOSED:
             copy = await self._copy(message, facts, channel)
             if not isinstance(copy, Receipt):
                 return copy
@@ -165,7 +165,7 @@ class Deliver:
             _log.warning("D-%s: delivery %s was taken over by another", item.job, item.seq)
             return None
         status, instead = written
-        if status is DeliveryStatus.DEAD:
+        if status is DeliveryStatus.DEAD_LETTER:
             _mourn(item, end, instead)
         return status
 

@@ -189,7 +189,9 @@ def test_a_closed_question_says_how_and_by_whom_and_has_no_buttons(status: Quest
         "by": ["slack:U0ANNA@T9", "ben"],
     }
     closed = question(status=status, resolution=how)
-    made = rendered(DeliveryKind.SETTLE, question=closed, asked=(person("anna", "U0ANNA"),))
+    made = rendered(
+        DeliveryKind.QUESTION_CLOSED, question=closed, asked=(person("anna", "U0ANNA"),)
+    )
     assert pressable(made) == []
     wanted = f"D-7/2 {settled(closed)}".replace("slack:U0ANNA@T9", "<@U0ANNA>")
     assert wanted in shown(made)
@@ -284,7 +286,7 @@ def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None
 def test_a_notification_names_people_and_times_as_people_do() -> None:
     how = {"outcome": "canceled", "by": ["slack:U0ANNA@T9", "cli:root"]}
     closed = question(text="ask slack:U0BEN", status=QuestionStatus.CANCELED, resolution=how)
-    made = rendered(DeliveryKind.SETTLE, question=closed)
+    made = rendered(DeliveryKind.QUESTION_CLOSED, question=closed)
     assert made["text"].startswith("D-7/2 was canceled by <@U0ANNA>, root (in a terminal)")
     assert "root (in a terminal)" in shown(made)
     assert "<@U0BEN>" not in made["text"] + shown(made)
@@ -343,7 +345,7 @@ def test_who_canceled_is_named_as_slack_names_them() -> None:
 def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them() -> None:
     how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
     closed = question(status=QuestionStatus.ANSWERED, resolution=how)
-    said = shown(rendered(DeliveryKind.SETTLE, question=closed))
+    said = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))
     assert "was answered by <@U0ANNA>: ask slack:U0BEN" in said
     assert "<@U0BEN>" not in shown(rendered(DeliveryKind.NOTICE, payload={"text": "slack:U0BEN"}))
 

@@ -85,7 +85,7 @@ def test_a_closed_question_says_who_and_what_and_cannot_be_taken_for_an_answer()
             "by": [f"trello:{ANNA}"],
         },
     )
-    text = render(said(DeliveryKind.SETTLE, question=closed), NAMES)
+    text = render(said(DeliveryKind.QUESTION_CLOSED, question=closed), NAMES)
     assert text.startswith("D-7/2 was answered by anna: red\n\n")
     assert "\n> Which?\n> 2" in text
     assert "Write a comment" not in text

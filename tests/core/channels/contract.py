@@ -124,7 +124,7 @@ class ChannelContract:
             resolution={"outcome": "answered", "via": "person", "value": "red", "by": ["anna"]},
         )
         done = await place.channel.edit(
-            message(DeliveryKind.SETTLE, edits=first.ref, question=closed)
+            message(DeliveryKind.QUESTION_CLOSED, edits=first.ref, question=closed)
         )
         assert isinstance(done, Receipt)
         assert done.ref == first.ref, "the copy keeps its name, to be rewritten again"

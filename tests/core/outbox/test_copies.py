@@ -98,8 +98,8 @@ async def test_a_copy_that_was_deleted_needs_no_rewriting(
     await make.answer(work.number, "red")
     await desk.quiet(work.number)
     found = await shape(rt, work.number)
-    assert ("settle", "sent") in found
-    assert "dead" not in {status for _, status in found}
+    assert ("question_closed", "sent") in found
+    assert "dead_letter" not in {status for _, status in found}
 
 
 async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
@@ -119,7 +119,7 @@ async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
     await desk.open()
     await desk.quiet(work.number)
     (question,) = [o for o in await told(rt, work.number) if o.kind is DeliveryKind.QUESTION]
-    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD, True)
+    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
     desk.rule = None
     await make.answer(work.number, "red")
     await desk.quiet(work.number)

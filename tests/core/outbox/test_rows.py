@@ -67,7 +67,7 @@ async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Ru
     assert await shape(rt, number) == [("status", "sending"), ("status", "pending")]
     assert await claim(rt) == [], "it waits behind the first"
     await rt.deliver.record(first, Unknown("cut"))
-    assert await shape(rt, number) == [("status", "unknown"), ("status", "pending")]
+    assert await shape(rt, number) == [("status", "unconfirmed"), ("status", "pending")]
 
 
 async def test_what_is_rolled_back_is_told_to_nobody(
@@ -140,12 +140,12 @@ async def test_a_question_that_closes_unposted_stays_unsaid(
     await _closed_by(how, make, rt, people, work)
     found = await shape(rt, work.number)
     assert ("question", "superseded") in found
-    assert "settle" not in {kind for kind, _ in found}
+    assert "question_closed" not in {kind for kind, _ in found}
     assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("copy", ["sent", "sending", "unknown"])
+@pytest.mark.parametrize("copy", ["sent", "sending", "unconfirmed"])
 async def test_a_question_that_closes_settles_every_copy_once(
     make: Factory, rt: Runtime, people: People, how: str, copy: str
 ) -> None:
@@ -156,12 +156,12 @@ async def test_a_question_that_closes_settles_every_copy_once(
     assert question.kind is DeliveryKind.QUESTION
     if copy == "sent":
         await rt.deliver.record(question, RECEIPT)
-    elif copy == "unknown":
+    elif copy == "unconfirmed":
         await rt.deliver.record(question, Unknown("cut"))
     await _closed_by(how, make, rt, people, work)
     found = await told(rt, work.number)
-    settles = [one for one in found if one.kind is DeliveryKind.SETTLE]
-    assert [(one.of_delivery, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
+    settles = [one for one in found if one.kind is DeliveryKind.QUESTION_CLOSED]
+    assert [(one.original, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
     (other,) = [
         one
         for one in found

@@ -36,7 +36,7 @@ async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
     job, question = await _asking(make, rt)
     async with first.doing(_answer(first.rt, make, job)):
         assert await first.then(rt.deliver.record(question, RECEIPT), conn) == "sent"
-    assert [str(one.kind) for one in await send_all(rt)] == ["settle", "status"]
+    assert [str(one.kind) for one in await send_all(rt)] == ["question_closed", "status"]
 
 
 async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
@@ -56,8 +56,8 @@ async def test_an_answer_waits_for_a_post_that_is_being_recorded(
     job, question = await _asking(make, rt)
     async with first.doing(first.rt.deliver.record(question, RECEIPT)):
         assert (await first.then(_answer(rt, make, job), conn)).accepted
-    settles = [one for one in await told(rt, job) if one.kind is DeliveryKind.SETTLE]
-    assert [one.of_delivery for one in settles] == [question.seq]
+    settles = [one for one in await told(rt, job) if one.kind is DeliveryKind.QUESTION_CLOSED]
+    assert [one.original for one in settles] == [question.seq]
 
 
 async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
@@ -70,9 +70,10 @@ async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
         assert (await first.then(_answer(rt, make, work.number), conn)).accepted
     (question,) = taken.result()
     assert await shape(rt, work.number) == [
-        ("status", "sent"), ("question", "sending"), ("settle", "pending"), ("status", "pending"),
+        ("status", "sent"), ("question", "sending"),
+        ("question_closed", "pending"), ("status", "pending"),
     ]  # fmt: skip
-    assert await rt.deliver.record(question, Unknown("cut")) is DeliveryStatus.UNKNOWN
+    assert await rt.deliver.record(question, Unknown("cut")) is DeliveryStatus.UNCONFIRMED
 
 
 async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
@@ -168,7 +169,7 @@ async def test_redelivering_twice_at_once_revives_once(
     await make.queued(**LOG)
     (item,) = await claim(rt)
     gone = Failure("gone", declared="PERMANENT")
-    assert await rt.deliver.record(item, gone) is DeliveryStatus.DEAD
+    assert await rt.deliver.record(item, gone) is DeliveryStatus.DEAD_LETTER
     again = first.rt.outbox.redeliver([item.seq], make.owner)
     async with first.doing(again) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []

@@ -131,7 +131,7 @@ async def test_every_target_is_asked_again_and_every_copy_settled(
     await send_all(rt)
     await make.answer(work.number, "red")
     kinds = [str(one.kind) for one in await told(rt, work.number)]
-    assert (kinds.count("question"), kinds.count("settle")) == (2, 2)
+    assert (kinds.count("question"), kinds.count("question_closed")) == (2, 2)
     assert not any((await rt.inspect.invariants()).values())
 
 

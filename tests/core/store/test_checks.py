@@ -190,10 +190,10 @@ DELIVERIES = [
     ({"status": "'sent'", "external_ref": "'r'"}, "deliveries_sent"),
     ({"status": "'sent'", "sent_at": "now()"}, "deliveries_sent"),
     ({"sent_at": "now()"}, "deliveries_sent"),
-    ({"status": "'unknown'"}, "deliveries_in_doubt"),
-    ({"status": "'dead'"}, "deliveries_dead"),
+    ({"status": "'unconfirmed'"}, "deliveries_in_doubt"),
+    ({"status": "'dead_letter'"}, "deliveries_dead_letter"),
     ({"kind": "'question'"}, "deliveries_question"),
-    ({"kind": "'settle'", "question": "1"}, "deliveries_settle"),
+    ({"kind": "'question_closed'", "question": "1"}, "deliveries_question_closed"),
     ({"kind": "'status'"}, "deliveries_version"),
     ({"version": "1"}, "deliveries_version"),
 ]

@@ -196,7 +196,7 @@ async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, 
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead"]}
+    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
     given |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
     plan = await explain(conn, queries.load(family)[name], numbers | given)

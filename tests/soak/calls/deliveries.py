@@ -23,7 +23,7 @@ WAITS = last_of("waiting_for_input", 5000) // 10 * 10
 TOLD = MIDDLE // 10 * 10
 LIMITS = [Limit("slack#post", 1.0, 5), Limit("slack:C1", 0.1)]
 FILE = {"text": "hello", "name": "hello.txt"}
-DEAD = [DeliveryStatus.DEAD]
+DEAD = [DeliveryStatus.DEAD_LETTER]
 
 
 def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
@@ -114,7 +114,7 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.lock": Call(lambda conn: deliveries.lock(conn, WAITS)),
     "deliveries.finish: sent": _finish(End(DeliveryStatus.SENT, ref="ref")),
     "deliveries.finish: again": _finish(End(DeliveryStatus.PENDING, 1.0, error="no")),
-    "deliveries.finish: dead": _finish(End(DeliveryStatus.DEAD, error="no"), "log"),
+    "deliveries.finish: dead": _finish(End(DeliveryStatus.DEAD_LETTER, error="no"), "log"),
     "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
     "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),

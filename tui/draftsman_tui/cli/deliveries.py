@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 STYLES = {
     DeliveryStatus.SENT: "green",
-    DeliveryStatus.DEAD: "bold red",
-    DeliveryStatus.UNKNOWN: "yellow",
+    DeliveryStatus.DEAD_LETTER: "bold red",
+    DeliveryStatus.UNCONFIRMED: "yellow",
     DeliveryStatus.SENDING: "cyan",
     DeliveryStatus.SUPERSEDED: "dim",
 }
@@ -35,7 +35,7 @@ _SEVERAL = 5
     examples=(
         "draftsman deliveries",
         "draftsman deliveries --job D-142",
-        "draftsman deliveries --status dead --json",
+        "draftsman deliveries --status dead_letter --json",
     ),
 )
 @click.option("--job", type=params.JOB, help="Of this job only.")
@@ -51,8 +51,8 @@ _SEVERAL = 5
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List what people were told.
 
-    The newest comes first. One that is unknown may have arrived: it is looked for before it is
-    repeated. One that is superseded had nothing new to say any more. One that is dead was given
+    The newest comes first. One that is unconfirmed may have arrived: it is looked for before it
+    is repeated. One that is superseded had nothing new to say any more. A dead letter was given
     up; see: redeliver.
     """
     wanted = [DeliveryStatus(one) for one in status] or None
@@ -67,7 +67,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         rows = [columns(one) for one in found]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
-        app.out.say(f"no delivery is {' or '.join(status)}")
+        app.out.say(f"no delivery is {' or '.join(status).replace('_', ' ')}")
     elif number is not None and not targets:
         app.out.say(f"D-{number} tells nobody; to be told: draftsman submit --notify log …")
     else:
@@ -152,7 +152,7 @@ def brief(found: list[Delivery]) -> list[Text]:
         mine = [one for one in found if where(one) == place]
         counts = {status: sum(one.status is status for one in mine) for status in DeliveryStatus}
         said = [
-            words(f"{count} {status}", STYLES.get(status, ""))
+            words(f"{count} {status.replace('_', ' ')}", STYLES.get(status, ""))
             for status, count in counts.items()
             if count
         ]

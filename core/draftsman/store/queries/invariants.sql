@@ -170,15 +170,15 @@ SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', whi
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.kind IN ('question', 'reminder') AND q.status <> 'open'
-   AND (d.status IN ('sending', 'sent', 'unknown') OR (d.status = 'dead' AND d.in_doubt))
+   AND (d.status IN ('sending', 'sent', 'unconfirmed') OR (d.status = 'dead_letter' AND d.in_doubt))
    AND NOT EXISTS (SELECT FROM draftsman.deliveries s
-                    WHERE s.job = d.job AND s.of_delivery = d.seq AND s.kind = 'settle')
+                    WHERE s.job = d.job AND s.original = d.seq AND s.kind = 'question_closed')
  LIMIT 100
 
 -- name: one_of_a_thread_has_its_turn
 SELECT d.job, 'delivery ' || d.seq || ' waits, and nothing of ' || d.thread_key || ' is due'
   FROM draftsman.deliveries d
- WHERE d.status IN ('pending', 'sending', 'unknown') AND d.next_attempt_at IS NULL
+ WHERE d.status IN ('pending', 'sending', 'unconfirmed') AND d.next_attempt_at IS NULL
    AND NOT EXISTS (SELECT FROM draftsman.deliveries e
                     WHERE e.thread_key = d.thread_key AND e.next_attempt_at IS NOT NULL)
  LIMIT 100
@@ -221,7 +221,7 @@ SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' |
               || ', of ' || coalesce(max(t.reminders), 0)
   FROM draftsman.deliveries d
   LEFT JOIN draftsman.question_times t ON t.job = d.job AND t.question = d.question
- WHERE d.kind = 'reminder' AND d.of_delivery IS NULL
+ WHERE d.kind = 'reminder' AND d.original IS NULL
  GROUP BY d.job, d.question, d.thread_key
 HAVING count(*) > coalesce(max(t.reminders), 0)
  LIMIT 100

@@ -32,7 +32,7 @@ from tests.support.trello import FakeTrello
 from tests.support.waits import until
 
 NOWHERE = SecretSettings(env="NOWHERE")
-LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNKNOWN)
+LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNCONFIRMED)
 
 
 class Bench:

@@ -61,7 +61,7 @@ PARTS: Final = {
         Part("deliveries", "told", "To whom a job was told.", deliveries, picks=True, ages=True,
              many=lambda seen: len(seen.deliveries),
              calls=lambda seen: any(
-                 one.status is DeliveryStatus.DEAD for one in seen.deliveries)),
+                 one.status is DeliveryStatus.DEAD_LETTER for one in seen.deliveries)),
         Part("runs", "runs", "The runs of a job.", runs, picks=True, ages=True,
              many=lambda seen: len(seen.runs)),
         Part("usage", "usage", "What a job used.", usage, picks=True, ages=True,
