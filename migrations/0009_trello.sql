@@ -22,8 +22,8 @@ CREATE TABLE draftsman.trello_board_configs (
 );
 
 -- A label on a card. An episode begins when the label is seen after it was absent; a label that
--- was there before the board was first read is episode 0. A label that is `seen` becomes a job;
--- that of a `taken` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time
+-- was there before the board was first read is episode 0. A `pending` label becomes a job; that of a
+-- `submitted` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time
 -- (by our clock) when `present` last changed, `changed_at` the latest time, by Trello's clock or
 -- ours, that it rests on.
 CREATE TABLE draftsman.trello_labels (
@@ -32,7 +32,7 @@ CREATE TABLE draftsman.trello_labels (
     board       text NOT NULL,
     episode     int NOT NULL CHECK (episode >= 0),
     present     boolean NOT NULL,
-    stage       text NOT NULL CHECK (stage IN ('seen', 'taken', 'done')),
+    stage       text NOT NULL CHECK (stage IN ('pending', 'submitted', 'done')),
     job         bigint REFERENCES draftsman.jobs,
     seen_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     changed_at  timestamptz NOT NULL,

@@ -116,7 +116,7 @@ async def _look_at_cards(rt: Runtime) -> None:
     await rt.boards.present(board)
     await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
-        await rt.boards.settle(episode, Stage.TAKEN)
+        await rt.boards.settle(episode, Stage.SUBMITTED)
         await rt.boards.swapped(episode)
     await rt.boards.vanished(old, await rt.boards.clock())
     await rt.boards.taken_off(card, label, await rt.boards.clock())

@@ -94,7 +94,7 @@ async def carry_on(
 
 
 async def _carry_on(desk: Desk, board: BoardConfig, episode: Episode, by: Actor | None) -> None:
-    if episode.stage is Stage.SEEN and not await _take(desk, board, episode, by):
+    if episode.stage is Stage.PENDING and not await _take(desk, board, episode, by):
         return
     try:
         taken_off = await _swap(desk, board, episode)
@@ -106,7 +106,7 @@ async def _carry_on(desk: Desk, board: BoardConfig, episode: Episode, by: Actor 
         await desk.rt.boards.settle(episode, Stage.DONE)
         return
     desk.health.clear(f"swap:{board.board_id}")
-    if taken_off and episode.stage is Stage.TAKEN:
+    if taken_off and episode.stage is Stage.SUBMITTED:
         await _say_late(desk, board, episode)
     await look(desk, board, episode.card)  # somebody may have put it on again meanwhile
 
@@ -149,7 +149,7 @@ async def _take(desk: Desk, board: BoardConfig, episode: Episode, by: Actor | No
         return False
     if made is not None and made.how == "joined":
         await _say_joined(desk, board, episode, made)
-    await desk.rt.boards.settle(episode, Stage.TAKEN, made.number if made else None)
+    await desk.rt.boards.settle(episode, Stage.SUBMITTED, made.number if made else None)
     return True
 
 

@@ -12,7 +12,7 @@ from tests.soak.calls.call import Call
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [Sighting(CARD, LABEL, NOW), Sighting("d" * 24, LABEL)]
-EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, Stage.SEEN, None)
+EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, Stage.PENDING, None)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
 CALLS: Final[dict[str, Call]] = {
     "boards.listed": Call(boards.listed),
@@ -30,7 +30,7 @@ CALLS: Final[dict[str, Call]] = {
     "boards.advance": Call(lambda conn: boards.advance(conn, BOARD, NOW)),
     "boards.due": Call(lambda conn: boards.due(conn, BOARD, 50)),
     "boards.due_on": Call(lambda conn: boards.due_on(conn, CARD)),
-    "boards.settle": Call(lambda conn: boards.settle(conn, EPISODE, Stage.TAKEN, 1)),
+    "boards.settle": Call(lambda conn: boards.settle(conn, EPISODE, Stage.SUBMITTED, 1)),
     "boards.swapped": Call(lambda conn: boards.swapped(conn, EPISODE)),
     "threads.trello": Call(lambda conn: threads.trello(conn, CARD)),
     "threads.trello_own": Call(lambda conn: threads.trello_own(conn, f"{CARD}/{LABEL}")),
