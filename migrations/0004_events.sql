@@ -5,14 +5,14 @@ INSERT INTO draftsman.schema_migrations (name) VALUES ('0004_events');
 
 -- The epoch of the event cursor. A restored dump starts a new one: its transaction ids cannot be
 -- compared with those of the server that it was taken from.
-CREATE TABLE draftsman.feed (
+CREATE TABLE draftsman.event_epoch (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     epoch  int NOT NULL
 );
-INSERT INTO draftsman.feed (epoch) VALUES (1);
+INSERT INTO draftsman.event_epoch (epoch) VALUES (1);
 
-CREATE FUNCTION draftsman.feed_epoch() RETURNS int LANGUAGE sql STABLE AS
-    'SELECT epoch FROM draftsman.feed';
+CREATE FUNCTION draftsman.current_epoch() RETURNS int LANGUAGE sql STABLE AS
+    'SELECT epoch FROM draftsman.event_epoch';
 
 -- The epoch of new events is a constant of the table rather than a query for each event.
 CREATE SEQUENCE draftsman.job_event_ids;
@@ -30,13 +30,13 @@ CREATE TABLE draftsman.job_events (
     txid         xid8 NOT NULL DEFAULT pg_current_xact_id()
 ) PARTITION BY RANGE (created_at);
 CREATE INDEX job_events_job ON draftsman.job_events (job, id);
-CREATE INDEX job_events_feed ON draftsman.job_events (epoch, txid, id);
+CREATE INDEX job_events_cursor ON draftsman.job_events (epoch, txid, id);
 
 CREATE FUNCTION draftsman.raise_epoch(by int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE
     raised int;
 BEGIN
-    UPDATE draftsman.feed SET epoch = epoch + by RETURNING epoch INTO raised;
+    UPDATE draftsman.event_epoch SET epoch = epoch + by RETURNING epoch INTO raised;
     EXECUTE format('ALTER TABLE draftsman.job_events ALTER COLUMN epoch SET DEFAULT %s', raised);
     RETURN raised;
 END $$;
@@ -120,10 +120,10 @@ CREATE TABLE draftsman.event_archives (
 );
 
 CREATE TABLE draftsman.archived_jobs (
-    job     bigint NOT NULL,
-    month   date NOT NULL REFERENCES draftsman.event_archives ON DELETE CASCADE,
-    events  int NOT NULL CHECK (events > 0),
-    steps   int NOT NULL CHECK (steps BETWEEN 0 AND events),
+    job          bigint NOT NULL,
+    month        date NOT NULL REFERENCES draftsman.event_archives ON DELETE CASCADE,
+    events       int NOT NULL CHECK (events > 0),
+    transitions  int NOT NULL CHECK (transitions BETWEEN 0 AND events),
     PRIMARY KEY (job, month)
 );
 
@@ -167,7 +167,7 @@ BEGIN
                   WHERE created_at >= first AND created_at < after
                   ORDER BY epoch DESC, txid DESC, id DESC LIMIT 1) l ON true
     RETURNING event_archives.events INTO found;
-    INSERT INTO draftsman.archived_jobs (job, month, events, steps)
+    INSERT INTO draftsman.archived_jobs (job, month, events, transitions)
     SELECT e.job, $1, count(*), count(e.to_status)
       FROM draftsman.job_events e
      WHERE e.created_at >= first AND e.created_at < after

@@ -25,7 +25,7 @@ CREATE FUNCTION draftsman.transition_kind(
             WHEN 'scheduled' THEN 'job_paused'
             WHEN 'completed' THEN 'job_completed'
             WHEN 'failed' THEN 'job_failed'
-            WHEN 'dead_letter' THEN 'queue_job_dead'
+            WHEN 'dead_letter' THEN 'job_dead_lettered'
             WHEN 'retrying' THEN 'job_retrying'
             WHEN 'canceled' THEN 'job_canceled'
             WHEN 'resumed' THEN 'job_handed_back' END

@@ -238,7 +238,7 @@ class BotContract:
         sent = await quiet(rt, work.number, side.channel)
         assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]
-        assert "attachment_warned" in {one.kind for one in await rt.inspect.trail(work.number)}
+        assert "attachment_failed" in {one.kind for one in await rt.inspect.trail(work.number)}
 
     async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
         self, side: Side, rt: Runtime, make: Factory

@@ -123,7 +123,7 @@ async def test_psql_alone_can_apply_them_and_twice_is_harmless(
 
 async def test_a_restored_database_starts_a_new_epoch(database_url: str, conn: Connection) -> None:
     assert await migrate.restored(database_url) == 2
-    assert await value(conn, "SELECT draftsman.feed_epoch()") == 2
+    assert await value(conn, "SELECT draftsman.current_epoch()") == 2
 
 
 async def test_an_unmigrated_database_has_no_epoch(empty_url: str) -> None:

@@ -92,10 +92,10 @@ SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid)
 -- The trail's indexes are built at the end, at once.
 -- name: indexes
 SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
-  FROM unnest('{draftsman.job_events_job,draftsman.job_events_feed}'::regclass[]) i
+  FROM unnest('{draftsman.job_events_job,draftsman.job_events_cursor}'::regclass[]) i
 
 -- name: drop_indexes
-DROP INDEX draftsman.job_events_job, draftsman.job_events_feed;
+DROP INDEX draftsman.job_events_job, draftsman.job_events_cursor;
 
 -- The past is of an epoch before this one: its transactions are as many as its jobs. What is live
 -- was written now.
@@ -246,7 +246,7 @@ INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 
 -- name: end
 INSERT INTO draftsman.leases (name, owner, term, expires_at)
 VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');
-UPDATE draftsman.feed SET epoch = 2;
+UPDATE draftsman.event_epoch SET epoch = 2;
 SELECT setval('draftsman.jobs_number_seq', max(number)),
        setval('draftsman.job_positions', max(position)),
        setval('draftsman.job_event_ids', max(number) * 10 + 10),

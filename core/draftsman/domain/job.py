@@ -82,7 +82,7 @@ TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {
     (S.RUNNING, S.SCHEDULED): "job_paused",
     (S.RUNNING, S.COMPLETED): "job_completed",
     (S.RUNNING, S.FAILED): "job_failed",
-    (S.RUNNING, S.DEAD_LETTER): "queue_job_dead",
+    (S.RUNNING, S.DEAD_LETTER): "job_dead_lettered",
     (S.RUNNING, S.RETRYING): "job_retrying",
     (S.RUNNING, S.CANCELED): "job_canceled",
     (S.RUNNING, S.RESUMED): "job_handed_back",

@@ -36,7 +36,7 @@ async def test_a_story_is_told_in_order_and_its_question_rewritten(
     assert thread[2].text.splitlines()[1:] == ["all is well", "https://x/1"]
     assert len(thread[0].edited_by) >= 1
     kinds = [event.kind for event in await rt.inspect.trail(work.number)]
-    assert kinds.count("delivery_posted") == 2, "the question and the result"
+    assert kinds.count("delivery_sent") == 2, "the question and the result"
 
 
 async def test_a_lost_reply_is_looked_for_and_not_posted_again(

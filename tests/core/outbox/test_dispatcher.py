@@ -54,7 +54,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     )
     assert f"HTTP 400; delivery {instead.seq} says it instead" in caplog.text
     assert "Tidy up" not in caplog.text
-    events = [e for e in await rt.inspect.trail(number) if e.kind == "delivery_dead"]
+    events = [e for e in await rt.inspect.trail(number) if e.kind == "delivery_dead_lettered"]
     assert [event.payload["delivery"] for event in events] == [dead.seq]
     (item,) = await claim(rt)
     await rt.deliver.record(item, Failure("gone", declared="PERMANENT"))

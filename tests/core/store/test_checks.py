@@ -112,11 +112,11 @@ ROWS = [
         "event_archives_events_check",
     ),
     (
-        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 0, 0)",
+        "archived_jobs (job, month, events, transitions) VALUES (%s, '2026-01-01', 0, 0)",
         "archived_jobs_events_check",
     ),
     (
-        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 1, 2)",
+        "archived_jobs (job, month, events, transitions) VALUES (%s, '2026-01-01', 1, 2)",
         "archived_jobs_check",
     ),
     (
@@ -377,12 +377,12 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
         "job_questions_approval",
         "workers_slots_check",
         "leases_term_check",
-        "feed_single_check",
+        "event_epoch_single_check",
     }
     tried |= {"channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
 
 
 async def test_there_is_one_epoch_of_the_feed(conn: Connection) -> None:
-    async with refused(CHECK, '"feed_single_check"'):
-        await conn.execute("INSERT INTO draftsman.feed (single, epoch) VALUES (false, 2)")
+    async with refused(CHECK, '"event_epoch_single_check"'):
+        await conn.execute("INSERT INTO draftsman.event_epoch (single, epoch) VALUES (false, 2)")

@@ -144,9 +144,9 @@ WITH verdict AS MATERIALIZED (
 ), noted AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT e.job, CASE WHEN e.status = 'sent' AND e.kind = 'file' THEN 'attachment_uploaded'
-                       WHEN e.status = 'sent' THEN 'delivery_posted'
-                       WHEN e.kind = 'file' THEN 'attachment_warned'
-                       ELSE 'delivery_dead' END,
+                       WHEN e.status = 'sent' THEN 'delivery_sent'
+                       WHEN e.kind = 'file' THEN 'attachment_failed'
+                       ELSE 'delivery_dead_lettered' END,
            'system', jsonb_strip_nulls(jsonb_build_object('delivery', e.seq, 'kind', e.kind,
                'channel', e.channel, 'target', e.target, 'question', e.question,
                'error', left(CASE WHEN e.status = 'dead_letter' THEN e.last_error END, 2000)))

@@ -76,14 +76,14 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 
 -- Events that were archived count too.
 -- name: version_counts_the_events
-SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.steps), 0)
+SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
                || ' status events'
   FROM draftsman.jobs j
   LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
-  LEFT JOIN (SELECT job, sum(steps) AS steps FROM draftsman.archived_jobs GROUP BY job) a
+  LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
     ON a.job = j.number
  GROUP BY j.number
-HAVING j.version <> count(e.job) + coalesce(max(a.steps), 0)
+HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
  LIMIT 100
 
 -- name: last_event_is_the_status

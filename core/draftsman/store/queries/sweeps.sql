@@ -278,7 +278,7 @@ SELECT number, status, on_lost,
 -- A lost job that should have got a new one and did not; its rescue holds its lock.
 -- name: not_followed
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
-VALUES (%(job)s, 'not_followed', 'system', jsonb_build_object('reason', %(reason)s::text))
+VALUES (%(job)s, 'retry_not_created', 'system', jsonb_build_object('reason', %(reason)s::text))
 
 -- Workers whose session lock is free, since when; their own host looks at the process instead.
 -- name: watch_locks
