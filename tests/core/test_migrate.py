@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import subprocess
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from draftsman import migrate, resources
-from draftsman.errors import DatabaseUnreachable, DraftsmanError, SchemaOutdated
-from draftsman.store.db import Connection
+from draftsman.errors import (
+    DatabaseUnreachable,
+    DraftsmanError,
+    SchemaOutdated,
+    SchemaUnsupported,
+)
+from draftsman.settings import DatabaseSettings
+from draftsman.store.db import Connection, Database
+from tests.support import unreleased
 from tests.support.server import Server
 from tests.support.statements import rows, value
 
@@ -81,6 +90,22 @@ async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Conn
     for action in (migrate.state, migrate.migrate, migrate.check):
         with pytest.raises(SchemaOutdated, match="9999_later, which this version does not know"):
             await action(database_url)
+
+
+async def test_a_database_of_before_the_first_release_is_refused(empty_url: str) -> None:
+    unreleased.load(empty_url)
+    refusing: tuple[Callable[[str], Awaitable[object]], ...] = (
+        *(migrate.state, migrate.migrate, migrate.check, migrate.ready, migrate.grant),
+        *(migrate.restored, lambda url: Database(url, DatabaseSettings()).open()),
+    )
+    for action in refusing:
+        with pytest.raises(
+            SchemaUnsupported, match=r"before the first release.*run: draftsman mig"
+        ):
+            await action(empty_url)
+    with psycopg.connect(empty_url) as conn:
+        row = conn.execute("SELECT count(*) FROM draftsman.schema_migrations").fetchone()
+    assert row == (20,), "nothing was applied to it"
 
 
 async def test_a_file_that_fails_leaves_nothing_of_itself(
