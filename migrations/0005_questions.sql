@@ -83,7 +83,7 @@ CREATE TABLE draftsman.job_answers (
     payload                 jsonb NOT NULL,
     accepted                boolean NOT NULL,
     reason                  text,
-    session_role              text NOT NULL DEFAULT '',
+    session_role            text NOT NULL DEFAULT '',
     created_at              timestamptz NOT NULL DEFAULT draftsman.now(),
     FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
     CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),

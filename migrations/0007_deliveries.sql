@@ -84,7 +84,7 @@ CREATE TABLE draftsman.deliveries (
 --   deliveries_urgent   the claim: the same for urgent deliveries
 --   deliveries_status   lists and counts by status
 --   deliveries_pending  one pending status message a thread, updated to the newest status
---   deliveries_dedupe     deduplication
+--   deliveries_dedupe   deduplication
 --   deliveries_slack    the job of a posted message, to recognize replies to it
 --   deliveries_trello   whether a comment was posted by the bot
 CREATE UNIQUE INDEX deliveries_id ON draftsman.deliveries (id);
@@ -126,8 +126,8 @@ CREATE TABLE draftsman.channel_limits (
 
 -- Dead letters without a target, until the leader writes their notification.
 CREATE TABLE draftsman.unnotified_jobs (
-    job       bigint PRIMARY KEY REFERENCES draftsman.jobs,
-    since     timestamptz NOT NULL DEFAULT draftsman.now()
+    job    bigint PRIMARY KEY REFERENCES draftsman.jobs,
+    since  timestamptz NOT NULL DEFAULT draftsman.now()
 );
 
 -- Order within a thread -----------------------------------------------------------------------
@@ -301,7 +301,8 @@ BEGIN
        AND status = 'pending';
     INSERT INTO draftsman.deliveries
            (job, question, original, channel, target, thread, thread_key, kind, dedupe_key)
-    SELECT job, question, seq, channel, target, thread, thread_key, 'question_closed', 'question_closed:' || seq
+    SELECT job, question, seq, channel, target, thread, thread_key, 'question_closed',
+           'question_closed:' || seq
       FROM draftsman.deliveries
      WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
        AND (status IN ('sending', 'sent', 'unconfirmed') OR (status = 'dead_letter' AND in_doubt))
