@@ -229,7 +229,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
 INSERT INTO draftsman.event_archives (month, events, sha256, host, path, last_epoch, last_txid,
        last_id)
 VALUES (%(month)s, %(batch)s, '0', 'seed', '/seed', 1, '3', 1);
-INSERT INTO draftsman.archived_jobs (job, month, events, steps)
+INSERT INTO draftsman.archived_jobs (job, month, events, transitions)
 SELECT number, %(month)s, 1, 0 FROM draftsman.jobs WHERE number <= %(batch)s
 
 -- name: workers
