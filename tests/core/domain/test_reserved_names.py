@@ -15,7 +15,7 @@ IN_SQL: Final = re.compile(
     r"(?:'system'|%\((?:actor|by)\)s|who|n\.status|e\.actor)"
 )
 """A kind, before the actor of its event (of a new job: its status)."""
-CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z]+)'")
+CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z_]+)'")
 IN_PYTHON: Final = re.compile(
     r"(?:\badd_event\(\s*conn,[^\"]*|_remark\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
 )
@@ -28,6 +28,6 @@ def test_every_kind_that_the_code_writes_is_reserved() -> None:
     for part in ("services", "handlers", "loops"):
         for path in (CORE / part).rglob("*.py"):
             found |= {*IN_PYTHON.findall(path.read_text())}
-    assert {"job_created", "question_escalated", "delivery_dead", "answer_edited"} <= found
+    assert {"job_created", "question_escalated", "delivery_dead_lettered", "answer_edited"} <= found
     assert {"branch_published", "vote_received", "repo_resolved", "answer_received"} <= found
     assert found <= EVENT_KINDS

@@ -17,7 +17,8 @@ PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}
 BOARDS: Final = {
     f"trello_boards.{name}"
     for name in (
-        "save", "remove", "webhook", "begin_episodes", "end_episodes", "end_removed_episode", "baseline", "advance",
+        "save", "remove", "webhook", "begin_episodes", "end_episodes", "end_removed_episode",
+        "baseline", "advance",
         "settle", "end_swapped_episode",
     )
 }  # fmt: skip
@@ -67,7 +68,8 @@ LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
-        "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens", "pause", "resume",
+        "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens",
+        "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.reclaim", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {

@@ -50,10 +50,10 @@ INDEXES = {
     },
     "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
-    "job_events": {"job_events_job", "job_events_feed"},
+    "job_events": {"job_events_job", "job_events_cursor"},
     "job_targets": {
         "job_targets_pkey",
-        "job_targets_once",
+        "job_targets_unique",
         "job_targets_thread",
         "job_targets_trello",
     },
@@ -62,12 +62,12 @@ INDEXES = {
         "deliveries_id",
         "deliveries_job",
         "deliveries_thread",
-        "deliveries_turn",
+        "deliveries_head",
         "deliveries_due",
         "deliveries_urgent",
         "deliveries_status",
         "deliveries_pending",
-        "deliveries_once",
+        "deliveries_dedupe",
         "deliveries_slack",
         "deliveries_trello",
     },
@@ -196,7 +196,7 @@ async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, 
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead"]}
+    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
     given |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
     plan = await explain(conn, queries.load(family)[name], numbers | given)

@@ -157,7 +157,7 @@ def test_where_people_were_told_has_an_address() -> None:
 def _told(channel: ChannelName, target: str, ref: str | None) -> Delivery:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     fields: dict[str, Any] = {"seq": 1, "id": uuid4(), "job": 1, "question": None}
-    fields |= {"of_delivery": None, "thread": None, "attempts": 1, "in_doubt": False}
+    fields |= {"original": None, "thread": None, "attempts": 1, "in_doubt": False}
     fields |= {"next_attempt_at": None, "last_error": None, "created_at": at, "sent_at": at}
     return Delivery(
         channel=channel,

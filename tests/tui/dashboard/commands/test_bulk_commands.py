@@ -209,4 +209,4 @@ async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owne
 
 
 async def _alive(rt: Runtime) -> bool:
-    return all(one.status is not DeliveryStatus.DEAD for one in await rt.outbox.all())
+    return all(one.status is not DeliveryStatus.DEAD_LETTER for one in await rt.outbox.all())

@@ -189,7 +189,7 @@ async def test_a_dead_delivery_is_sent_again(make: Factory, rt: Runtime, owner: 
         await seen.wait_for_toast("not dead")
     (again,) = await rt.outbox.all()
     assert (again.seq, again.attempts) == (item.seq, 0)
-    assert again.status is not DeliveryStatus.DEAD
+    assert again.status is not DeliveryStatus.DEAD_LETTER
 
 
 async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -97,9 +97,9 @@ async def test_a_dead_delivery_is_sent_again_where_deliveries_are_in_view(
         await seen.see("redeliver", "the disk is full")
         await seen.press("R")
         await seen.wait_for_toast("1 to be sent again")
-        await seen.see("unknown")
+        await seen.see("unconfirmed")
     (again,) = await rt.outbox.all()
-    assert again.status is not DeliveryStatus.DEAD
+    assert again.status is not DeliveryStatus.DEAD_LETTER
 
 
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
