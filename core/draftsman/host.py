@@ -7,8 +7,6 @@ import socket
 from functools import cache
 from pathlib import Path
 
-import psutil
-
 
 def name() -> str:
     """Return what the machine is called."""
@@ -30,6 +28,8 @@ def identity() -> str:
 
 def process_start_time(pid: int) -> float | None:
     """Return the Unix time at which the process started; None when there is none."""
+    import psutil
+
     try:
         return float(psutil.Process(pid).create_time())
     except psutil.Error:
@@ -46,6 +46,8 @@ def is_dead(host_id: str, pid: int, pid_started: float) -> bool:
 
     A pid that another process has by now started at another time; a zombie is gone.
     """
+    import psutil
+
     if not is_this_host(host_id):
         return False
     began = process_start_time(pid)

@@ -12,45 +12,25 @@ import os
 import pwd
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import migrate, version
-from draftsman.domain import job_payloads
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
-from draftsman.domain.messages.target import NONE, Target, Targets, parse
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
 from draftsman.domain.people.directory import Directory, DirectoryEntry
 from draftsman.domain.people.policy import Person, Policy
-from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
-from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
-from draftsman.schemas.checker import SchemaChecker
-from draftsman.services.deliveries.delivery_sender import DeliverySender
-from draftsman.services.deliveries.outbox import Outbox
-from draftsman.services.jobs.bulk_retry import BulkRetry
-from draftsman.services.jobs.job_control import JobControl
-from draftsman.services.jobs.read_model import ReadModel
-from draftsman.services.jobs.submissions import Submissions
-from draftsman.services.maintenance.archives import Archives
-from draftsman.services.maintenance.reminders import Reminders
-from draftsman.services.maintenance.sweeps import Sweeps
-from draftsman.services.people import People
-from draftsman.services.questions import Questions
-from draftsman.services.repos import Repos
-from draftsman.services.runs.checkpoints import Checkpoints
-from draftsman.services.runs.claim import Claim
-from draftsman.services.runs.settlement import Settlement
-from draftsman.services.threads import Threads
-from draftsman.services.trello_boards import TrelloBoards
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 
 if TYPE_CHECKING:
+    from draftsman.domain.messages.target import Target, Targets
+    from draftsman.domain.retries.job_limits import JobLimits
     from draftsman.embedded import EmbeddedServer
     from draftsman.handlers.registry import Handler
     from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
@@ -58,40 +38,173 @@ if TYPE_CHECKING:
     from draftsman.loops.notification_listener import NotificationListener
     from draftsman.loops.worker_process import WorkerProcess
     from draftsman.ports import Channel
+    from draftsman.schemas.checker import SchemaChecker
+    from draftsman.services.deliveries.delivery_sender import DeliverySender
+    from draftsman.services.deliveries.outbox import Outbox
+    from draftsman.services.jobs.bulk_retry import BulkRetry
+    from draftsman.services.jobs.job_control import JobControl
+    from draftsman.services.jobs.read_model import ReadModel
+    from draftsman.services.jobs.submissions import Submissions
+    from draftsman.services.maintenance.archives import Archives
+    from draftsman.services.maintenance.sweeps import Sweeps
+    from draftsman.services.people import People
+    from draftsman.services.questions import Questions
+    from draftsman.services.repos import Repos
+    from draftsman.services.runs.checkpoints import Checkpoints
+    from draftsman.services.runs.claim import Claim
+    from draftsman.services.runs.settlement import Settlement
+    from draftsman.services.threads import Threads
+    from draftsman.services.trello_boards import TrelloBoards
 
 
 PEOPLE_REFRESH: Final = 15.0
 """Seconds after which a long-running process looks for changed people."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Runtime:
-    """The services over one database, and who is asking for them."""
+    """The services over one database, each made when it is first used."""
 
     settings: Settings
     db: Database
     embedded: bool
     policy: Policy
-    limits: JobLimits
-    submissions: Submissions
-    questions: Questions
-    job_control: JobControl
-    read_model: ReadModel
-    checkpoints: Checkpoints
-    settle: Settlement
-    sweeps: Sweeps
-    archives: Archives
-    bulk_retry: BulkRetry
-    outbox: Outbox
-    delivery_sender: DeliverySender
-    threads: Threads
-    people: People
-    boards: TrelloBoards
-    repos: Repos
-    schemas: SchemaChecker = field(default_factory=SchemaChecker)
+
+    @cached_property
+    def limits(self) -> JobLimits:
+        """Limits of each job type, agent and tool."""
+        return configured_limits(self.settings)
+
+    @cached_property
+    def targets(self) -> tuple[Targets, Target | None]:
+        """Configured targets, and the fallback; raises ConfigError."""
+        return configured_targets(self.settings)
+
+    @cached_property
+    def submissions(self) -> Submissions:
+        """Submission of jobs."""
+        from draftsman.services.jobs.submissions import Submissions
+
+        return Submissions(self.db, self.policy, self.limits, self.targets[0])
+
+    @cached_property
+    def questions(self) -> Questions:
+        """Questions and answers."""
+        from draftsman.services.questions import Questions
+
+        asked = self.settings.questions
+        return Questions(self.db, self.policy, asked.expires_in, asked.escalate_to)
+
+    @cached_property
+    def job_control(self) -> JobControl:
+        """Cancel and retry of jobs."""
+        from draftsman.services.jobs.job_control import JobControl
+
+        return JobControl(self.db, self.policy)
+
+    @cached_property
+    def read_model(self) -> ReadModel:
+        """Queries of jobs, events and workers."""
+        from draftsman.services.jobs.read_model import ReadModel
+
+        return ReadModel(self.db, self.settings.worker.lease)
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Checkpoints, steps, artifacts and logs of runs."""
+        from draftsman.services.runs.checkpoints import Checkpoints
+
+        return Checkpoints(self.db)
+
+    @cached_property
+    def settle(self) -> Settlement:
+        """Ends of runs."""
+        from draftsman.services.runs.settlement import Settlement
+
+        return Settlement(self.db, self.limits)
+
+    @cached_property
+    def archives(self) -> Archives:
+        """Archived months of events."""
+        from draftsman.services.maintenance.archives import Archives
+
+        retention, limit = self.settings.retention, self.settings.sweeps.limit
+        folder = retention.archive or self.settings.data_dir / "archive"
+        return Archives(self.db, self.policy, retention, folder, limit)
+
+    @cached_property
+    def sweeps(self) -> Sweeps:
+        """Maintenance of the leader."""
+        from draftsman.services.maintenance.reminders import Reminders
+        from draftsman.services.maintenance.sweeps import Sweeps
+
+        asked, sweeps = self.settings.questions, self.settings.sweeps
+        hours = quiet_hours.parse(asked.quiet, asked.timezone)
+        reminders = Reminders(self.db, self.policy, hours, sweeps.limit)
+        lease, fallback = self.settings.worker.lease, self.targets[1]
+        return Sweeps(self.db, self.policy, sweeps, lease, self.archives, reminders, fallback)
+
+    @cached_property
+    def bulk_retry(self) -> BulkRetry:
+        """Retry of all jobs that match a filter."""
+        from draftsman.services.jobs.bulk_retry import BulkRetry
+
+        return BulkRetry(self.db, self.job_control)
+
+    @cached_property
+    def outbox(self) -> Outbox:
+        """Queries and redelivery of messages."""
+        from draftsman.services.deliveries.outbox import Outbox
+
+        return Outbox(self.db, self.policy, self.targets[0])
+
+    @cached_property
+    def delivery_sender(self) -> DeliverySender:
+        """Claims and results of deliveries."""
+        from draftsman.services.deliveries.delivery_sender import DeliverySender
+
+        settings = self.settings.notifications
+        return DeliverySender(self.db, settings, self.targets[1], self.policy)
+
+    @cached_property
+    def threads(self) -> Threads:
+        """Threads of chat and the jobs that they are about."""
+        from draftsman.services.threads import Threads
+
+        return Threads(self.db)
+
+    @cached_property
+    def people(self) -> People:
+        """People and their linked identities."""
+        from draftsman.services.people import People
+
+        return People(self.db, self.policy)
+
+    @cached_property
+    def boards(self) -> TrelloBoards:
+        """Trello boards and their label episodes."""
+        from draftsman.services.trello_boards import TrelloBoards
+
+        return TrelloBoards(self.db, self.policy)
+
+    @cached_property
+    def repos(self) -> Repos:
+        """Repositories, their labels and profiles."""
+        from draftsman.services.repos import Repos
+
+        return Repos(self.db, self.policy)
+
+    @cached_property
+    def schemas(self) -> SchemaChecker:
+        """Checks of JSON Schema in a child process."""
+        from draftsman.schemas.checker import SchemaChecker
+
+        return SchemaChecker()
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
         """Return the claims of one worker."""
+        from draftsman.services.runs.claim import Claim
+
         return Claim(self.db, worker, queues)
 
     def worker_process(
@@ -221,6 +334,10 @@ def policy(settings: Settings, found: Directory | None = None) -> Policy:
 
 def configured_limits(settings: Settings) -> JobLimits:
     """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    from draftsman.domain import job_payloads
+    from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
+    from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
+
     types = dict(BUILT_IN)
     for name, given in settings.types.items():
         types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
@@ -232,8 +349,10 @@ def configured_limits(settings: Settings) -> JobLimits:
     )
 
 
-def targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
+def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
+    """Return the configured targets, and the fallback; raises ConfigError."""
+    from draftsman.domain.messages.target import NONE, Targets, parse
+
     told = settings.notifications
     try:
         default = tuple(parse(text) for text in told.targets)
@@ -324,34 +443,6 @@ async def _keep_up(rt: Runtime) -> None:
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
     """Return the services over an open database; people are those of the configuration."""
-    people, limits = policy(settings), configured_limits(settings)
-    lease, retention = settings.worker.lease, settings.retention
-    folder = retention.archive or settings.data_dir / "archive"
-    archives = Archives(db, people, retention, folder, settings.sweeps.limit)
-    told, fallback = targets(settings)
-    operate, asked = JobControl(db, people), settings.questions
-    hours = quiet_hours.parse(asked.quiet, asked.timezone)
+    people = policy(settings)
     people.login = login() if embedded else None
-    reminders = Reminders(db, people, hours, settings.sweeps.limit)
-    return Runtime(
-        settings,
-        db,
-        embedded,
-        people,
-        limits,
-        Submissions(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
-        operate,
-        ReadModel(db, lease),
-        Checkpoints(db),
-        Settlement(db, limits),
-        Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
-        archives,
-        BulkRetry(db, operate),
-        Outbox(db, people, told),
-        DeliverySender(db, settings.notifications, fallback, people),
-        Threads(db),
-        People(db, people),
-        TrelloBoards(db, people),
-        Repos(db, people),
-    )
+    return Runtime(settings, db, embedded, people)

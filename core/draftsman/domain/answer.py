@@ -17,7 +17,7 @@ from draftsman.errors import CommandHint, UsageError
 class Response(BaseModel):
     """What a channel hands in: a choice or free text, or a decision; exactly one of them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     source_event_id: str = Field(min_length=1, max_length=300)
     """The channel's own id of the click, message or call: the same one counts once."""

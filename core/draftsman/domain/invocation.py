@@ -20,7 +20,7 @@ QUEUES = "allowed: letters, digits and _ . : - without spaces, at most 63"
 class RepoResolution(BaseModel):
     """How the repository of a request was found: `Resolved.request` has it."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     method: str = Field("explicit", max_length=40)
     confidence: float = Field(1.0, ge=0, le=1)
@@ -31,7 +31,7 @@ class RepoResolution(BaseModel):
 class Invocation(BaseModel):
     """What is asked, checked and cleaned. Free text is cut only by its limits, never changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     type: Annotated[str, matching(r"[A-Za-z][A-Za-z0-9_.:-]{0,99}", TYPES)] = "run_agent"
     key: str | None = Field(None, min_length=1, max_length=500)

@@ -49,7 +49,9 @@ RESERVED_HEADERS: Final = frozenset(
 class Payload(BaseModel):
     """A payload: immutable, and strict about its keys and types."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(
+        defer_build=True, extra="forbid", frozen=True, strict=True, allow_inf_nan=False
+    )
 
 
 class HttpRequest(Payload):

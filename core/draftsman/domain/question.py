@@ -56,7 +56,7 @@ class OnDeny(StrEnum):
 class Choice(BaseModel):
     """One thing to choose: `value` is what counts, `label` what is shown."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     value: str = Field(min_length=1, max_length=150)
     label: str = Field("", max_length=75)
@@ -75,7 +75,7 @@ class Choice(BaseModel):
 class QuestionSpec(BaseModel):
     """What a handler asks; validated before it reaches the store."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     key: str = Field(min_length=1, max_length=200)
     kind: QuestionKind = QuestionKind.INPUT

@@ -111,6 +111,7 @@ class Settings(BaseSettings):
     """All of the configuration. Build it with `load`."""
 
     model_config = SettingsConfigDict(
+        defer_build=True,
         env_prefix="DRAFTSMAN_",
         env_nested_delimiter="__",
         env_ignore_empty=True,
@@ -124,19 +125,19 @@ class Settings(BaseSettings):
     """A session connection for LISTEN where `database_url` is a transaction pooler."""
     data_dir: UserPath = Field(default_factory=lambda: _default_data_dir())
     """Embedded database, mirrors and run directories."""
-    database: DatabaseSettings = DatabaseSettings()
-    embedded: EmbeddedSettings = EmbeddedSettings()
-    worker: WorkerSettings = WorkerSettings()
-    sweeps: SweepSettings = SweepSettings()
-    retention: RetentionSettings = RetentionSettings()
-    questions: QuestionSettings = QuestionSettings()
-    quotas: QuotaSettings = QuotaSettings()
-    notifications: NotificationSettings = NotificationSettings()
+    database: DatabaseSettings = Field(default_factory=DatabaseSettings)
+    embedded: EmbeddedSettings = Field(default_factory=EmbeddedSettings)
+    worker: WorkerSettings = Field(default_factory=WorkerSettings)
+    sweeps: SweepSettings = Field(default_factory=SweepSettings)
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    questions: QuestionSettings = Field(default_factory=QuestionSettings)
+    quotas: QuotaSettings = Field(default_factory=QuotaSettings)
+    notifications: NotificationSettings = Field(default_factory=NotificationSettings)
     webhooks: dict[str, WebhookSettings] = {}
     slack: SlackSettings | None = None
     trello: TrelloSettings | None = None
-    dashboard: DashboardSettings = DashboardSettings()
-    log: LogSettings = LogSettings()
+    dashboard: DashboardSettings = Field(default_factory=DashboardSettings)
+    log: LogSettings = Field(default_factory=LogSettings)
     handlers: dict[str, str] = {}
     types: dict[str, TypeSettings] = {}
     agents: dict[str, AgentSettings] = Field(default_factory=_tidy)
@@ -144,8 +145,8 @@ class Settings(BaseSettings):
     """The agent of requests that name none, where the profile of their repository has none."""
     tools: dict[str, ToolSettings] = {}
     llm: dict[str, LlmSettings] = {}
-    http: HttpSettings = HttpSettings()
-    sandbox: SandboxSettings = SandboxSettings()
+    http: HttpSettings = Field(default_factory=HttpSettings)
+    sandbox: SandboxSettings = Field(default_factory=SandboxSettings)
     profile: ProfileSettings = Field(default_factory=ProfileSettings)
     profiles: dict[str, ProfileSettings] = {}
     people: dict[str, PersonSettings] = {}

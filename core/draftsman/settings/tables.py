@@ -58,7 +58,7 @@ Zone = Annotated[str, AfterValidator(_is_a_zone)]
 class Section(BaseModel):
     """A table of the file: immutable, and strict about its keys."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class DatabaseSettings(Section):

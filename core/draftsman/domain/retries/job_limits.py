@@ -31,7 +31,7 @@ _DEFAULT: Final = RetryPolicy()
 class Overrides(BaseModel):
     """What a job may say of its own limits, among its `overrides`."""
 
-    model_config = ConfigDict(extra="ignore", strict=True, allow_inf_nan=False)
+    model_config = ConfigDict(defer_build=True, extra="ignore", strict=True, allow_inf_nan=False)
 
     max_attempts: Annotated[int, Field(ge=0, le=100)] | None = None
     max_retries: Annotated[int, Field(ge=0, le=100)] | None = None

@@ -23,7 +23,7 @@ ObjectId = Annotated[str, matching(OBJECT, "give an id of Trello: 24 hexadecimal
 class LabelRule(BaseModel):
     """What a label asks for."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     name: str = Field("", max_length=200)
     """What it was called; a label is known by its id, and may be renamed."""
@@ -39,7 +39,7 @@ class LabelRule(BaseModel):
 class BoardConfig(BaseModel):
     """A board that is watched."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(defer_build=True, extra="forbid", frozen=True)
 
     board_id: ObjectId
     name: str = Field(min_length=1, max_length=500)
