@@ -20,7 +20,7 @@ from draftsman_tui.dashboard.screens.new_job import NewJob
 from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.drawing import lines_of
-from tests.tui.dashboard.pictures import KEPT, SIZES, THEMES, is_as_pictured, shown
+from tests.tui.dashboard.pictures import KEPT, is_as_pictured, shown
 from tests.tui.dashboard.still import GATE, NOW, PATCH, question, seen_job
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
@@ -174,8 +174,5 @@ async def test_without_colours_nothing_is_lost() -> None:
 
 def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
     assert {path.name for path in KEPT.iterdir()} == {
-        f"{name}-{width}x{height}-{theme}.svg"
-        for name in NAMES
-        for width, height in SIZES
-        for theme in THEMES
+        f"{name}.{kind}" for name in NAMES for kind in ("svg", "cells")
     }
