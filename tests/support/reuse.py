@@ -42,6 +42,11 @@ SELECT format('%I.%I', schemaname, sequencename), COALESCE(last_value, start_val
 FROM pg_sequences
 """)
 
+OWN_SETTINGS = sql.SQL("""
+SELECT count(*) FROM pg_db_role_setting JOIN pg_database ON pg_database.oid = setdatabase
+WHERE datname = current_database()
+""")
+
 
 class Databases:
     """Those of one process of pytest."""
@@ -94,6 +99,7 @@ class Reused:
         empty = [table for table in tables if table not in seeded]
         self._state = STATE.format(seeds=sql.SQL(" || ").join(map(_digest, seeded)))
         self._empty = self._emptying(empty)
+        self._reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name))
         self._new = self._all(self._state)
 
     def renew(self) -> bool:
@@ -104,7 +110,9 @@ class Reused:
         try:
             if self._all(self._state) != self._new:
                 return False
-            self._conn.execute(self._empty)
+            self._conn.execute(self._empty, prepare=True)
+            if self._all(OWN_SETTINGS)[0][0]:
+                self._conn.execute(self._reset)
         except psycopg.Error:
             return False
         return True
@@ -114,13 +122,17 @@ class Reused:
         self._conn.close()
 
     def _emptying(self, tables: Iterable[sql.Identifier]) -> sql.Composed:
-        deletes = [sql.SQL("DELETE FROM {}").format(table) for table in tables]
-        resets = [sql.SQL("SELECT setval({}, {}, {})").format(*row) for row in self._all(SEQUENCES)]
-        reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(self.name))
-        return sql.SQL("; ").join([*deletes, *resets, reset])
+        """Return one statement, which is planned once for all turns."""
+        deletes = [
+            sql.SQL("{} AS (DELETE FROM {})").format(sql.Identifier(f"t{n}"), table)
+            for n, table in enumerate(tables)
+        ]
+        resets = [sql.SQL("setval({}, {}, {})").format(*row) for row in self._all(SEQUENCES)]
+        comma = sql.SQL(", ")
+        return sql.SQL("WITH {} SELECT {}").format(comma.join(deletes), comma.join(resets))
 
     def _all(self, query: sql.SQL | sql.Composed) -> list[tuple[Any, ...]]:
-        return self._conn.execute(query).fetchall()
+        return self._conn.execute(query, prepare=True).fetchall()
 
 
 def _rows(table: sql.Identifier) -> sql.Composed:
