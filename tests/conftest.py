@@ -28,6 +28,7 @@ from tests.support.clock import Clock
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.reuse import Databases
 from tests.support.server import Server, make_home, open_folder
+from tests.support.sessions import Sessions
 
 GIVEN = "DRAFTSMAN_TEST_URL"
 SERVER = pytest.StashKey[Server]()
@@ -123,8 +124,11 @@ def empty_url(server: Server) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def databases(server: Server) -> Iterator[Databases]:
     """Give the databases that the tests of this process have one after another."""
-    databases = Databases(server)
+    sessions = Sessions()
+    sessions.install()
+    databases = Databases(server, sessions)
     yield databases
+    sessions.uninstall()
     databases.close()
 
 

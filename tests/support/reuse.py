@@ -15,6 +15,7 @@ import psycopg
 from psycopg import sql
 
 from tests.support.server import Server
+from tests.support.sessions import IDLE, Sessions
 
 RESTING = 2
 """Databases that are left later before one is lent again: sessions take a moment to end."""
@@ -23,7 +24,8 @@ TURNS = 50
 STATE = sql.SQL("""
 SELECT
     (SELECT count(*) FROM pg_stat_activity
-     WHERE datname = current_database() AND pid <> pg_backend_pid()) AS sessions,
+     WHERE datname = current_database() AND pid <> pg_backend_pid()
+       AND application_name <> {idle}) AS sessions,
     (SELECT sum(n_tup_ins + n_tup_upd + n_tup_del)
      FROM pg_stat_sys_tables JOIN pg_class ON oid = relid
      WHERE NOT relisshared) AS written_to_catalogs,
@@ -51,8 +53,9 @@ WHERE datname = current_database()
 class Databases:
     """Those of one process of pytest."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, sessions: Sessions | None = None) -> None:
         self._server = server
+        self._sessions = sessions or Sessions()
         self._lent: dict[str, Reused] = {}
         self._resting: deque[Reused] = deque()
 
@@ -77,11 +80,13 @@ class Databases:
             if one.renew():
                 return one
             one.close()
+            self._sessions.end(one.name)
             self._server.drop(one.name)
         return None
 
     def _made(self) -> Reused:
         name = self._server.create()
+        self._sessions.begin(name, self._server.url(name))
         return Reused(name, self._server.url(name))
 
 
@@ -97,7 +102,8 @@ class Reused:
         tables = [sql.Identifier(*row) for row in self._all(TABLES)]
         seeded = [table for table in tables if self._all(_rows(table))]
         empty = [table for table in tables if table not in seeded]
-        self._state = STATE.format(seeds=sql.SQL(" || ").join(map(_digest, seeded)))
+        seeds = sql.SQL(" || ").join(map(_digest, seeded))
+        self._state = STATE.format(seeds=seeds, idle=sql.Literal(IDLE))
         self._empty = self._emptying(empty)
         self._reset = sql.SQL("ALTER DATABASE {} RESET ALL").format(sql.Identifier(name))
         self._new = self._all(self._state)
