@@ -26,7 +26,7 @@ SHOWN = "&lt;!everyone&gt; &lt;@U1&gt; &lt;http://evil|click&gt; &amp;"
 WORDS = words("&<>`")
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(messages(WORDS, WORDS, person))
 def test_any_text_gives_a_message_that_slack_takes(said: Message) -> None:
     made = render(said)

@@ -33,7 +33,7 @@ class Model:
             self.taken = True
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(ops=st.lists(st.sampled_from(OPS), max_size=14))
 async def test_an_episode_begins_only_after_an_absence_that_was_seen(
     rt: Runtime, ops: list[str]

@@ -21,7 +21,7 @@ from draftsman_tui.dashboard.views import VIEWS
 from draftsman_tui.dashboard.widgets import banner
 from tests.support.svg import lines_of
 from tests.tui.dashboard.fixtures_data import GATE, NOW, PATCH, job_snapshot, question
-from tests.tui.dashboard.pictures import EXPECTED, SIZES, THEMES, assert_matches_picture, shown
+from tests.tui.dashboard.pictures import EXPECTED, assert_matches_picture, shown
 
 PARTS: Final = ("timeline", "questions", "diff", "log")
 """Those of the screen of a job that look different from each other."""
@@ -174,8 +174,5 @@ async def test_without_colours_nothing_is_lost() -> None:
 
 def test_every_table_has_its_pictures_and_no_other_is_kept() -> None:
     assert {path.name for path in EXPECTED.iterdir()} == {
-        f"{name}-{width}x{height}-{theme}.svg"
-        for name in NAMES
-        for width, height in SIZES
-        for theme in THEMES
+        f"{name}.{kind}" for name in NAMES for kind in ("svg", "cells")
     }

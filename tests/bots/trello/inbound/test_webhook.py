@@ -207,7 +207,7 @@ async def test_what_cannot_be_kept_is_to_come_again(
     assert await bench.keys() == [bench.key(card)]
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(found=ACTION)
 async def test_no_action_breaks_the_webhook(bench: TrelloBotHarness, found: Any) -> None:
     """Every board is watched that a fuzzed action can name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.text import Text
@@ -44,7 +44,6 @@ def text(row: Row) -> str:
     return "".join(cell.text for cell in row)
 
 
-@settings(max_examples=50)
 @given(HOSTILE, st.integers(1, 40), st.integers(0, 10))
 def test_whatever_is_said_fits_and_controls_nothing(given: str, width: int, hang: int) -> None:
     for row in lines(given, width, " " * hang):
@@ -56,7 +55,6 @@ def test_whatever_is_said_fits_and_controls_nothing(given: str, width: int, hang
         assert len(drawn) <= CROWD * (width + hang) + 60
 
 
-@settings(max_examples=50)
 @given(st.text(st.sampled_from("ab 字"), min_size=1, max_size=100), st.integers(2, 30))
 def test_wrapping_loses_nothing_but_the_blanks_it_breaks_at(given: str, width: int) -> None:
     rows = wrap_row((Cell(given),), width, most=1000)
