@@ -18,13 +18,14 @@ from typing import TYPE_CHECKING, Final
 from uuid import UUID
 
 from draftsman import migrate, version
+from draftsman.configured import configured_limits, configured_targets, directory, policy
 from draftsman.domain.ids import new_id
 from draftsman.domain.job import Source
 from draftsman.domain.people import quiet_hours
 from draftsman.domain.people.actor import Actor
-from draftsman.domain.people.directory import Directory, DirectoryEntry
-from draftsman.domain.people.policy import Person, Policy
-from draftsman.errors import ConfigError, DraftsmanError, SchemaOutdated, UsageError
+from draftsman.domain.people.directory import Directory
+from draftsman.domain.people.policy import Policy
+from draftsman.errors import DraftsmanError, SchemaOutdated
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Database
 
@@ -306,63 +307,6 @@ def login() -> str:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         return f"uid-{os.getuid()}"
-
-
-def directory(settings: Settings) -> Directory:
-    """Return the people, groups and switches of the configuration."""
-    people = {}
-    for name, person in settings.people.items():
-        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        ids = {channel: id for channel, id in given.items() if id}
-        people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
-    groups = {name: tuple(members) for name, members in settings.groups.items()}
-    return Directory(people, groups, settings.questions.self_approval)
-
-
-def policy(settings: Settings, found: Directory | None = None) -> Policy:
-    """Return who may do what, from a directory; without one, from the configuration."""
-    found, asked = found or directory(settings), settings.questions
-    people = {}
-    for name, entry in found.people.items():
-        known = {Source(channel): id for channel, id in entry.ids.items()}
-        if Source.CLI in known:
-            known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
-        people[name] = Person(name, entry.roles, known, hours)
-    return Policy(people, found.groups, found.self_approval)
-
-
-def configured_limits(settings: Settings) -> JobLimits:
-    """Return the limits of every type that has its own, built in, then configured, and the rest."""
-    from draftsman.domain import job_payloads
-    from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
-    from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
-
-    types = dict(BUILT_IN)
-    for name, given in settings.types.items():
-        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
-    return JobLimits(
-        types,
-        {name: agent.limits() for name, agent in settings.agents.items()},
-        {name: tool.limits() for name, tool in settings.tools.items()},
-        settings.handlers.keys() & job_payloads.MODELS.keys(),
-    )
-
-
-def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return the configured targets, and the fallback; raises ConfigError."""
-    from draftsman.domain.messages.target import NONE, Targets, parse
-
-    told = settings.notifications
-    try:
-        default = tuple(parse(text) for text in told.targets)
-        fallback = None if told.fallback == NONE else parse(told.fallback)
-        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
-        for target in (*default, *([fallback] if fallback else ())):
-            known.check(target)
-    except UsageError as error:
-        raise ConfigError(f"notifications: {error}") from None
-    return known, fallback
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

@@ -12,6 +12,7 @@ from typing import Final, TypeVar
 import psycopg
 
 from draftsman import migrate
+from draftsman.configured import directory
 from draftsman.domain.answer import Response
 from draftsman.domain.ids import new_id, parse_job
 from draftsman.domain.job import Source
@@ -29,7 +30,7 @@ from draftsman.errors import (
     QuestionClosed,
     Refused,
 )
-from draftsman.runtime import Runtime, directory, open_runtime
+from draftsman.runtime import Runtime, open_runtime
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import Settings
 from tests.kill.notifications import OWNER, deliver_notifications

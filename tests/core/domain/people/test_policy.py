@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
+from draftsman.configured import policy as configured
 from draftsman.domain.job import Source
 from draftsman.domain.people.actor import SYSTEM, Actor
 from draftsman.domain.people.policy import ROLES, Person, Policy, Verb
 from draftsman.errors import NotPermitted
-from draftsman.runtime import policy as configured
 from draftsman.settings import Settings
 from tests.support.people import GROUPS, PEOPLE
 

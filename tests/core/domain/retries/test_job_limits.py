@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from draftsman.configured import configured_limits
 from draftsman.domain.job import OnLost
 from draftsman.domain.retries.job_limits import JobLimits
 from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 from draftsman.errors import UsageError
-from draftsman.runtime import configured_limits
 from draftsman.services.jobs.submissions import invocation
 from draftsman.settings import AgentSettings, Settings
 

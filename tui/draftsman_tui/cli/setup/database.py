@@ -61,7 +61,7 @@ async def migrate(app: App, check: bool, sql: bool, restored: bool, grant: bool,
 
 async def _import_people(app: App, yes: bool) -> None:
     """Offer to write the configuration's people into a server's database."""
-    from draftsman.runtime import directory
+    from draftsman.configured import directory
     from draftsman_tui.cli.setup.people import change
 
     new = directory(app.settings)

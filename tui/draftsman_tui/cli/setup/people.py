@@ -161,7 +161,7 @@ async def remove(app: App, name: str, yes: bool) -> None:
 
 def configured(settings: Settings) -> Directory:
     """Return the people of the configuration."""
-    from draftsman.runtime import directory
+    from draftsman.configured import directory
 
     return directory(settings)
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from draftsman.configured import configured_targets
 from draftsman.errors import IdempotencyConflict, NotFound, UsageError
-from draftsman.runtime import targets
 from draftsman.services.jobs.submissions import invocation
 from draftsman_tui.cli.job.submit import OTHER_TEXT_IGNORED
 from draftsman_tui.common.job_request import (
@@ -88,7 +88,7 @@ async def validate_request(typed: job_form.Typed, rt: Runtime) -> Invocation:
         request = await _settled(fields, wrong, rt)
     try:
         told = {"notify": fields.get("notify", ())}
-        targets(rt.settings)[0].of(request or invocation(**told))
+        configured_targets(rt.settings)[0].of(request or invocation(**told))
     except UsageError as error:
         wrong.setdefault("notify", str(error))
     if wrong or request is None:
