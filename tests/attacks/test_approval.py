@@ -31,7 +31,7 @@ def _yes(event: str, **fields: str) -> Response:
 @attack(
     "An operator mints an approver's token and approves his own job",
     surface="approval",
-    with_box="refused by the service and by the database; an event says so",
+    with_sandbox="refused by the service and by the database; an event says so",
 )
 async def test_an_operator_mints_an_approvers_token(
     as_role: As, session: Session, make: Factory
@@ -47,7 +47,7 @@ async def test_an_operator_mints_an_approvers_token(
 @attack(
     "A role without a mapping redeems a token that it found",
     surface="approval",
-    with_box="refused: only the approver redeems a token",
+    with_sandbox="refused: only the approver redeems a token",
 )
 async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
     carol, stranger = await as_role("carol"), await as_role("stranger")
@@ -64,7 +64,7 @@ async def test_a_stranger_redeems_a_token(as_role: As, make: Factory) -> None:
 @attack(
     "The requester of a job redeems the token that was minted for them",
     surface="approval",
-    with_box="refused: a requester does not decide their own job",
+    with_sandbox="refused: a requester does not decide their own job",
 )
 async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Runtime) -> None:
     erin = await as_role("erin")
@@ -82,7 +82,7 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
 @attack(
     "A client names itself an approver in its own configuration",
     surface="approval",
-    with_box="the database knows the person by the login role, and refuses",
+    with_sandbox="the database knows the person by the login role, and refuses",
 )
 async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
@@ -99,7 +99,7 @@ async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory
 @attack(
     "A person approves in the name of another person's login",
     surface="approval",
-    with_box="refused: a person's session vouches for its own role alone",
+    with_sandbox="refused: a person's session vouches for its own role alone",
 )
 async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> None:
     anna, carol = await as_role("anna"), await as_role("carol")
@@ -111,7 +111,7 @@ async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> Non
 @attack(
     "A bot approves in the name of a login of the command line",
     surface="approval",
-    with_box="refused: a bot vouches for chat identities alone",
+    with_sandbox="refused: a bot vouches for chat identities alone",
 )
 async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) -> None:
     bot, carol = await as_role("bot"), await as_role("carol")
@@ -123,7 +123,7 @@ async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) ->
 @attack(
     "A person approves in the name of a chat identity",
     surface="approval",
-    with_box="refused: chat identities are vouched for by the bot's role alone",
+    with_sandbox="refused: chat identities are vouched for by the bot's role alone",
 )
 async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
@@ -135,7 +135,7 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
 @attack(
     "One person votes twice, by two channels, to reach a quorum of two",
     surface="approval",
-    with_box="refused: the second vote is the same person's",
+    with_sandbox="refused: the second vote is the same person's",
 )
 async def test_one_person_votes_by_two_channels(
     as_role: As, session: Session, make: Factory
@@ -159,7 +159,7 @@ async def test_one_person_votes_by_two_channels(
 @attack(
     "An agent asks for approvals that nobody could ever give",
     surface="approval",
-    with_box="refused when asked, with the numbers",
+    with_sandbox="refused when asked, with the numbers",
 )
 async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
     worker, work = await as_role("worker"), await make.running()
@@ -171,7 +171,7 @@ async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
 @attack(
     "A flood of refused votes grows the tables",
     surface="approval",
-    with_box="20 of a voter are kept, further ones are counted",
+    with_sandbox="20 of a voter are kept, further ones are counted",
 )
 async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
     ben, work = await as_role("ben"), await make.asked(GATE)

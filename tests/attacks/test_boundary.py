@@ -1,4 +1,4 @@
-"""Attacks on what lies between a worker and the box of a program."""
+"""Attacks on what lies between a worker and the sandbox of a program."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ DEADLINE = 60.0
 async def run(
     mode: str, folder: Path, *command: str, env: Mapping[str, str] | None = None
 ) -> tuple[str, int]:
-    """Return what a program prints in the box, and the guard's process id."""
+    """Return what a program prints in the sandbox, and the guard's process id."""
 
     async def ignore(chunk: bytes) -> None:
         pass
 
     settings = SandboxSettings.model_validate({"mode": mode, "file_size_mb": 16})
-    box = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
-    with contextlib.closing(box):
+    sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(sandbox):
         async with await AgentProcess.start(
             AgentSettings(command=command, env=dict(env or {})),
             cwd=folder / "repo",
             home=folder / "home",
             lease=DEADLINE,
             on_stderr=ignore,
-            box=box,
+            sandbox=sandbox,
         ) as process:
             chunks = [chunk async for chunk in process.chunks()]
             await process.wait()
@@ -51,7 +51,7 @@ async def run(
 @attack(
     "A clone holds libraries where its profile's LD_LIBRARY_PATH leads the dynamic linker",
     surface="process",
-    with_box="guard, keeper and bwrap do not see the program's environment",
+    with_sandbox="guard, keeper and bwrap do not see the program's environment",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_the_guard_does_not_obey_the_environment_of_the_program(
@@ -66,8 +66,8 @@ async def test_the_guard_does_not_obey_the_environment_of_the_program(
 @attack(
     "A program fills the machine's memory with files in a folder that is in memory",
     surface="quota",
-    with_box="/tmp and /dev/shm have a limit; the other folders are read-only",
-    without_box="there is no folder of its own in memory",
+    with_sandbox="/tmp and /dev/shm have a limit; the other folders are read-only",
+    without_sandbox="there is no folder of its own in memory",
 )
 async def test_folders_in_memory_are_read_only_or_limited(tmp_path: Path) -> None:
     code = """
@@ -88,7 +88,7 @@ chmod 0 . ; echo deep"""
 @attack(
     "A program leaves folders deeper than Python's stack, closed ones and links to outside",
     surface="tree",
-    with_box="they are deleted with the run; no link is followed",
+    with_sandbox="they are deleted with the run; no link is followed",
 )
 async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
@@ -111,8 +111,8 @@ async def test_a_deep_tree_is_deleted(tmp_path: Path) -> None:
 @attack(
     "An agent reads the terminal and the shared memory of its worker's user",
     surface="process",
-    with_box="not visible in bwrap, refused in Landlock; a worker of root's has another user",
-    without_box="allowed to the worker's own user",
+    with_sandbox="not visible in bwrap, refused in Landlock; a worker of root's has another user",
+    without_sandbox="allowed to the worker's own user",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])
 async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
 @attack(
     "A command of a profile runs what an agent left, which fills the disk",
     surface="quota",
-    with_box="the command is killed, and the run fails with the reason",
+    with_sandbox="the command is killed, and the run fails with the reason",
 )
 async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
     source = make_repository(tmp_path / "source", a="one\n")
@@ -151,10 +151,10 @@ async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
 
 
 @attack(
-    "A program of the repository is a link that leads elsewhere outside than in the box",
+    "A program of the repository is a link that leads elsewhere outside than in the sandbox",
     surface="tree",
-    with_box="what it leads to outside is not mounted",
-    without_box="allowed to the worker's own user",
+    with_sandbox="what it leads to outside is not mounted",
+    without_sandbox="allowed to the worker's own user",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])
 async def test_a_linked_program_opens_no_file_outside(
@@ -174,7 +174,7 @@ async def test_a_linked_program_opens_no_file_outside(
 @attack(
     "Load while a worker starts makes the probe of the strongest mode too slow",
     surface="process",
-    with_box="that run takes the next mode that holds; the next run probes again",
+    with_sandbox="that run takes the next mode that holds; the next run probes again",
 )
 async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = SandboxSettings(memory_mb=1234)

@@ -35,7 +35,7 @@ YES = Jsonb({"decision": "approve"})
 @attack(
     "A forged approval is written into the table of answers",
     surface="database",
-    with_box="refused in every session but the owner's; the invariants name one that was forced",
+    with_sandbox="refused in every session but the owner's; the invariants name one that was forced",
 )
 @pytest.mark.parametrize(
     ("who", "source", "id"),
@@ -61,7 +61,7 @@ async def test_a_forged_answer(
 @attack(
     "The owner of the database forces a forged approval with triggers off",
     surface="database",
-    with_box="it works, and `doctor --invariants` names the answer",
+    with_sandbox="it works, and `doctor --invariants` names the answer",
 )
 async def test_a_forced_answer_is_named(
     known: Runtime, make: Factory, conn: Connection, people: object
@@ -76,7 +76,7 @@ async def test_a_forced_answer_is_named(
 @attack(
     "A gate is resolved by hand, without the votes it needs",
     surface="database",
-    with_box="refused in every session but the owner's",
+    with_sandbox="refused in every session but the owner's",
 )
 @pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
 async def test_a_gate_is_resolved_without_votes(
@@ -102,7 +102,7 @@ async def test_a_gate_is_resolved_without_votes(
 @attack(
     "A worker closes a gate as expired before its time, and goes on",
     surface="database",
-    with_box="refused: a gate expires when its time is over, and is passed when it was decided",
+    with_sandbox="refused: a gate expires when its time is over, and is passed when it was decided",
 )
 async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
     work, worker = await make.asked(GATE), await session("worker")
@@ -125,7 +125,7 @@ async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Con
 @attack(
     "A worker names itself among the approvers of an open gate, or lowers its quorum",
     surface="database",
-    with_box="refused: an open question is escalated by its rule alone",
+    with_sandbox="refused: an open question is escalated by its rule alone",
 )
 @pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
 async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, change: str) -> None:
@@ -138,7 +138,7 @@ async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, ch
 @attack(
     "An event is forged that says who decided",
     surface="database",
-    with_box="refused: an event of a decision needs the decision, and its own actor",
+    with_sandbox="refused: an event of a decision needs the decision, and its own actor",
 )
 @pytest.mark.parametrize(
     ("who", "kind", "actor"),
@@ -169,7 +169,7 @@ async def test_a_forged_event(
 @attack(
     "A session sets the clock's offset to let a gate expire, or to answer one that is over",
     surface="database",
-    with_box="the setting is ignored: the shift is the database's own",
+    with_sandbox="the setting is ignored: the shift is the database's own",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
@@ -181,7 +181,7 @@ async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
 @attack(
     "A person sets the actor of a change to another's name",
     surface="database",
-    with_box="the trail names the session's own role",
+    with_sandbox="the trail names the session's own role",
 )
 async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
     anna = await as_role("anna")
@@ -198,7 +198,7 @@ async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles)
 @attack(
     "A person submits a job in another person's name",
     surface="database",
-    with_box="refused: a person's session submits its own requests",
+    with_sandbox="refused: a person's session submits its own requests",
 )
 async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles) -> None:
     anna, erin = await as_role("anna"), await as_role("erin")
@@ -209,7 +209,7 @@ async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles)
 @attack(
     "A person gives themselves a role, an identity or self-approval",
     surface="database",
-    with_box="refused: only the owner of the schema writes people",
+    with_sandbox="refused: only the owner of the schema writes people",
 )
 @pytest.mark.parametrize("who", ["anna", "olga", "bot", "worker", "reader"])
 async def test_a_person_writes_people(session: Session, who: str) -> None:
@@ -231,7 +231,7 @@ async def test_a_person_writes_people(session: Session, who: str) -> None:
 @attack(
     "A person cancels or extends another's job with a function of the database",
     surface="database",
-    with_box="refused: that takes the role operator, or one's own job",
+    with_sandbox="refused: that takes the role operator, or one's own job",
 )
 async def test_a_person_controls_anothers_job(
     session: Session, make: Factory, roles: Roles
@@ -251,7 +251,7 @@ async def test_a_person_controls_anothers_job(
 @attack(
     "A function of the session's own schema shadows one that a check relies on",
     surface="database",
-    with_box="not found: the checks pin their search_path",
+    with_sandbox="not found: the checks pin their search_path",
 )
 async def test_a_shadowed_function(
     session: Session, make: Factory, conn: Connection, roles: Roles, database: str
@@ -270,7 +270,7 @@ async def test_a_shadowed_function(
 @attack(
     "The bot's database role answers for an identity that maps to nobody",
     surface="database",
-    with_box="refused: it has no role, and the row would carry its channel's id",
+    with_sandbox="refused: it has no role, and the row would carry its channel's id",
 )
 async def test_an_unmapped_chat_identity(as_role: As, make: Factory) -> None:
     bot, work = await as_role("bot"), await make.asked(GATE)

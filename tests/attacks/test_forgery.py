@@ -27,7 +27,7 @@ __all__ = ["as_role", "known", "roles", "session"]
 @attack(
     "A worker writes a gate that is approved already, over the one that is open",
     surface="database",
-    with_box="refused: a question is asked open",
+    with_sandbox="refused: a question is asked open",
 )
 async def test_a_gate_is_written_as_approved(
     session: Session, make: Factory, conn: Connection
@@ -52,7 +52,7 @@ async def test_a_gate_is_written_as_approved(
 @attack(
     "A worker rewrites how a closed question was decided",
     surface="database",
-    with_box="refused: a closed question may be superseded, and nothing else",
+    with_sandbox="refused: a closed question may be superseded, and nothing else",
 )
 async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Factory) -> None:
     work, carol = await make.asked(GATE), await as_role("carol")
@@ -70,7 +70,7 @@ async def test_a_decision_is_rewritten(as_role: As, session: Session, make: Fact
 @attack(
     "An approver votes for a gate whose time is over, before the sweep has closed it",
     surface="database",
-    with_box="refused: the time is checked where the answer is written",
+    with_sandbox="refused: the time is checked where the answer is written",
 )
 async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock: Clock) -> None:
     work, carol = await make.asked(GATE.model_copy(update={"expires_in": 60.0})), "carol"
@@ -82,7 +82,7 @@ async def test_a_late_vote(session: Session, make: Factory, roles: Roles, clock:
 @attack(
     "A gate that others approved is resolved by a person who did not vote",
     surface="database",
-    with_box="refused: only who answered resolves, with the reasons that were given",
+    with_sandbox="refused: only who answered resolves, with the reasons that were given",
 )
 async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, roles: Roles) -> None:
     work, carol, anna = await make.asked(GATE), await session("carol"), await session("anna")
@@ -103,7 +103,7 @@ async def test_a_vote_is_resolved_by_another(session: Session, make: Factory, ro
 @attack(
     "The requester shortens the time of a question, so that a default or escalation comes at once",
     surface="database",
-    with_box="refused: a question is extended, never shortened",
+    with_sandbox="refused: a question is extended, never shortened",
 )
 @pytest.mark.parametrize("seconds", [-1e6, 0.0, 1e9, float("nan")])
 async def test_a_time_is_shortened(
@@ -123,7 +123,7 @@ async def test_a_time_is_shortened(
 @attack(
     "Events of jobs that do not exist are written, which nobody could ever remove",
     surface="database",
-    with_box="refused: an event belongs to a job, and one of a vote says what was voted",
+    with_sandbox="refused: an event belongs to a job, and one of a vote says what was voted",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles, who: str) -> None:
@@ -140,7 +140,7 @@ async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles
 @attack(
     "A vote's event names another voter",
     surface="database",
-    with_box="refused: it says what the answer says",
+    with_sandbox="refused: it says what the answer says",
 )
 async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) -> None:
     work, conn = await make.asked(GATE), await session("carol")
@@ -163,7 +163,7 @@ FORGED_RETRY = (
 @attack(
     "A person makes the retry of another's job, or another request under the name of a retry",
     surface="database",
-    with_box="refused: a retry is the same request, by its requester or an operator",
+    with_sandbox="refused: a retry is the same request, by its requester or an operator",
 )
 @pytest.mark.parametrize(
     ("who", "key", "payload"),
@@ -189,7 +189,7 @@ async def test_a_forged_retry(
 @attack(
     "A target is added that takes the turn of another job's thread, or tells of another's job",
     surface="database",
-    with_box="refused: a thread's key is that of its own job, and a role is needed",
+    with_sandbox="refused: a thread's key is that of its own job, and a role is needed",
 )
 @pytest.mark.parametrize(("who", "thread"), [("anna", "D-1 log:log"), ("ben", "D-{job} log:x")])
 async def test_a_forged_target(session: Session, make: Factory, who: str, thread: str) -> None:
@@ -205,7 +205,7 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
 @attack(
     "A reader notifies a worker that a run is to stop, or of what is no number",
     surface="database",
-    with_box="nothing stops: a worker asks the database which runs were canceled",
+    with_sandbox="nothing stops: a worker asks the database which runs were canceled",
 )
 async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
     held, reader = BlockingHandler(), await session("reader")
@@ -229,7 +229,7 @@ async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
 @attack(
     "A person writes another's refusals, or winds their count back",
     surface="database",
-    with_box="the count goes up by one, and names who was refused",
+    with_sandbox="the count goes up by one, and names who was refused",
 )
 async def test_forged_refusals(
     session: Session, make: Factory, conn: Connection, known: Runtime
@@ -250,7 +250,7 @@ async def test_forged_refusals(
 @attack(
     "A request takes the key of another job's retry, or a number that no job ever has",
     surface="database",
-    with_box="refused: those keys are draftsman's own, and numbers begin with 1",
+    with_sandbox="refused: those keys are draftsman's own, and numbers begin with 1",
 )
 @pytest.mark.parametrize(("number", "key"), [("DEFAULT", "retry:7:1"), ("-5", "mine")])
 async def test_a_taken_key(session: Session, number: str, key: str) -> None:
@@ -268,7 +268,7 @@ async def test_a_taken_key(session: Session, number: str, key: str) -> None:
 @attack(
     "A worker answers a question in the name of its requester, who gave no answer",
     surface="database",
-    with_box="refused: it gives the answers that came with the request",
+    with_sandbox="refused: it gives the answers that came with the request",
 )
 async def test_a_worker_answers(session: Session, make: Factory) -> None:
     work, worker = await make.asked(QUESTION), await session("worker")

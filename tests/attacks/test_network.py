@@ -43,17 +43,17 @@ def forge(tmp_path: Path) -> Iterator[GitServer]:
 @attack(
     "A repository's URL leads to a server on the worker's own loopback interface",
     surface="network",
-    with_box="refused before a connection is made; http.allow can permit it",
+    with_sandbox="refused before a connection is made; http.allow can permit it",
 )
 @attack(
     "A repository's URL leads to the cloud's metadata service",
     surface="network",
-    with_box="refused before a connection is made",
+    with_sandbox="refused before a connection is made",
 )
 @attack(
     "A repository's URL is a command: ext::sh -c …",
     surface="network",
-    with_box="refused; only http, https, ssh and git are transports",
+    with_sandbox="refused; only http, https, ssh and git are transports",
 )
 async def test_a_worker_reaches_no_address_of_its_own(
     rt: Runtime, make: Factory, place: Installation, forge: GitServer, tmp_path: Path
@@ -90,7 +90,7 @@ async def fetch(url: str, folder: Path, address: str, *allow: str) -> str:
 @attack(
     "A name resolves to a public address when it is checked, and to loopback when git connects",
     surface="network",
-    with_box="git connects to the address that was checked",
+    with_sandbox="git connects to the address that was checked",
 )
 async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) -> None:
     url = f"http://localhost:{forge.port}/pay"
@@ -106,7 +106,7 @@ async def test_a_rebound_name_gains_nothing(forge: GitServer, tmp_path: Path) ->
 @attack(
     "a git server redirects to an address inside",
     surface="network",
-    with_box="redirects are not followed",
+    with_sandbox="redirects are not followed",
 )
 async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> None:
     forge.leads["/old"] = f"http://127.0.0.1:{forge.port}/pay"
@@ -120,7 +120,7 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
 @attack(
     "A request from chat names a folder of the worker's machine",
     surface="network",
-    with_box="refused when it is submitted",
+    with_sandbox="refused when it is submitted",
 )
 @pytest.mark.parametrize("folder", ["/etc", "file:///etc", "../x", "~/secret"])
 @pytest.mark.parametrize("channel", [Channel.SLACK, Channel.TRELLO])
@@ -135,7 +135,7 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
 @attack(
     "Half-open requests fill the bots' HTTP until Slack and Trello get 503",
     surface="network",
-    with_box="the oldest are closed; a request has 10 s to arrive",
+    with_sandbox="the oldest are closed; a request has 10 s to arrive",
 )
 async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "incomplete", 5)

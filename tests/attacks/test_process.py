@@ -29,7 +29,7 @@ Report = dict[str, str]
 
 
 async def run(mode: str, folder: Path, *command: str) -> bytes:
-    """Return what a program prints in the box."""
+    """Return what a program prints in the sandbox."""
     said = b""
 
     async def log(chunk: bytes) -> None:
@@ -37,11 +37,16 @@ async def run(mode: str, folder: Path, *command: str) -> bytes:
         said += chunk
 
     settings = SandboxSettings.model_validate({"mode": mode, **LIMITS})
-    box = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
-    with contextlib.closing(box):
+    sandbox = await open_run_sandbox(settings, repo=folder / "repo", home=folder / "home")
+    with contextlib.closing(sandbox):
         agent = AgentSettings(command=command)
         async with await AgentProcess.start(
-            agent, cwd=folder / "repo", home=folder / "home", lease=DEADLINE, on_stderr=log, box=box
+            agent,
+            cwd=folder / "repo",
+            home=folder / "home",
+            lease=DEADLINE,
+            on_stderr=log,
+            sandbox=sandbox,
         ) as process:
             chunks = [chunk async for chunk in process.chunks()]
             await process.wait()
@@ -63,7 +68,7 @@ async def attacked(mode: str, folder: Path) -> Report:
     other.parent.mkdir(parents=True)
     for path in (key, other):
         path.write_text("outside")
-        path.chmod(0o666)  # what refuses is the box, not the owner
+        path.chmod(0o666)  # what refuses is the sandbox, not the owner
     with (
         socket.socket(socket.AF_UNIX) as unix,
         socket.socket(socket.AF_UNIX) as abstract,
@@ -86,7 +91,7 @@ async def attacked(mode: str, folder: Path) -> Report:
             "tcp_port": tcp.getsockname()[1],
         }
         victim = psutil.Popen(["cat"], stdin=PIPE) if mode == "off" else None
-        if victim is not None:  # without a box a traced worker would stand still
+        if victim is not None:  # without a sandbox a traced worker would stand still
             given["pid"] = victim.pid
         os.environ["SLACK_BOT_TOKEN"] = "hunter2"
         try:
@@ -108,8 +113,8 @@ def held(report: Report, name: str) -> None:
 @attack(
     "An agent reads a private key outside of its clone",
     surface="process",
-    with_box="it is not visible",
-    without_box="permission denied by Landlock",
+    with_sandbox="it is not visible",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_ssh_key(report: Report) -> None:
     held(report, "ssh_key")
@@ -118,8 +123,8 @@ async def test_ssh_key(report: Report) -> None:
 @attack(
     "An agent reads the clone of another run",
     surface="process",
-    with_box="it is not visible",
-    without_box="permission denied by Landlock",
+    with_sandbox="it is not visible",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_other_clone(report: Report) -> None:
     held(report, "other_clone")
@@ -128,8 +133,8 @@ async def test_other_clone(report: Report) -> None:
 @attack(
     "An agent reads its worker's environment from /proc",
     surface="process",
-    with_box="the process is not visible",
-    without_box="permission denied: the process is outside of the Landlock domain",
+    with_sandbox="the process is not visible",
+    without_sandbox="permission denied: the process is outside of the Landlock domain",
 )
 async def test_worker_environ(report: Report) -> None:
     held(report, "worker_environ")
@@ -138,8 +143,8 @@ async def test_worker_environ(report: Report) -> None:
 @attack(
     "An agent reads its worker's memory from /proc",
     surface="process",
-    with_box="the process is not visible",
-    without_box="permission denied: the process is outside of the Landlock domain",
+    with_sandbox="the process is not visible",
+    without_sandbox="permission denied: the process is outside of the Landlock domain",
 )
 async def test_worker_memory(report: Report) -> None:
     held(report, "worker_memory")
@@ -148,8 +153,8 @@ async def test_worker_memory(report: Report) -> None:
 @attack(
     "An agent enters its worker's current folder through /proc",
     surface="process",
-    with_box="the process is not visible",
-    without_box="permission denied by Landlock",
+    with_sandbox="the process is not visible",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_worker_cwd(report: Report) -> None:
     held(report, "worker_cwd")
@@ -158,8 +163,8 @@ async def test_worker_cwd(report: Report) -> None:
 @attack(
     "An agent attaches to its worker as a debugger",
     surface="process",
-    with_box="the process is not visible",
-    without_box="operation not permitted",
+    with_sandbox="the process is not visible",
+    without_sandbox="operation not permitted",
 )
 async def test_trace(report: Report) -> None:
     held(report, "trace")
@@ -168,8 +173,8 @@ async def test_trace(report: Report) -> None:
 @attack(
     "An agent signals its worker",
     surface="process",
-    with_box="the process is not visible",
-    without_box="operation not permitted",
+    with_sandbox="the process is not visible",
+    without_sandbox="operation not permitted",
 )
 async def test_signal(report: Report) -> None:
     held(report, "signal")
@@ -178,8 +183,8 @@ async def test_signal(report: Report) -> None:
 @attack(
     "An agent connects to an abstract unix socket of the host",
     surface="process",
-    with_box="connection refused: it has its own network",
-    without_box="operation not permitted",
+    with_sandbox="connection refused: it has its own network",
+    without_sandbox="operation not permitted",
 )
 async def test_abstract_socket(report: Report) -> None:
     held(report, "abstract_socket")
@@ -188,8 +193,8 @@ async def test_abstract_socket(report: Report) -> None:
 @attack(
     "An agent connects to a port of the host's loopback",
     surface="process",
-    with_box="connection refused: it has its own network",
-    without_box="permission denied",
+    with_sandbox="connection refused: it has its own network",
+    without_sandbox="permission denied",
 )
 async def test_tcp_port(report: Report) -> None:
     held(report, "tcp_port")
@@ -198,8 +203,8 @@ async def test_tcp_port(report: Report) -> None:
 @attack(
     "An agent connects to the internet",
     surface="process",
-    with_box="network is unreachable",
-    without_box="permission denied",
+    with_sandbox="network is unreachable",
+    without_sandbox="permission denied",
 )
 async def test_internet(report: Report) -> None:
     held(report, "internet")
@@ -208,8 +213,8 @@ async def test_internet(report: Report) -> None:
 @attack(
     "An agent writes a file outside of its clone",
     surface="process",
-    with_box="it is not visible",
-    without_box="permission denied by Landlock",
+    with_sandbox="it is not visible",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_write_outside(report: Report) -> None:
     held(report, "write_outside")
@@ -218,8 +223,8 @@ async def test_write_outside(report: Report) -> None:
 @attack(
     "An agent plants a file beside the worker's own packages",
     surface="process",
-    with_box="the file system is read-only",
-    without_box="permission denied by Landlock",
+    with_sandbox="the file system is read-only",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_write_program(report: Report) -> None:
     held(report, "write_program")
@@ -228,8 +233,8 @@ async def test_write_program(report: Report) -> None:
 @attack(
     "An agent writes to /usr",
     surface="process",
-    with_box="the file system is read-only",
-    without_box="permission denied by Landlock",
+    with_sandbox="the file system is read-only",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_write_system(report: Report) -> None:
     held(report, "write_system")
@@ -238,8 +243,8 @@ async def test_write_system(report: Report) -> None:
 @attack(
     "An agent links a file of another place into its clone",
     surface="process",
-    with_box="it is not visible",
-    without_box="permission denied by Landlock",
+    with_sandbox="it is not visible",
+    without_sandbox="permission denied by Landlock",
 )
 async def test_hard_link(report: Report) -> None:
     held(report, "hard_link")
@@ -248,8 +253,8 @@ async def test_hard_link(report: Report) -> None:
 @attack(
     "An agent changes to user 0",
     surface="process",
-    with_box="operation not permitted",
-    without_box="operation not permitted",
+    with_sandbox="operation not permitted",
+    without_sandbox="operation not permitted",
 )
 async def test_root(report: Report) -> None:
     held(report, "root")
@@ -258,8 +263,8 @@ async def test_root(report: Report) -> None:
 @attack(
     "An agent of a worker of root's runs as user 0",
     surface="process",
-    with_box="it has a user of its own",
-    without_box="it has a user of its own",
+    with_sandbox="it has a user of its own",
+    without_sandbox="it has a user of its own",
 )
 async def test_is_root(report: Report) -> None:
     held(report, "is_root")
@@ -268,8 +273,8 @@ async def test_is_root(report: Report) -> None:
 @attack(
     "An agent runs a set-uid program",
     surface="process",
-    with_box="no new privileges",
-    without_box="no new privileges",
+    with_sandbox="no new privileges",
+    without_sandbox="no new privileges",
 )
 async def test_set_uid(report: Report) -> None:
     held(report, "set_uid")
@@ -278,8 +283,8 @@ async def test_set_uid(report: Report) -> None:
 @attack(
     "An agent mounts a folder over another",
     surface="process",
-    with_box="operation not permitted",
-    without_box="operation not permitted",
+    with_sandbox="operation not permitted",
+    without_sandbox="operation not permitted",
 )
 async def test_mount(report: Report) -> None:
     held(report, "mount")
@@ -288,8 +293,8 @@ async def test_mount(report: Report) -> None:
 @attack(
     "An agent starts processes without end",
     surface="process",
-    with_box="the limit of processes",
-    without_box="the limit of processes",
+    with_sandbox="the limit of processes",
+    without_sandbox="the limit of processes",
 )
 async def test_fork_bomb(report: Report) -> None:
     held(report, "fork_bomb")
@@ -298,8 +303,8 @@ async def test_fork_bomb(report: Report) -> None:
 @attack(
     "An agent writes a file without end",
     surface="process",
-    with_box="the limit of file size",
-    without_box="the limit of file size",
+    with_sandbox="the limit of file size",
+    without_sandbox="the limit of file size",
 )
 async def test_file_size(report: Report) -> None:
     held(report, "file_size")
@@ -308,8 +313,8 @@ async def test_file_size(report: Report) -> None:
 @attack(
     "An agent takes memory without end",
     surface="process",
-    with_box="the limit of memory",
-    without_box="the limit of memory",
+    with_sandbox="the limit of memory",
+    without_sandbox="the limit of memory",
 )
 async def test_memory(report: Report) -> None:
     held(report, "memory")
@@ -319,8 +324,8 @@ async def test_memory(report: Report) -> None:
 @attack(
     "An agent finds descriptors that its worker left open",
     surface="process",
-    with_box="there are none",
-    without_box="there are none",
+    with_sandbox="there are none",
+    without_sandbox="there are none",
 )
 async def test_descriptors(report: Report) -> None:
     held(report, "descriptors")
@@ -329,8 +334,8 @@ async def test_descriptors(report: Report) -> None:
 @attack(
     "An agent finds its worker's tokens in its environment",
     surface="process",
-    with_box="the environment is an allowlist",
-    without_box="the environment is an allowlist",
+    with_sandbox="the environment is an allowlist",
+    without_sandbox="the environment is an allowlist",
 )
 async def test_secrets(report: Report) -> None:
     held(report, "secrets")
@@ -339,8 +344,8 @@ async def test_secrets(report: Report) -> None:
 @attack(
     "An agent becomes root in a user namespace of its own, and mounts there",
     surface="process",
-    with_box="nested user namespaces are disabled",
-    without_box="Landlock refuses every mount",
+    with_sandbox="nested user namespaces are disabled",
+    without_sandbox="Landlock refuses every mount",
 )
 async def test_user_namespace(report: Report) -> None:
     held(report, "mount")
@@ -351,8 +356,8 @@ async def test_user_namespace(report: Report) -> None:
 @attack(
     "An agent connects to a unix socket by its path",
     surface="process",
-    with_box="it is not visible",
-    without_box="it connects: the embedded server asks for a password",
+    with_sandbox="it is not visible",
+    without_sandbox="it connects: the embedded server asks for a password",
 )
 async def test_unix_socket(report: Report) -> None:
     if report["mode"] == "bwrap":
@@ -362,8 +367,8 @@ async def test_unix_socket(report: Report) -> None:
 @attack(
     "An agent leaves a daemon behind that outlives its run",
     surface="process",
-    with_box="the namespace ends with the run",
-    without_box="the keeper adopts and kills it",
+    with_sandbox="the namespace ends with the run",
+    without_sandbox="the keeper adopts and kills it",
 )
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_daemon_ends_with_its_run(mode: str, tmp_path: Path) -> None:

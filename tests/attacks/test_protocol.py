@@ -67,7 +67,7 @@ async def patch_of(rt: Runtime, job: int, run: int | None = None) -> str | None:
 @attack(
     "An agent records the worker's own push, so that a person's branch is taken for its own",
     surface="protocol",
-    with_box="the step is refused; the branch stays as it is and the job fails: branch_moved",
+    with_sandbox="the step is refused; the branch stays as it is and the job fails: branch_moved",
 )
 async def test_a_faked_push_does_not_overwrite_a_branch(
     rt: Runtime, make: Factory, repo: Path
@@ -92,7 +92,7 @@ for key in ("agent:push:1", "agent:push:7"):
 @attack(
     "An agent records that its branch is published already, so that nothing is pushed",
     surface="protocol",
-    with_box="the step is refused; the branch has the work",
+    with_sandbox="the step is refused; the branch has the work",
 )
 async def test_a_faked_publication_does_not_hide_the_work(
     rt: Runtime, make: Factory, repo: Path
@@ -111,7 +111,7 @@ refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00
 @attack(
     "An agent asks a question under the worker's own key, to choose the repository by its answer",
     surface="protocol",
-    with_box="the question and the gate are refused",
+    with_sandbox="the question and the gate are refused",
 )
 async def test_a_question_of_the_worker_cannot_be_asked(
     rt: Runtime, make: Factory, repo: Path
@@ -136,7 +136,7 @@ for kind in ("question_escalated", "answer_received", "job_completed", "vote_rec
 @attack(
     "An agent sends events of draftsman's own kinds with a payload that queries cannot read",
     surface="protocol",
-    with_box="the kinds begin with agent.; the invariants hold and the dashboard counts",
+    with_sandbox="the kinds begin with agent.; the invariants hold and the dashboard counts",
 )
 async def test_events_of_an_agent_have_kinds_of_their_own(
     rt: Runtime, make: Factory, repo: Path
@@ -156,7 +156,7 @@ async def test_events_of_an_agent_have_kinds_of_their_own(
 @attack(
     "An event that an agent left under an older version breaks doctor and the dashboard",
     surface="database",
-    with_box="it is shown and counts for nothing",
+    with_sandbox="it is shown and counts for nothing",
 )
 async def test_poisoned_events_of_the_past_break_no_query(
     make: Factory, rt: Runtime, conn: Connection
@@ -181,7 +181,7 @@ async def test_poisoned_events_of_the_past_break_no_query(
 @attack(
     "An agent leaves an artifact changes.patch, to show approvers a harmless diff",
     surface="approval",
-    with_box="the name is refused; the diff is the worker's own, found by its kind",
+    with_sandbox="the name is refused; the diff is the worker's own, found by its kind",
 )
 async def test_a_false_diff_is_refused(
     rt: Runtime, make: Factory, repo: Path, people: People
@@ -210,7 +210,7 @@ if start["run"] == 1:
 @attack(
     "An agent replaces the bundle of its checkpoint, so that no later run can start",
     surface="protocol",
-    with_box="the name is refused; the next run starts with the checkpoint",
+    with_sandbox="the name is refused; the next run starts with the checkpoint",
 )
 async def test_the_bundle_of_a_checkpoint_cannot_be_replaced(
     rt: Runtime, make: Factory, repo: Path, people: People
@@ -243,7 +243,7 @@ open("later.txt", "w").write("not in the checkpoint\\n")
 @attack(
     "An agent changes its tree after the checkpoint that a gate is asked with",
     surface="approval",
-    with_box="the gate shows the checkpoint's diff, and the next run starts with that tree",
+    with_sandbox="the gate shows the checkpoint's diff, and the next run starts with that tree",
 )
 async def test_a_gate_shows_the_tree_that_the_next_run_starts_with(
     rt: Runtime, make: Factory, repo: Path, people: People
@@ -273,7 +273,7 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
 @attack(
     "An agent gets a gate approved, changes its tree, and asks for the same gate again",
     surface="approval",
-    with_box="the approval is superseded: people are asked again, with the new diff",
+    with_sandbox="the approval is superseded: people are asked again, with the new diff",
 )
 async def test_an_approval_does_not_open_the_gate_of_another_tree(
     rt: Runtime, make: Factory, repo: Path, people: People

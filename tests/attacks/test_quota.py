@@ -63,7 +63,7 @@ def failed_by(job: Job, setting: str) -> None:
 @attack(
     "An agent floods the database with events, steps, artifacts or checkpoints",
     surface="quota",
-    with_box="the run fails at the quota of the job; no more rows than that are kept",
+    with_sandbox="the run fails at the quota of the job; no more rows than that are kept",
 )
 @pytest.mark.parametrize("kind", FLOODS)
 async def test_a_flood_of_messages_ends_at_its_quota(
@@ -79,7 +79,7 @@ async def test_a_flood_of_messages_ends_at_its_quota(
 @attack(
     "An agent fills the database with a few messages that are large",
     surface="quota",
-    with_box="the run fails once the bytes of its steps, artifacts or checkpoints are over",
+    with_sandbox="the run fails once the bytes of its steps, artifacts or checkpoints are over",
 )
 @pytest.mark.parametrize(
     ("kind", "code"),
@@ -106,7 +106,7 @@ async def test_bytes_are_counted_too(
 @attack(
     "An agent sends messages without end that leave nothing, or that are refused",
     surface="quota",
-    with_box="the run fails at the limit of messages; the usage stays one row with few models",
+    with_sandbox="the run fails at the limit of messages; the usage stays one row with few models",
 )
 @pytest.mark.parametrize(
     "code", ['say("usage", input_tokens=1, model=f"m{n}" * 40)', 'print("{", flush=True)']
@@ -124,7 +124,7 @@ async def test_messages_of_a_run_are_limited(
 @attack(
     "An agent writes logs without end, by messages and on its standard error",
     surface="quota",
-    with_box="the log is cut at the quota, its last line says so, and the run goes on",
+    with_sandbox="the log is cut at the quota, its last line says so, and the run goes on",
 )
 @pytest.mark.parametrize(
     "code", ['say("log", text="x" * 1000)', 'sys.stderr.write("é" * 500 + "\\n")']
@@ -143,7 +143,7 @@ async def test_a_log_is_cut_at_its_quota(rt: Runtime, make: Factory, repo: Path,
 @attack(
     "An agent spreads its log over the runs of a job",
     surface="quota",
-    with_box="the logs of all runs are cut at the quota of the job",
+    with_sandbox="the logs of all runs are cut at the quota of the job",
 )
 async def test_the_logs_of_a_job_are_cut_at_its_quota(
     rt: Runtime, make: Factory, repo: Path
@@ -165,7 +165,7 @@ parked(ask(f"q{{min(start['run'], 3)}}")){RESULT}"""
 @attack(
     "An agent asks people again and again",
     surface="quota",
-    with_box="the run fails at the quota of questions",
+    with_sandbox="the run fails at the quota of questions",
 )
 async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: Path) -> None:
     code = "parked(ask(f\"q{start['run']}\"))" + RESULT
@@ -181,7 +181,7 @@ async def test_questions_of_a_job_are_limited(rt: Runtime, make: Factory, repo: 
 @attack(
     "An agent fills the disk of its worker",
     surface="quota",
-    with_box="the agent is killed and the run fails once its files are over the quota",
+    with_sandbox="the agent is killed and the run fails once its files are over the quota",
 )
 @pytest.mark.parametrize("where", ["os.getcwd()", "os.environ['HOME']"])
 async def test_an_agent_that_fills_the_disk_is_killed(

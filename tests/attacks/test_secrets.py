@@ -94,10 +94,10 @@ def test_the_attack_works_where_nothing_prevents_it() -> None:
     "An agent reads Slack tokens from its worker's /proc and memory, and connects to the database's"
     " socket to approve its own gate",
     surface="process",
-    with_box="the worker, the socket and the password are not visible",
-    without_box="permission denied: the worker is not dumpable, and the server asks for a password;"
+    with_sandbox="the worker, the socket and the password are not visible",
+    without_sandbox="permission denied: the worker is not dumpable, and the server asks for a password;"
     " an agent that runs as the worker's user can read the password's file, and a worker's"
-    " environment in the moment in which it starts: only the box prevents that",
+    " environment in the moment in which it starts: only the sandbox prevents that",
 )
 async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     rt: Runtime, make: Factory, owner: Actor, place: Installation, database_url: str, tmp_path: Path
@@ -120,8 +120,8 @@ async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
     "A process of the same user reads the environment, memory and files of the bots or a dashboard,"
     " or attaches to them",
     surface="process",
-    with_box="they are not visible",
-    without_box="permission denied: they are not dumpable",
+    with_sandbox="they are not visible",
+    without_sandbox="permission denied: they are not dumpable",
 )
 async def test_bots_and_dashboards_cannot_be_inspected(
     place: Installation, slack: FakeSlack

@@ -86,7 +86,7 @@ async def hostile(space: Workspace, code: str, *arguments: str) -> AgentProcess:
         home=space.home,
         lease=DEADLINE,
         on_stderr=ignore,
-        box=space.box,
+        sandbox=space.sandbox,
     )
     async with asyncio.timeout(DEADLINE):
         assert await anext(process.lines()) == b"ready"
@@ -106,7 +106,7 @@ async def prepared(folder: Path, mode: str) -> tuple[Workspace, Path]:
 @attack(
     "An agent swaps folders of its clone with links to outside while a checkpoint reads them",
     surface="tree",
-    with_box="all its processes are stopped while the tree is read",
+    with_sandbox="all its processes are stopped while the tree is read",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_a_swapped_folder_brings_nothing_from_outside(mode: str, tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ async def test_a_swapped_folder_brings_nothing_from_outside(mode: str, tmp_path:
 @attack(
     "An agent swaps folders of its clone with links to outside while an artifact is read",
     surface="tree",
-    with_box="links are not followed, and all its processes are stopped",
+    with_sandbox="links are not followed, and all its processes are stopped",
 )
 async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
     space, outside = await prepared(tmp_path, "bwrap")
@@ -138,7 +138,7 @@ async def test_a_swapped_folder_is_no_artifact(tmp_path: Path) -> None:
 @attack(
     "An agent hides from being stopped by forking without end",
     surface="tree",
-    with_box="its processes are stopped until none is left, or the checkpoint fails",
+    with_sandbox="its processes are stopped until none is left, or the checkpoint fails",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_a_tree_of_forks_is_stopped_or_not_read(mode: str, tmp_path: Path) -> None:
@@ -192,7 +192,7 @@ async def test_folders_of_runs_are_private_and_a_failed_prepare_leaves_none(
 @attack(
     "A timer of the agent continues it while its tree is read",
     surface="tree",
-    with_box="the guard sees that it ran: the checkpoint fails",
+    with_sandbox="the guard sees that it ran: the checkpoint fails",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "off"])
 async def test_an_agent_that_continues_itself_is_noticed(mode: str, tmp_path: Path) -> None:

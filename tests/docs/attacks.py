@@ -35,7 +35,7 @@ def _table(attacks: list[Attack]) -> Iterator[str]:
     yield "|---|---|---|---|---|---|"
     for number, attack in enumerate(attacks, 1):
         test = f"`{attack.test.removeprefix('tests/attacks/')}`"
-        outcomes = f"{attack.with_box} | {attack.without_box}"
+        outcomes = f"{attack.with_sandbox} | {attack.without_sandbox}"
         yield f"| {number} | {attack.title} | {attack.surface} | {outcomes} | {test} |"
 
 
