@@ -1,4 +1,4 @@
-"""The catalog of attacks: what each one tries, and how it ends with and without the sandbox.
+"""The catalog of attacks and their outcomes with and without the sandbox.
 
 A test that performs an attack registers it:
 
@@ -27,7 +27,7 @@ Test = TypeVar("Test", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """One attack, its outcome in each mode of the sandbox, and the test that performs it."""
+    """An attack, its outcome in each mode of the sandbox, and the test that performs it."""
 
     title: str
     surface: Surface
@@ -42,7 +42,7 @@ CATALOG: Final[list[Attack]] = []
 def attack(
     title: str, *, surface: Surface, with_sandbox: str, without_sandbox: str | None = None
 ) -> Callable[[Test], Test]:
-    """Register the decorated test; without `without_sandbox` the outcome does not depend on the sandbox."""
+    """Register the decorated test; `without_sandbox` defaults to `with_sandbox`."""
 
     def register(test: Test) -> Test:
         path = f"{test.__module__.replace('.', '/')}.py::{test.__qualname__}"

@@ -1,4 +1,4 @@
-"""Attacks on approvals, by people who have a login, a chat account or a worker of their own."""
+"""Attacks on approvals by users with a login, a chat account or a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _yes(event: str, **fields: str) -> Response:
 
 
 @attack(
-    "An operator mints an approver's token and approves his own job",
+    "An operator mints an approver's token and approves their own job",
     surface="approval",
     with_sandbox="refused by the service and by the database; an event says so",
 )
@@ -45,7 +45,7 @@ async def test_an_operator_mints_an_approvers_token(
 
 
 @attack(
-    "A role without a mapping redeems a token that it found",
+    "A role without a mapping redeems a token of another user",
     surface="approval",
     with_sandbox="refused: only the approver redeems a token",
 )
@@ -80,19 +80,19 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
 
 
 @attack(
-    "A client names itself an approver in its own configuration",
+    "A client makes its user an approver in its own configuration",
     surface="approval",
-    with_sandbox="the database knows the person by the login role, and refuses",
+    with_sandbox="refused: the database identifies the person by the login role",
 )
 async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
     login = (await anna.actor()).id
     carol = Person("carol", frozenset({"approver"}), {Source.CLI: login})
     anna.policy.update_from(Policy({"carol": carol}))
-    claimed = await anna.actor()
-    assert claimed.person == "carol"
+    actor = await anna.actor()
+    assert actor.person == "carol"
     with pytest.raises(Refused, match="anna may not decide"):
-        await anna.questions.answer(work.number, 1, _yes("a"), claimed)
+        await anna.questions.answer(work.number, 1, _yes("a"), actor)
     assert (await anna.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 
@@ -157,9 +157,9 @@ async def test_one_person_votes_by_two_channels(
 
 
 @attack(
-    "An agent asks for approvals that nobody could ever give",
+    "An agent asks for more approvals than there are approvers",
     surface="approval",
-    with_sandbox="refused when asked, with the numbers",
+    with_sandbox="refused, with the numbers of approvals and approvers",
 )
 async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
     worker, work = await as_role("worker"), await make.running()
@@ -169,15 +169,15 @@ async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
 
 
 @attack(
-    "A flood of refused votes grows the tables",
+    "A flood of refused votes fills the tables",
     surface="approval",
-    with_sandbox="20 of a voter are kept, further ones are counted",
+    with_sandbox="20 of each voter are stored, the rest are counted",
 )
 async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
     ben, work = await as_role("ben"), await make.asked(GATE)
     actor = await ben.actor()
     for n in range(30):
         assert not (await ben.questions.answer(work.number, 1, _yes(str(n)), actor)).accepted
-    kept = await rows(conn, "SELECT count(*) FROM draftsman.job_answers")
+    stored = await rows(conn, "SELECT count(*) FROM draftsman.job_answers")
     counted = await rows(conn, "SELECT answers FROM draftsman.refused_answers")
-    assert (kept, counted) == ([(20,)], [(10,)])
+    assert (stored, counted) == ([(20,)], [(10,)])

@@ -1,4 +1,4 @@
-"""Attacks with a session in the database: rows forged by hand, and settings that lie."""
+"""Attacks by SQL sessions: forged rows and settings."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ YES = Jsonb({"decision": "approve"})
 @attack(
     "A forged approval is written into the table of answers",
     surface="database",
-    with_sandbox="refused in every session but the owner's; the invariants name one that was forced",
+    with_sandbox="refused in every session but the owner's; an invariant detects a forced answer",
 )
 @pytest.mark.parametrize(
     ("who", "source", "id"),
@@ -53,15 +53,15 @@ async def test_a_forged_answer(
     session: Session, make: Factory, roles: Roles, who: str, source: str, id: str
 ) -> None:
     work, conn = await make.asked(GATE), await session(who)
-    given = roles.name(id) if source == "cli" else id
+    responder = roles.name(id) if source == "cli" else id
     async with refused(FORBIDDEN):
-        await conn.execute(ANSWER, (work.number, source, given, YES))
+        await conn.execute(ANSWER, (work.number, source, responder, YES))
 
 
 @attack(
     "The owner of the database forces a forged approval with triggers off",
     surface="database",
-    with_sandbox="it works, and `doctor --invariants` names the answer",
+    with_sandbox="it works, and `doctor --invariants` reports the answer",
 )
 async def test_a_forced_answer_is_named(
     known: Runtime, make: Factory, conn: Connection, people: object
@@ -69,12 +69,12 @@ async def test_a_forced_answer_is_named(
     work = await make.asked(GATE)
     await run(conn, "SET session_replication_role = replica")
     await conn.execute(ANSWER, (work.number, "slack", "U-CAROL", YES))
-    found = await known.read_model.invariants()
-    assert [job for job, _ in found["answers_are_vouched_for"]] == [work.number]
+    invariants = await known.read_model.invariants()
+    assert [job for job, _ in invariants["answers_are_vouched_for"]] == [work.number]
 
 
 @attack(
-    "A gate is resolved by hand, without the votes it needs",
+    "An approval is resolved by SQL, without the required votes",
     surface="database",
     with_sandbox="refused in every session but the owner's",
 )
@@ -100,9 +100,9 @@ async def test_a_gate_is_resolved_without_votes(
 
 
 @attack(
-    "A worker closes a gate as expired before its time, and goes on",
+    "A worker expires an approval early, and continues",
     surface="database",
-    with_sandbox="refused: a gate expires when its time is over, and is passed when it was decided",
+    with_sandbox="refused: an approval expires at its deadline, and a job continues after a decision",
 )
 async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
     work, worker = await make.asked(GATE), await session("worker")
@@ -123,9 +123,9 @@ async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Con
 
 
 @attack(
-    "A worker names itself among the approvers of an open gate, or lowers its quorum",
+    "A worker adds itself to the approvers of an open approval, or lowers its quorum",
     surface="database",
-    with_sandbox="refused: an open question is escalated by its rule alone",
+    with_sandbox="refused: an open question changes only by its escalation rule",
 )
 @pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
 async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, change: str) -> None:
@@ -136,9 +136,9 @@ async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, ch
 
 
 @attack(
-    "An event is forged that says who decided",
+    "An event of a decision is forged",
     surface="database",
-    with_sandbox="refused: an event of a decision needs the decision, and its own actor",
+    with_sandbox="refused: an event of a decision needs the decision, and the session's own actor",
 )
 @pytest.mark.parametrize(
     ("who", "kind", "actor"),
@@ -167,9 +167,9 @@ async def test_a_forged_event(
 
 
 @attack(
-    "A session sets the clock's offset to let a gate expire, or to answer one that is over",
+    "A session sets the clock's offset to expire an approval or answer it late",
     surface="database",
-    with_sandbox="the setting is ignored: the shift is the database's own",
+    with_sandbox="the setting is ignored: the offset is stored in the database",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
@@ -179,19 +179,21 @@ async def test_a_session_shifts_the_clock(session: Session, who: str) -> None:
 
 
 @attack(
-    "A person sets the actor of a change to another's name",
+    "A person sets the actor of a change to another name",
     surface="database",
-    with_sandbox="the trail names the session's own role",
+    with_sandbox="the event has the session's own role",
 )
 async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles) -> None:
     anna = await as_role("anna")
-    made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
+    submitted = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     conn = await session("anna")
     await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
     async with refused(FORBIDDEN, "may not do that to"):
-        await conn.execute("SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (made.number,))
-    await anna.job_control.cancel(made.number, await anna.actor())
-    actors = {event.actor for event in await anna.read_model.job_events(made.number)}
+        await conn.execute(
+            "SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (submitted.number,)
+        )
+    await anna.job_control.cancel(submitted.number, await anna.actor())
+    actors = {event.actor for event in await anna.read_model.job_events(submitted.number)}
     assert actors == {f"cli:{roles.name('anna')}"}
 
 
@@ -207,7 +209,7 @@ async def test_a_job_in_anothers_name(as_role: As, known: Runtime, roles: Roles)
 
 
 @attack(
-    "A person gives themselves a role, an identity or self-approval",
+    "A person adds a role, an identity or self-approval for themselves",
     surface="database",
     with_sandbox="refused: only the owner of the schema writes people",
 )
@@ -231,7 +233,7 @@ async def test_a_person_writes_people(session: Session, who: str) -> None:
 @attack(
     "A person cancels or extends another's job with a function of the database",
     surface="database",
-    with_sandbox="refused: that takes the role operator, or one's own job",
+    with_sandbox="refused: needs the role operator, or a job of their own",
 )
 async def test_a_person_controls_anothers_job(
     session: Session, make: Factory, roles: Roles
@@ -249,7 +251,7 @@ async def test_a_person_controls_anothers_job(
 
 
 @attack(
-    "A function of the session's own schema shadows one that a check relies on",
+    "A function of the session's own schema shadows a function used by a check",
     surface="database",
     with_sandbox="not found: the checks pin their search_path",
 )
@@ -268,7 +270,7 @@ async def test_a_shadowed_function(
 
 
 @attack(
-    "The bot's database role answers for an identity that maps to nobody",
+    "The bot's database role answers for an unlinked identity",
     surface="database",
     with_sandbox="refused: it has no role, and the row would carry its channel's id",
 )

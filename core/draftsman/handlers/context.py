@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class RunContext(RunProgress):
-    """One run of one job.
+    """The run of a job.
 
     Methods that write raise LeaseLost once the run has lost its lease. All methods retry while the
     database is unreachable and the lease may still be valid. `job` is the claimed job.
@@ -222,13 +222,13 @@ class RunContext(RunProgress):
         An approval that showed a patch is valid for that patch alone: `patch` returns the SHA-256
         of the patch that would be shown now.
         """
-        asked = await self._wait(self._services.questions.of_key, self.job.number, item.key)
-        if asked is None or asked.digest != item.digest:
+        question = await self._wait(self._services.questions.of_key, self.job.number, item.key)
+        if question is None or question.digest != item.digest:
             return None
-        approved_patch = asked.patch_sha256 if asked.kind is QuestionKind.APPROVAL else None
+        approved_patch = question.patch_sha256 if question.kind is QuestionKind.APPROVAL else None
         if approved_patch is not None and patch is not None and await patch() != approved_patch:
             return None
-        return to_answer(asked)
+        return to_answer(question)
 
     async def answers(self) -> dict[str, Answered | NoAnswer]:
         """Return the valid answers of the job so far, by key."""

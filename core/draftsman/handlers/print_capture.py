@@ -27,7 +27,7 @@ _printing: ContextVar[PrintCapture | None] = ContextVar("draftsman_printing", de
 
 
 class PrintCapture:
-    """Captures the output of one run inside a `with` block, line by line and redacted.
+    """Captures the output of a run inside a `with` block, line by line and redacted.
 
     The output comes from the handler's task, from tasks that it starts, and from threads of
     `asyncio.to_thread`, which all share the handler's context. Create it on the event loop.

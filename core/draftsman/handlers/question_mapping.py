@@ -16,8 +16,8 @@ def build_ask(**fields: Any) -> QuestionSpec:
     try:
         return QuestionSpec(**fields)
     except ValidationError as error:
-        where, message = field_errors.first_error(error)
-        raise UsageError(f"question {fields.get('key')!r}: {where} {message}".strip()) from None
+        field, message = field_errors.first_error(error)
+        raise UsageError(f"question {fields.get('key')!r}: {field} {message}".strip()) from None
 
 
 def to_answer(question: Question) -> Answered | NoAnswer | None:

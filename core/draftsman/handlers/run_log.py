@@ -1,4 +1,4 @@
-"""The log of one run, buffered and stored in chunks."""
+"""The log of a run, buffered and stored in chunks."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class RunServices(Protocol):
 
 
 class RunProgress:
-    """The progress of one run. Methods that write raise LeaseLost once the lease is lost."""
+    """The progress of a run. Methods that write raise LeaseLost once the lease is lost."""
 
     stopping: str | None = None
     """Why the run has to end: `canceled`, `shutdown`, `lost` or `timeout`; None if it need not."""

@@ -219,7 +219,7 @@ class TestARealServer:
                 restart = await asyncio.wait_for(ready.get(), 10)
                 await asyncio.to_thread(server.stop)
                 stopped.set()
-                await said.wait(f"D-{number} waits for the database", restart + 1)
+                await said.wait(f"D-{number}: database unreachable", restart + 1)
                 stopped.clear()
                 await asyncio.to_thread(server.start)
             job = await wait_for_end(rt, number)
@@ -244,7 +244,7 @@ async def test_a_run_that_waits_for_the_database_is_handed_back_by_a_shutdown(
         running_worker(runtime_with(rt, db), {"noop": handler}) as crew,
     ):
         ctx = await held.next()
-        await _cut_and_wait(wire, held, said, f"D-{number} waits for the database")
+        await _cut_and_wait(wire, held, said, f"D-{number}: database unreachable")
         crew.shut_down("test")
         await until(lambda: _is_told(ctx), "the run to be told that it is to stop")
         wire.mend()

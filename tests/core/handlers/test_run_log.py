@@ -130,7 +130,7 @@ async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_
         for number in range(3 * BUFFER_LIMIT // 100):
             lines.write(f"{number:099}")
         assert len(lines._text) <= BUFFER_LIMIT + len(run_log.TRUNCATION_MARK)
-        await said.wait(f"log of D-{work.number} not stored yet")
+        await said.wait(f"cannot store the log of D-{work.number}")
         wire.mend()
         await until(lambda: holds(rt, work.number, f"{number:099}\n"), "the last line")
         await lines.close()

@@ -42,7 +42,7 @@ class Anthropic:
         return url, {"anthropic-version": VERSION, **auth_header(key, "x-api-key")}, body
 
     def add_event(self, event: ServerSentEvent, completion: Completion) -> None:
-        """Add one event; ignores unknown types. Raises Failure for an error event."""
+        """Add an event; ignores unknown types. Raises Failure for an error event."""
         data = event_data(event)
         match data.get("type"):
             case "error":

@@ -44,7 +44,7 @@ class OpenAI:
         return url, dict(auth_header(key, "authorization", "Bearer ")), body
 
     def add_event(self, event: ServerSentEvent, completion: Completion) -> None:
-        """Add one event; raises Failure for an error event."""
+        """Add an event; raises Failure for an error event."""
         if event.data.strip() == DONE:
             completion.is_complete = True
             return

@@ -70,11 +70,11 @@ class Provider(Protocol):
         """Return URL, headers and body of the request."""
 
     def add_event(self, event: ServerSentEvent, completion: Completion) -> None:
-        """Add one event of the stream; raises Failure for an error event."""
+        """Add an event of the stream; raises Failure for an error event."""
 
 
 def messages(payload: LlmGenerate) -> list[dict[str, str]]:
-    """Return the messages; a prompt becomes one user message."""
+    """Return the messages; a prompt becomes a user message."""
     if payload.prompt is not None:
         return [{"role": "user", "content": payload.prompt}]
     return [{"role": item.role, "content": item.content} for item in payload.messages]
@@ -93,7 +93,7 @@ def event_data(event: ServerSentEvent) -> dict[str, Any]:
 
 
 def to_failure(
-    body: object, where: str, status: int | None = None, wait: float | None = None
+    body: object, source: str, status: int | None = None, retry_after: float | None = None
 ) -> Failure:
     """Return the Failure for an error response, or for an error event in a stream."""
     error = body.get("error") if isinstance(body, dict) else None
@@ -101,10 +101,10 @@ def to_failure(
     codes = [value for value in (error.get("code"), error.get("type")) if isinstance(value, str)]
     code = next((value for value in codes if known("llm", value) is not None), None)
     message = " ".join(str(error.get("message") or "").split())[:500]
-    prefix = f"{where}: {status}" if status is not None else where
+    prefix = f"{source}: {status}" if status is not None else source
     shown_code = code or next(iter(codes), None)
     text = ": ".join(part for part in (prefix, shown_code, message) if part)
-    return Failure(text, origin="llm", code=code, http_status=status, retry_after=wait)
+    return Failure(text, origin="llm", code=code, http_status=status, retry_after=retry_after)
 
 
 def _token_count(value: object, default: int) -> int:

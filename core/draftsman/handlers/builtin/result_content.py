@@ -13,7 +13,7 @@ from draftsman.handlers.builtin.strict_json import parse_json
 from draftsman.handlers.context import RunContext
 
 INLINE: Final = 256 * 1024
-"""Maximum bytes of JSON of an output in a result; a longer one becomes an artifact."""
+"""Maximum bytes of JSON of an output in a result; longer output becomes an artifact."""
 INVALID: Final = "invalid-output"
 """Artifact with a rejected output."""
 _CHARSET: Final = re.compile(

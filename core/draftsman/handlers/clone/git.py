@@ -145,7 +145,7 @@ def git_environment() -> dict[str, str]:
 
 
 def git_failure(message: str, code: str | None) -> Failure:
-    """Return a Failure of git in one line, without credentials of URLs."""
+    """Return a single-line Failure of git without credentials of URLs."""
     return Failure("git: " + USER_INFO.sub("", " ".join(message.split())), origin="git", code=code)
 
 

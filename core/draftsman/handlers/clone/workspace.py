@@ -54,7 +54,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """The clone of one run. Create it with `prepare`; `remove` it at the end."""
+    """The clone of a run. Create it with `prepare`; `remove` it at the end."""
 
     folder: Path
     mirror: Path
@@ -89,15 +89,15 @@ class Workspace:
         of the base), so that the same work gets the same commit id. `http` is the egress policy
         for a URL (None: public addresses). Raises Failure with origin `git`.
         """
-        where = RepoSource.of(source, http)
-        mirror = await open_mirror(data_dir, where)
+        repo_source = RepoSource.of(source, http)
+        mirror = await open_mirror(data_dir, repo_source)
         name = f"D-{job}.{run}-{tag}" if tag else f"D-{job}.{run}"
         ref = f"refs/draftsman/{name}"
-        base_sha = await fetch_base(where, mirror, base, f"{ref}/base")
-        when = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
+        base_sha = await fetch_base(repo_source, mirror, base, f"{ref}/base")
+        date_time = created_at or datetime.fromtimestamp(await commit_time(mirror, base_sha), UTC)
         folder = data_dir / "runs" / name
-        date = f"{int(when.timestamp())} +0000"
-        self = cls(folder, mirror, where, job, run, tag, base_sha, date)
+        date = f"{int(date_time.timestamp())} +0000"
+        self = cls(folder, mirror, repo_source, job, run, tag, base_sha, date)
         try:
             await asyncio.to_thread(_create_folders, folder)
             work = await self._unpack(bundle) if bundle else base_sha
@@ -233,8 +233,8 @@ class Workspace:
         """Return nested repositories, whose configuration git would read."""
         staged = (await self._run_git("ls-files", "--stage", "-z")).split(b"\0")
         links = [entry.partition(b"\t")[2] for entry in staged if entry.startswith(GITLINK)]
-        others = await self._run_git("ls-files", "--others", "--exclude-standard", "-z")
-        clones = [name.rstrip(b"/") for name in others.split(b"\0") if name.endswith(b"/")]
+        untracked = await self._run_git("ls-files", "--others", "--exclude-standard", "-z")
+        clones = [name.rstrip(b"/") for name in untracked.split(b"\0") if name.endswith(b"/")]
         return sorted({*links, *clones})
 
     async def _commit(self, tree: str, message: str) -> str:

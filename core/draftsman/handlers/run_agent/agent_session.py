@@ -47,7 +47,7 @@ MAX_MODELS: Final = 20
 
 
 class AgentSession:
-    """A session with one agent; `checkpoint` is the commit of the checkpoint to start from.
+    """A session with an agent; `checkpoint` is the commit of the checkpoint to start from.
 
     After `listen`, `result`, `error` or `question` has the agent's final message; all three are
     None if the agent exited without any.

@@ -95,7 +95,7 @@ class BoundedOutput:
 
 @dataclass(frozen=True, slots=True)
 class CommandRunner:
-    """Runs commands of one profile in one clone.
+    """Runs the commands of a profile in a clone.
 
     `on_heartbeat` registers a callback that renews the lease of a command's process; without it
     only the command's own timeout applies.

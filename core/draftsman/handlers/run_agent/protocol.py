@@ -59,7 +59,7 @@ Seconds = Annotated[float, Field(ge=0, le=86_400 * 366, allow_inf_nan=False)]
 
 
 class Model(BaseModel):
-    """A message, or a part of one."""
+    """A message or a part of it."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
 
@@ -373,14 +373,14 @@ _ADAPTER: Final[TypeAdapter[FromAgent]] = TypeAdapter(_Tagged)
 
 @dataclass(frozen=True, slots=True)
 class MalformedLine:
-    """A line that is not a valid message, with its `id` if it has one."""
+    """A line that is not a valid message, with its `id`, if any."""
 
     reason: str
     id: str | None = None
 
 
 def parse_line(line: bytes) -> FromAgent | MalformedLine:
-    """Parse one line of an agent, with or without its newline; never raises."""
+    """Parse a line of an agent, with or without its newline; never raises."""
     line = line.strip()
     if len(line) > MAX_LINE:
         return MalformedLine(
@@ -393,7 +393,7 @@ def parse_line(line: bytes) -> FromAgent | MalformedLine:
 
 
 def encode(message: ToAgent | FromAgent) -> bytes:
-    """Return the message as one compact line with a newline and `type` first."""
+    """Return the message as a compact line with a newline and `type` first."""
     fields = message.model_dump(mode="json", by_alias=True)
     return json.dumps({"type": message.type, **fields}, separators=(",", ":")).encode() + b"\n"
 

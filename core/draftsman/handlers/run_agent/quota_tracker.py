@@ -44,7 +44,7 @@ class QuotaTracker:
             )
 
     async def spend(self, quota: Quota, size: int = 0) -> None:
-        """Count one use, with its bytes, for the job."""
+        """Count a use, with its bytes, for the job."""
         limit = limit_of(self._quotas, quota)
         if not await self._ctx.spend(quota, size, limit):
             settings = [str(quota)]
@@ -115,13 +115,13 @@ def disk_usage(folder: Path, limit: int) -> int:
     Links are not followed, and a file with several names counts once. A path that is too long to
     scan counts as over the limit, since files could be hidden there.
     """
-    total, seen = 0, set[tuple[int, int]]()
+    total, counted = 0, set[tuple[int, int]]()
     folders, deadline = [os.fspath(folder)], time.monotonic() + SCAN_TIMEOUT
     while folders and total <= limit and time.monotonic() < deadline:
         try:
             with os.scandir(folders.pop()) as entries:
                 for entry in entries:
-                    total += _size(entry, seen)
+                    total += _size(entry, counted)
                     if total > limit:
                         break
                     if entry.is_dir(follow_symlinks=False):
@@ -132,14 +132,14 @@ def disk_usage(folder: Path, limit: int) -> int:
     return total
 
 
-def _size(entry: os.DirEntry[str], seen: set[tuple[int, int]]) -> int:
+def _size(entry: os.DirEntry[str], counted: set[tuple[int, int]]) -> int:
     """Return the bytes of an entry; 0 if it was deleted meanwhile, or counted before."""
     try:
         status = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return 0
     if status.st_nlink > 1 and not stat.S_ISDIR(status.st_mode):
-        if (status.st_dev, status.st_ino) in seen:
+        if (status.st_dev, status.st_ino) in counted:
             return 0
-        seen.add((status.st_dev, status.st_ino))
+        counted.add((status.st_dev, status.st_ino))
     return status.st_blocks * 512 + ENTRY_BYTES

@@ -111,8 +111,8 @@ async def _resolve(ctx: RunContext) -> ResolvedRepo:
         return resolved
     if not resolved.choices:
         raise Failure(
-            "no repository for this job; submit it with --repo PATH or --repo URL, or register one:"
-            " draftsman repos add",
+            "no repository for this job; submit it with --repo PATH or --repo URL, or register the"
+            " repository with: draftsman repos add",
             origin="agent",
             declared="PERMANENT",
         )

@@ -11,7 +11,7 @@ The plan is a JSON object from `draftsman.handlers.sandbox.run_sandbox`:
     read, write   paths of Landlock
     memory, file_size, processes, tmp   limits: bytes, bytes, count, bytes
 
-The program's environment is JSON in one variable, so that it has no effect before the confinement:
+The program's environment is JSON in a variable, so that it has no effect before the confinement:
 the dynamic linker must not follow an LD_LIBRARY_PATH into the clone. Standard library only.
 """
 

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from draftsman.handlers.sandbox.run_sandbox import RunSandbox
 
 START: Final = "import sys; sys.path.insert(0, {root!r}); from {module} import main; "
-"""Imports one module of draftsman without its packages, to start in milliseconds."""
+"""Imports a module of draftsman without its packages, to start in milliseconds."""
 PROBE_PREFIX: Final = "draftsman-probe-"
 """Prefix of a probe's folder, followed by the process id and a hyphen."""
 PROBE_TIMEOUT: Final = 20.0
-"""Seconds for one probe; long, since a machine under load is slow, not unsafe."""
+"""Seconds for a probe; long, since a machine under load is slow, not unsafe."""
 PROBE_TOO_SLOW: Final = (
     f"the probe took more than {PROBE_TIMEOUT:g} s; the machine may be overloaded"
 )

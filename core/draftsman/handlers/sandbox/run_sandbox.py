@@ -1,4 +1,4 @@
-"""The sandbox of one run: paths, environment and confinement of its programs."""
+"""The sandbox of a run: paths, environment and confinement of its programs."""
 
 from __future__ import annotations
 

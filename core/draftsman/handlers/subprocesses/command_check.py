@@ -105,7 +105,7 @@ def _program(name: str, environment: Mapping[str, str]) -> str:
 
 
 def _script(command: Sequence[str]) -> str | None:
-    """Return the absolute path of an interpreter's script, if there is one; raises Failure."""
+    """Return the absolute path of an interpreter's script, if it has a script; raises Failure."""
     script = _script_argument(command)
     if script is None or not script.startswith("/"):
         return None

@@ -242,7 +242,7 @@ def _reply(replies: int, text: bytes) -> None:
 
 
 def _open_signal_pipe() -> int:
-    """Return a descriptor on which every signal arrives as one byte."""
+    """Return a descriptor on which every signal arrives as a byte."""
     reader, writer = os.pipe()
     os.set_blocking(reader, False)
     os.set_blocking(writer, False)

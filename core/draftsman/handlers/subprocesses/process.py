@@ -28,7 +28,7 @@ from draftsman.handlers.subprocesses.line_splitter import LineSplitter
 from draftsman.settings import AgentSettings, SandboxSettings
 
 CHUNK: Final = 64 * 1024
-"""Bytes of one read."""
+"""Bytes of a read."""
 SEND_AHEAD: Final = 4 * 1024 * 1024
 """Bytes buffered for an agent that does not read, before `send` waits."""
 LAST_OUTPUT_TIMEOUT: Final = 2.0
@@ -82,7 +82,7 @@ class AgentProcess:
     ) -> Self:
         """Start the agent in `cwd` with the allowlisted environment.
 
-        It runs in `sandbox`; by default in one of its two folders with the default settings.
+        It runs in `sandbox`; by default in a sandbox of its two folders, with default settings.
         Raises Failure `command_not_found`, `environment` for a forbidden variable, `no_sandbox`.
         """
         environment = agent_environment(agent, home)
@@ -92,7 +92,7 @@ class AgentProcess:
             None if sandbox else await open_run_sandbox(SandboxSettings(), repo=cwd, home=home)
         )
         sandbox = sandbox or own_sandbox
-        assert sandbox is not None  # noqa: S101 - one of the two
+        assert sandbox is not None  # noqa: S101 - set above
         try:
             command = (sandbox.sandbox_path(Path(program)), *arguments)
             plan = sandbox.plan((program, *arguments), cwd.resolve(), agent.network)
@@ -170,16 +170,16 @@ class AgentProcess:
             finally:
                 self._replies.reset_silence()
 
-    async def _order(self, order: bytes, done: bytes, refused: bytes) -> bool:
+    async def _order(self, order: bytes, confirmed: bytes, rejected: bytes) -> bool:
         """Send the guard an order; return False if the program has ended.
 
-        Raises Failure `not_frozen` for the reply `refused`, for no reply, and for a program that
+        Raises Failure `not_frozen` for the reply `rejected`, for no reply, and for a program that
         ended while frozen.
         """
-        self._replies.expect(done, refused)
+        self._replies.expect(confirmed, rejected)
         self._send_order(order)
         reply = await self._replies.next(2 * guard.FREEZE_LIMIT)
-        if reply == refused or (not reply and order == guard.CONTINUE):
+        if reply == rejected or (not reply and order == guard.CONTINUE):
             raise _not_frozen()
         return bool(reply)
 

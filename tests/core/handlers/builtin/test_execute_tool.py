@@ -64,7 +64,9 @@ async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> N
 async def test_input_that_does_not_fit_runs_nothing(rt: Runtime, make: Factory) -> None:
     job = await run(rt, make, "", "text", input={"type": "object"})
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == ("the input does not fit tool 'it': 'text' is not of type 'object'")
+    assert job.last_error == (
+        "input does not match the schema of tool 'it': 'text' is not of type 'object'"
+    )
     assert await rt.checkpoints.steps(job.number) == []
 
 
@@ -82,7 +84,7 @@ async def test_exit_codes_have_a_class(
 ) -> None:
     job = await run(rt, make, f"sys.exit({code})", exits=exits)
     assert job.error_class == error_class
-    assert job.last_error == f"tool 'it' exited with code {code}; what it said is in the log"
+    assert job.last_error == f"tool 'it' exited with code {code}; see the log of the run"
     assert (await run_of(rt, job.number)).exit_code == code
 
 
@@ -112,11 +114,11 @@ async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> N
     job = await run(rt, make, code)
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error is not None
-    assert "printed over 10,485,760 bytes" in job.last_error
+    assert "printed more than 10,485,760 bytes" in job.last_error
     assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
 
 
 async def test_a_tool_that_nobody_declared(rt: Runtime, make: Factory) -> None:
     job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
-    assert job.last_error == "there is no tool 'it' on this worker; configured are: none"
+    assert job.last_error == "no tool 'it' on this worker; configured tools: none"

@@ -103,8 +103,8 @@ async def test_an_answer_that_does_not_fit_fails_and_is_kept(
     )
     assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
     assert job.last_error == (
-        f"the answer of {site.url()} is not what was asked for: at ['n']: 'one' is not of type"
-        f" 'integer'; it is kept: draftsman artifacts get D-{job.number} invalid-output"
+        f"response of {site.url()} does not match its schema: at ['n']: 'one' is not of type"
+        f" 'integer'; to see it: draftsman artifacts get D-{job.number} invalid-output"
     )
     assert await result_of(rt, job.number) == {"invalid-output": b'{"n": "one"}'}
 
@@ -175,7 +175,7 @@ async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
     [
         ({"call_timeout": 0.1}, "no complete answer for 0.1 s (call limit)"),
         ({"idle_timeout": 0.1}, "no byte for 0.1 s (idle limit)"),
-        ({"step_timeout": 0.1}, "step 'request' went on for 0.1 s (step limit)"),
+        ({"step_timeout": 0.1}, "step 'request' ran for 0.1 s (step limit)"),
         ({"timeout": 0.1}, "it ran for 0.1 s (job limit); waiting is excluded"),
     ],
     ids=str,

@@ -127,7 +127,7 @@ async def test_json_that_was_asked_for_is_checked(
     job = await done(asks, make, "llm_generate", asked)
     assert job.result is not None, job.last_error
     assert job.result["body"] == {"n": 1}
-    for text, why in (("{}", "'n' is a required property"), ("sure!", "it is not JSON")):
+    for text, why in (("{}", "'n' is a required property"), ("sure!", "not JSON")):
         site.routes["/v1/chat/completions"] = answer(openai(text))
         job = await done(asks, make, "llm_generate", asked)
         assert (job.status, job.error_class) == (S.FAILED, "INVALID_OUTPUT")
@@ -178,17 +178,23 @@ async def test_an_error_within_the_stream_counts(
     site.routes["/v1/messages"] = answer(said)
     job = await done(model(rt, site, "anthropic"), make, "llm_generate", {"prompt": "?"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
-    assert job.last_error == "the model's server broke off: overloaded_error: full"
+    assert (
+        job.last_error == "the model server ended the stream with an error: overloaded_error: full"
+    )
 
 
 @pytest.mark.parametrize(
     ("said", "error_class", "says"),
     [
-        (openai("half", finish=None, over=False), "TRANSIENT_INFRA", "ended before the model did"),
-        (event("not json"), "TRANSIENT_INFRA", "an event that is no JSON object"),
-        (b"", "TRANSIENT_INFRA", "ended before the model did"),
+        (
+            openai("half", finish=None, over=False),
+            "TRANSIENT_INFRA",
+            "ended before the text was complete",
+        ),
+        (event("not json"), "TRANSIENT_INFRA", "an event that is not a JSON object"),
+        (b"", "TRANSIENT_INFRA", "ended before the text was complete"),
         (b"data: " + b"x" * 5_000_000, "PERMANENT", "over 4,194,304 characters"),
-        (openai(""), "INVALID_OUTPUT", "the model wrote nothing (finish: stop)"),
+        (openai(""), "INVALID_OUTPUT", "the model returned no text (finish: stop)"),
     ],
     ids=["half", "no json", "nothing", "endless line", "empty"],
 )

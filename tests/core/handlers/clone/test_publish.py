@@ -201,7 +201,7 @@ async def test_a_branch_in_the_way_and_a_source_that_went_are_named(
     run("branch", "draftsman", cwd=source)
     workspace = await work(tmp_path, source)
     snapshot = await workspace.snapshot("work")
-    with pytest.raises(Failure, match="another branch is in its way") as raised:
+    with pytest.raises(Failure, match="another branch conflicts with its name") as raised:
         await workspace.publish(snapshot)
     assert raised.value.code == "branch_moved"
     shutil.rmtree(source)

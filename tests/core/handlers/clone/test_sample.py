@@ -54,6 +54,6 @@ def run(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
 
 async def test_it_is_not_made_over_something(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    with pytest.raises(UsageError, match="is not empty; name a new folder"):
+    with pytest.raises(UsageError, match="is not empty; choose a new folder"):
         await make_sample_repo(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]

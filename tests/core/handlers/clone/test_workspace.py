@@ -262,11 +262,15 @@ async def test_a_removed_workspace_leaves_only_the_mirror(data: Path, source: Pa
 @pytest.mark.parametrize(
     ("base", "code", "message"),
     [
-        ("no-such-branch", "no_such_ref", "couldn't find remote ref no-such-branch; name a branch"),
+        (
+            "no-such-branch",
+            "no_such_ref",
+            "couldn't find remote ref no-such-branch; use an existing branch",
+        ),
         ("0" * 39 + "1", "no_such_ref", "not our ref"),
-        ("--upload-pack=touch x", "no_such_ref", "cannot be a branch"),
-        ("main:refs/heads/x", "no_such_ref", "cannot be a branch"),
-        ("", "no_such_ref", "cannot be a branch"),
+        ("--upload-pack=touch x", "no_such_ref", "invalid branch, tag or commit"),
+        ("main:refs/heads/x", "no_such_ref", "invalid branch, tag or commit"),
+        ("", "no_such_ref", "invalid branch, tag or commit"),
     ],
 )
 async def test_a_wrong_base_is_named(
@@ -282,12 +286,12 @@ async def test_a_wrong_source_is_named(data: Path, source: Path, tmp_path: Path)
     (tmp_path / "folder").mkdir()
     run("init", "-q", str(tmp_path / "empty"), cwd=tmp_path)
     cases = {
-        str(tmp_path / "missing"): ("not_a_repository", "missing is no folder"),
+        str(tmp_path / "missing"): ("not_a_repository", "missing is not a folder"),
         str(tmp_path / "folder"): ("not_a_repository", "does not appear to be a git repository"),
-        str(source / "pkg"): ("not_a_repository", "give the top of one"),
-        str(tmp_path / "empty"): ("no_commits", "empty has no commits; make the first one"),
+        str(source / "pkg"): ("not_a_repository", "use the top folder of a repository"),
+        str(tmp_path / "empty"): ("no_commits", "empty has no commits; create a first commit"),
         "ext::sh -c touch% canary": ("url", "no absolute path and no URL"),
-        "--upload-pack=x:y": ("not_a_repository", "is no folder"),
+        "--upload-pack=x:y": ("not_a_repository", "is not a folder"),
         "http://user:secret@127.0.0.1:9/x.git": ("url", "no user or password in it"),
         "http://127.0.0.1:9/x.git": ("address_refused", "is a loopback address"),
     }
@@ -303,7 +307,7 @@ async def test_a_machine_without_git_says_so(
     data: Path, source: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(Failure, match="no git here; install git") as raised:
+    with pytest.raises(Failure, match="git not found; install git") as raised:
         await prepare(data, source)
     assert raised.value.code == "git_missing"
 
@@ -314,7 +318,7 @@ async def test_a_workspace_that_its_agent_removed_or_replaced_is_not_read(
     workspace = await prepare(data, source)
     shutil.rmtree(workspace.path)
     workspace.path.symlink_to("/etc")
-    with pytest.raises(Failure, match="the workspace is gone") as raised:
+    with pytest.raises(Failure, match="the agent deleted its workspace") as raised:
         await workspace.snapshot("work")
     assert raised.value.code == "workspace_gone"
 

@@ -62,8 +62,8 @@ async def log_of(rt: Runtime, number: int) -> str:
     [
         ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
         ("'[1]'", None, "must be an object"),
-        ('\'{"id": "7"}\'', "7", "no type; known are: ask, approve, checkpoint"),
-        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known are: ask"),
+        ('\'{"id": "7"}\'', "7", "type is required; known types: ask, approve, checkpoint"),
+        ("json.dumps({'type': 'dance', 'id': '7'})", "7", "unknown type 'dance'; known types: ask"),
         ("json.dumps({'type': 'ask', 'id': '7'})", "7", "ask.key: is required"),
         (
             "json.dumps({'type': 'ask', 'id': '7', 'key': 'k', 'text': 't', 'freeform': False})",
@@ -75,7 +75,11 @@ async def log_of(rt: Runtime, number: int) -> str:
             "7",
             "event.kind: must match",
         ),
-        ("'x' * (2**20 + 1)", None, "a line of 1,048,577 bytes; at most 1,048,576 are read"),
+        (
+            "'x' * (2**20 + 1)",
+            None,
+            "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
+        ),
         ("'\\xff\\x00'", None, "invalid JSON"),
     ],
 )
@@ -92,10 +96,10 @@ async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        ("'artifact', path='../../etc/passwd'", "is not in the workspace, and not below $HOME"),
+        ("'artifact', path='../../etc/passwd'", "is outside the workspace and $HOME"),
         ("'artifact', path='no-such-file'", "No such file or directory"),
         ("'artifact', path='.', name='x'", "Is a directory"),
-        ("'checkpoint', data='x' * 2**20", "bytes; at most 1,048,576 are read"),
+        ("'checkpoint', data='x' * 2**20", "is too long; the limit is 1,048,576 bytes"),
         ("'checkpoint', data='x' * (2**20 - 60)", "a checkpoint has 1,0"),
         ("'checkpoint', data=10**31", "a number is too large"),
         ("'step', key='k', state='done', result=1e31", "a number is too large"),

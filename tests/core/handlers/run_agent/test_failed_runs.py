@@ -50,13 +50,13 @@ async def log_of(rt: Runtime, number: int) -> str:
 @pytest.mark.parametrize(
     ("code", "status", "error_class", "says"),
     [
-        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 and gave no result"),
-        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 and gave no"),
+        ("", S.FAILED, "INVALID_OUTPUT", "the agent exited with code 0 without a result"),
+        ("sys.exit(3)", S.RETRYING, "TRANSIENT_INFRA", "the agent exited with code 3 without a"),
         (
             "os.kill(os.getpid(), 9)",
             S.RETRYING,
             "TRANSIENT_INFRA",
-            "the agent exited with code 137 and gave no result",
+            "the agent exited with code 137 without a result",
         ),
         (
             'say("error", **{"class": "PERMANENT"}, code="no_such_tool", message="no ruff here")',
@@ -113,11 +113,17 @@ async def test_an_agent_that_gave_its_result_and_does_not_exit_is_ended(
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"repo": None}, "run_agent needs a repository; submit it with: --repo PATH or URL"),
-        ({"repo": "/nonexistent/folder"}, "/nonexistent/folder is no folder; give the top of"),
-        ({"repo": "EMPTY"}, "'EMPTY' does not appear to be a git repository; give the top of one"),
+        ({"repo": None}, "no repository for this job; submit it with --repo PATH or --repo URL"),
+        (
+            {"repo": "/nonexistent/folder"},
+            "/nonexistent/folder is not a folder; use the top folder of",
+        ),
+        (
+            {"repo": "EMPTY"},
+            "'EMPTY' does not appear to be a git repository; use the top folder of a repository",
+        ),
         ({"ref": "no-such-branch"}, "no-such-branch"),
-        ({"ref": "--upload-pack=x"}, "'--upload-pack=x' cannot be a branch, a tag or a commit"),
+        ({"ref": "--upload-pack=x"}, "invalid branch, tag or commit '--upload-pack=x'"),
     ],
 )
 async def test_a_request_that_cannot_work_fails_at_once_and_says_why(

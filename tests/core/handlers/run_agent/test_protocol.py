@@ -100,8 +100,8 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
         (b'{"type":"log","text":"\\ud800"}', "invalid JSON: unexpected end of hex escape"),
         (b'{"type":"log","text":"a"}{}', "invalid JSON: trailing characters"),
         (b"[1]", "must be an object"),
-        (b"{}", "no type; known are: ask, approve, checkpoint,"),
-        (b'{"type":"start"}', "unknown type 'start'; known are: ask,"),
+        (b"{}", "type is required; known types: ask, approve, checkpoint,"),
+        (b'{"type":"start"}', "unknown type 'start'; known types: ask,"),
         (b'{"type":"no\\nsuch"}', "unknown type 'no\\nsuch'"),
         (b'{"type":{}}', "unknown type '{}'"),
         (b'{"type":"log"}', "log.text: is required"),
@@ -117,7 +117,10 @@ def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
         (b'{"type":"usage","input_tokens":-1}', "usage.input_tokens: must be at least 0"),
         (b'{"type":"step","key":"k","state":"doing"}', "step.state: must be 'pending'"),
         (b'{"type":"ask","key":"k","text":"t"}', "ask.id: is required"),
-        (b" " * 9 + b"x" * (MAX_LINE + 1), "a line of 1,048,577 bytes; at most 1,048,576 are read"),
+        (
+            b" " * 9 + b"x" * (MAX_LINE + 1),
+            "line of 1,048,577 bytes is too long; the limit is 1,048,576 bytes",
+        ),
     ],
 )
 def test_a_line_that_is_no_message_is_refused_with_its_reason(data: bytes, why: str) -> None:

@@ -83,7 +83,7 @@ async def test_who_is_unsure_asks_with_choices_and_remembers(
     async with agent_worker(rt, tmp_path / "data", WORK):
         question = await question_of(rt, number)
         assert (question.text, question.labels()) == (
-            "Which repository is this about?",
+            "Which repository is this job for?",
             ["pay", "shop"],
         )
         await rt.repos.remove(pay, make.owner)  # other choices now: the answer counts still
@@ -101,12 +101,12 @@ async def test_an_answer_that_names_nothing_is_asked_about_again(
 ) -> None:
     number = await submit_agent_job(make, None)
     answers = ["the usual one", "https://t0ken@github.com/acme/x", str(tmp_path), "pay"]
-    says = ["", "No repository is called 'the usual one'", "An address is stored", "A folder of a"]
+    says = ["", "No repository is called 'the usual one'", "An address is stored", "An answer cannot be a folder"]
     async with agent_worker(rt, tmp_path / "data", WORK):
         for place, (text, why) in enumerate(zip(answers, says, strict=True), 1):
             question = await question_of(rt, number, place)
             assert question.text.startswith(why)
-            assert question.text.endswith("Which repository is this about?")
+            assert question.text.endswith("Which repository is this job for?")
             assert "t0ken" not in question.text
             await answer(rt, make, number, place, text)
         job = await wait_for_end(rt, number)
@@ -132,7 +132,7 @@ async def test_without_a_known_repository_nobody_is_asked(
 ) -> None:
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").endswith("make one known: draftsman repos add")
+    assert (job.last_error or "").endswith("register the repository with: draftsman repos add")
 
 
 PROFILE = {
@@ -170,7 +170,7 @@ async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
     ]
     assert (result["validated"], result["summary"]) == (
         False,
-        "did it; validation fails: mode: exit 3",
+        "did it; validation failed: mode: exit 3",
     )
     kinds = [event.kind for event in await rt.read_model.job_events(job.number)]
     assert (kinds.count("validation_ran"), kinds.count("command_executed")) == (4, 1)
@@ -218,7 +218,7 @@ async def test_a_set_up_that_fails_stops_before_the_agent(
     repo = await known(rt, make, tmp_path / "pay", fields)
     job = await done(rt, make, tmp_path / "data", repo=repo.remote_url)
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert (job.last_error or "").startswith("set-up command 'install' failed: no program")
+    assert (job.last_error or "").startswith("setup command 'install' failed: program")
 
 
 async def test_a_folder_of_many_has_its_own_profile(

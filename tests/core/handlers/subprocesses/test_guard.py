@@ -30,8 +30,10 @@ from draftsman.settings import AgentSettings, SandboxSettings
 async def main(code, lease, mode):
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
     async def log(chunk): sys.stderr.buffer.write(chunk)
-    here = Path.cwd()
-    sandbox = await open_run_sandbox(SandboxSettings(mode=mode), repo=here / "repo", home=here / "home")
+    folder = Path.cwd()
+    sandbox = await open_run_sandbox(
+        SandboxSettings(mode=mode), repo=folder / "repo", home=folder / "home"
+    )
     async with await AgentProcess.start(
         agent, cwd=sandbox.repo, home=sandbox.home, lease=lease, on_stderr=log, sandbox=sandbox
     ) as process:
