@@ -102,7 +102,7 @@ async def test_a_gate_is_resolved_without_votes(
 @attack(
     "A worker expires an approval early, and continues",
     surface="database",
-    with_sandbox="refused: an approval expires at its deadline, and a job continues after a decision",
+    with_sandbox="refused: an approval expires at its deadline; a job continues after a decision",
 )
 async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
     work, worker = await make.asked(GATE), await session("worker")

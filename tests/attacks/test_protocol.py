@@ -232,7 +232,7 @@ heard = [{{"type": "refused", "reason": open("a.txt").read()}}]
     assert refusals(job) == ["changed\n"]
 
 
-# --- approvals ------------------------------------------------------------------------------------
+# --- approvals -----------------------------------------------------------------------------------
 
 PARK = """
 say("checkpoint", id="c", data=start["run"]); hear()

@@ -1,4 +1,4 @@
-"""Handlers of the configuration, and what is wrong with those that cannot be loaded."""
+"""Configured handlers, and errors of handlers that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Group:
 
 @pytest.fixture(autouse=True)
 def modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put modules where Python finds them: a good one, and some that cannot be imported."""
+    """Put modules on the path: a valid module, and modules that cannot be imported."""
     (tmp_path / "my_handlers.py").write_text(MODULE)
     (tmp_path / "my_broken.py").write_text("raise RuntimeError('no\\nway')\n")
     (tmp_path / "my_typo.py").write_text("def (:\n")
@@ -54,7 +54,7 @@ def test_a_built_in_type_may_be_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "says"),
+    ("path", "expected"),
     [
         ("my_handlers", "'my_handlers' is not a handler path; use package.module:function"),
         ("my_handlers:", "'my_handlers:' is not a handler path; use package.module:function"),
@@ -70,10 +70,10 @@ def test_a_built_in_type_may_be_replaced() -> None:
         ("my_handlers:Group", "must be an async function with one parameter, the context"),
     ],
 )
-def test_a_path_that_leads_to_no_handler_is_told_in_one_line(path: str, says: str) -> None:
+def test_a_path_that_leads_to_no_handler_is_told_in_one_line(path: str, expected: str) -> None:
     with pytest.raises(ConfigError) as raised:
         registry.load({"report:weekly": path})
     message = str(raised.value)
     assert message.startswith("handlers.report:weekly")
-    assert says in message
+    assert expected in message
     assert "\n" not in message

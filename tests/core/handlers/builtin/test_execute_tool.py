@@ -1,4 +1,4 @@
-"""`execute_tool`: declared programs."""
+"""`execute_tool` jobs."""
 
 from __future__ import annotations
 
@@ -15,18 +15,24 @@ from tests.factories import Factory
 S = Status
 
 
-def tool(code: str, **more: Any) -> dict[str, Any]:
-    """Return the configuration of a tool that runs this."""
+def tool(code: str, **settings: Any) -> dict[str, Any]:
+    """Return the configuration of a tool that runs Python code."""
     prelude = "import json, os, sys\n"
-    return {"it": {"command": ["{python}", "-I", "-S", "-c", prelude + code], **more}}
+    return {"it": {"command": ["{python}", "-I", "-S", "-c", prelude + code], **settings}}
 
 
 async def run(
-    rt: Runtime, make: Factory, code: str, given: Any = None, *, overrides: Any = None, **more: Any
+    rt: Runtime,
+    make: Factory,
+    code: str,
+    tool_input: Any = None,
+    *,
+    overrides: Any = None,
+    **settings: Any,
 ) -> Any:
-    """Run a tool once; return its job."""
-    asks = configured(rt, tools=tool(code, **more))
-    payload = {"tool": "it", "input": given}
+    """Run a tool; return its job."""
+    asks = configured(rt, tools=tool(code, **settings))
+    payload = {"tool": "it", "input": tool_input}
     return await done(asks, make, "execute_tool", payload, overrides=overrides or {})
 
 
@@ -50,9 +56,9 @@ async def test_it_gets_the_environment_of_an_agent_and_the_invocation(
     monkeypatch.setenv("SECRET_OF_TEST", "secret")
     job = await run(rt, make, "print(json.dumps(dict(os.environ)))", env={"A": "b"}, output={})
     [step] = await rt.checkpoints.steps(job.number)
-    found = job.result["body"]
-    assert (found["A"], found["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
-    assert "secret" not in found.values()
+    environment = job.result["body"]
+    assert (environment["A"], environment["TOOL_INVOCATION_ID"]) == ("b", step.invocation_id)
+    assert "secret" not in environment.values()
 
 
 async def test_output_that_does_not_fit_is_kept(rt: Runtime, make: Factory) -> None:

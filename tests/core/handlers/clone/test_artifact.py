@@ -1,4 +1,4 @@
-"""An agent names a file to keep: only files of its own are read."""
+"""Artifacts at paths of agents: only files of the run are read."""
 
 from __future__ import annotations
 

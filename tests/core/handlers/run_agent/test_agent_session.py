@@ -1,4 +1,4 @@
-"""What an agent says and what it hears back: kept and acknowledged, or refused with a reason."""
+"""Messages of an agent and their replies: stored and acknowledged, or refused with a reason."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _quick_leader(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def heard(rt: Runtime, make: Factory, repo: Path, code: str) -> tuple[Job, list[Any]]:
-    """Let an agent talk; return its job, and what it heard in `heard`."""
+    """Run an agent; return its job, and the replies in its variable `heard`."""
     number = await submit_agent_job(make, repo)
     end = '\nsay("result", summary="", data={"heard": heard})'
     async with agent_worker(rt, repo.parent / "data", f"heard = []\n{code}{end}"):
@@ -54,11 +54,11 @@ async def log_of(rt: Runtime, number: int) -> str:
     return "".join(chunk.text for chunk in await rt.checkpoints.logs(number))
 
 
-# --- what is refused -----------------------------------------------------------------------------
+# --- refusals --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("line", "id", "says"),
+    ("line", "id", "reason"),
     [
         ("'not json'", None, "invalid JSON: expected ident at line 1 column 2"),
         ("'[1]'", None, "must be an object"),
@@ -84,17 +84,17 @@ async def log_of(rt: Runtime, number: int) -> str:
     ],
 )
 async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, says: str
+    rt: Runtime, make: Factory, repo: Path, line: str, id: str | None, reason: str
 ) -> None:
     code = f"sys.stdout.buffer.write(({line}).encode('latin-1') + b'\\n')\nsys.stdout.flush()"
     job, [reply] = await heard(rt, make, repo, f"{code}\nheard.append(hear())")
     assert (reply["type"], reply["id"]) == ("refused", id)
-    assert says in reply["reason"]
+    assert reason in reply["reason"]
     assert await log_of(rt, job.number) == f"[refused] {reply['reason']}\n"
 
 
 @pytest.mark.parametrize(
-    ("message", "says"),
+    ("message", "reason"),
     [
         ("'artifact', path='../../etc/passwd'", "is outside the workspace and $HOME"),
         ("'artifact', path='no-such-file'", "No such file or directory"),
@@ -106,15 +106,15 @@ async def test_a_line_that_cannot_be_read_is_refused_logged_and_not_fatal(
     ],
 )
 async def test_what_cannot_be_kept_is_refused_and_not_fatal(
-    rt: Runtime, make: Factory, repo: Path, message: str, says: str
+    rt: Runtime, make: Factory, repo: Path, message: str, reason: str
 ) -> None:
     job, [reply] = await heard(rt, make, repo, f"say({message}, id='7')\nheard.append(hear())")
     assert reply["type"] == "refused"
-    assert says in reply["reason"]
+    assert reason in reply["reason"]
     assert reply["reason"] in await log_of(rt, job.number)
 
 
-# --- what is kept --------------------------------------------------------------------------------
+# --- stored messages -----------------------------------------------------------------------------
 
 
 async def test_a_message_with_an_id_is_acknowledged_and_one_without_is_not(
@@ -159,8 +159,8 @@ say("log", id="d", text="by message"); hear()
         "by message",
         "on standard error: \u00e9",
     ]
-    kept = {item.name: item.kind for item in await rt.checkpoints.artifacts(job.number)}
-    assert kept == {"out.bin": "file", "summary.md": "report", "aside": "file"}
+    kinds = {item.name: item.kind for item in await rt.checkpoints.artifacts(job.number)}
+    assert kinds == {"out.bin": "file", "summary.md": "report", "aside": "file"}
     _, data = await rt.checkpoints.read_artifact(job.number, "out.bin")
     assert data == bytes(range(256))
     assert (await run_of(rt, job.number)).usage == {
@@ -175,7 +175,7 @@ say("log", id="d", text="by message"); hear()
 async def test_all_that_an_agent_writes_on_standard_error_is_kept(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
-    """More than the buffer holds, faster than it is stored: the agent has to wait."""
+    """The agent has to wait when it writes faster than the log is stored."""
     code = """
 for n in range(80_000):
     print(f"{n:049}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Driving an agent: what it inherits, what is read of it, and how it is stopped."""
+"""Agent processes: environment, output and termination."""
 
 from __future__ import annotations
 
@@ -210,11 +210,11 @@ async def test_a_heartbeat_after_the_end_goes_nowhere(tmp_path: Path) -> None:
     async with await start("true", cwd=tmp_path) as process:
         await process.wait()
     with (tmp_path / "file").open("wb", buffering=0) as file:
-        others = [os.dup(file.fileno()) for _ in range(20)]
+        descriptors = [os.dup(file.fileno()) for _ in range(20)]
         process.heartbeat()
         process.kill()
-        for other in others:
-            os.close(other)
+        for descriptor in descriptors:
+            os.close(descriptor)
     assert (tmp_path / "file").read_bytes() == b""
 
 
