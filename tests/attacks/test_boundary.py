@@ -181,9 +181,9 @@ async def test_a_slow_probe_weakens_one_run_only(monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as busy:
         busy.setattr(
             mode_detection,
-            "escape",
+            "find_escape",
             lambda _, mode, __: mode_detection.PROBE_TOO_SLOW if mode == "bwrap" else None,
         )
         assert (await mode_detection.detect_mode(settings)).mode == "landlock"
-    monkeypatch.setattr(mode_detection, "escape", lambda *_: None)
+    monkeypatch.setattr(mode_detection, "find_escape", lambda *_: None)
     assert (await mode_detection.detect_mode(settings)).mode == "bwrap"

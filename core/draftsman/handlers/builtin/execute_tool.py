@@ -12,7 +12,12 @@ from draftsman.domain.job_payloads import ExecuteTool, parse
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.reserved_names import Owner
 from draftsman.errors import Failure
-from draftsman.handlers.builtin.result_content import check_schema, read, reject_output, to_result
+from draftsman.handlers.builtin.result_content import (
+    check_schema,
+    decode_output,
+    reject_output,
+    to_result,
+)
 from draftsman.handlers.clone.clone_cleanup import clone_tag
 from draftsman.handlers.clone.tree_removal import remove_tree
 from draftsman.handlers.clone.workspace import make_private
@@ -75,7 +80,7 @@ async def _run(
     if len(data) > MAX_OUTPUT:
         problem = f"{label} printed more than {MAX_OUTPUT:,} bytes"
         raise await reject_output(ctx, data[:MAX_OUTPUT], problem)
-    output = read(data, "" if tool.output is None else "application/json")
+    output = decode_output(data, "" if tool.output is None else "application/json")
     await check_schema(ctx, tool.output, output, data, f"output of {label}")
     return {"exit_code": code} | await to_result(ctx, data, output, OUTPUT)
 

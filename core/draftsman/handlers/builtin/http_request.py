@@ -12,7 +12,7 @@ from draftsman.domain.job_payloads import IDEMPOTENT, HttpRequest, parse
 from draftsman.domain.outcome import Done, Outcome
 from draftsman.domain.text import first_line
 from draftsman.errors import Failure
-from draftsman.handlers.builtin.result_content import check_schema, read, to_result
+from draftsman.handlers.builtin.result_content import check_schema, decode_output, to_result
 from draftsman.handlers.context import RunContext
 from draftsman.log import redact
 from draftsman.outbound import secret_values
@@ -52,7 +52,7 @@ async def _request(ctx: RunContext, payload: HttpRequest, invocation: str) -> di
     content_type = (
         "application/octet-stream" if response.packed else response.headers.get("content-type", "")
     )
-    output = read(data, content_type)
+    output = decode_output(data, content_type)
     await check_schema(ctx, payload.output, output, data, f"response of {response.where}")
     head = {
         "status": response.status,

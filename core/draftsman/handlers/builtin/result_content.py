@@ -38,7 +38,7 @@ class DecodedOutput:
     """Whether bytes that are not valid text were replaced."""
 
 
-def read(data: bytes, content_type: str = "") -> DecodedOutput:
+def decode_output(data: bytes, content_type: str = "") -> DecodedOutput:
     """Decode bytes by their content type; bytes that are not text become base64."""
     kind, charset = _parse_content_type(content_type)
     if not data:

@@ -77,7 +77,7 @@ class SandboxMode:
     """Path of bwrap."""
     weaker: tuple[str, ...] = ()
     """The reason why each stronger mode does not work."""
-    certain: bool = True
+    cacheable: bool = True
     """Whether no probe of a stronger mode timed out, which may work when the load is lower."""
 
 
@@ -92,7 +92,7 @@ async def detect_mode(settings: SandboxSettings) -> SandboxMode:
     """
     if settings not in _detected:
         mode = await asyncio.to_thread(choose_mode, settings)
-        if mode.certain:
+        if mode.cacheable:
             _detected[settings] = mode
         if mode.weaker:
             reasons = "; ".join(mode.weaker)
@@ -107,10 +107,10 @@ def choose_mode(settings: SandboxSettings) -> SandboxMode:
         return SandboxMode("off", settings)
     failures: list[str] = []
     for mode, program in _candidates(settings.mode):
-        problem = escape(settings, mode, program)
+        problem = find_escape(settings, mode, program)
         if problem is None:
-            certain = not any(PROBE_TOO_SLOW in reason for reason in failures)
-            return SandboxMode(mode, settings, program, tuple(failures), certain)
+            cacheable = not any(PROBE_TOO_SLOW in reason for reason in failures)
+            return SandboxMode(mode, settings, program, tuple(failures), cacheable)
         failures.append(f"{mode}: {problem}")
     reasons = "; ".join(failures) or f"no sandbox mode supports {sys.platform}"
     text = f"no sandbox mode works on this machine ({reasons}); {ALLOW_SANDBOX}"
@@ -128,7 +128,7 @@ def _candidates(mode: str) -> list[tuple[str, str | None]]:
     return candidates
 
 
-def escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
+def find_escape(settings: SandboxSettings, mode: str, program: str | None) -> str | None:
     """Probe a mode; return the escape that succeeded, or the error; None if the mode works."""
     if mode == "landlock" and (abi := landlock.abi()) < landlock.OLDEST_ABI:
         return f"this kernel has Landlock ABI {abi}; {landlock.OLDEST_ABI} or later is required"

@@ -36,8 +36,8 @@ TERMINATE = b"t"
 KILL = b"k"
 FREEZE = b"z"
 CONTINUE = b"c"
-FROZEN, NOT_FROZEN, CONTINUED, MOVED = b"z", b"x", b"c", b"m"
-GUARD_BEATS, KEEPER_BEATS = b"a", b"b"
+FROZEN, NOT_FROZEN, CONTINUED, CHANGED = b"z", b"x", b"c", b"m"
+GUARD_ALIVE, KEEPER_ALIVE = b"a", b"b"
 STOPPING = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 KILL_TIMEOUT = 5.0
 """Seconds to wait for killed processes; an uninterruptible sleep may take longer."""
@@ -145,7 +145,7 @@ class Keeper(Watcher):
         if not os.read(source, 4096):
             return False
         self._renew()
-        _reply(self._replies, KEEPER_BEATS)
+        _reply(self._replies, KEEPER_ALIVE)
         return True
 
 
@@ -179,7 +179,7 @@ class Guard(Watcher):
         self._renew()
         with contextlib.suppress(BlockingIOError, BrokenPipeError):
             os.write(self._relay, HEARTBEAT)
-        _reply(self._replies, GUARD_BEATS)
+        _reply(self._replies, GUARD_ALIVE)
         if TERMINATE in received:
             self._terminate()
         for order in received:
@@ -192,16 +192,16 @@ class Guard(Watcher):
     def _freeze(self) -> None:
         stopped = process_tree.freeze(os.getpid(), FREEZE_LIMIT)
         self._stopped |= stopped or set()
-        self._switches = None if stopped is None else process_tree.switches(os.getpid())
+        self._switches = None if stopped is None else process_tree.context_switches(os.getpid())
         _reply(self._replies, NOT_FROZEN if stopped is None else FROZEN)
 
     def _continue(self) -> None:
-        unchanged = self._switches is not None and self._switches == process_tree.switches(
+        unchanged = self._switches is not None and self._switches == process_tree.context_switches(
             os.getpid()
         )
         process_tree.thaw(self._stopped)
         self._stopped, self._switches = set(), None
-        _reply(self._replies, CONTINUED if unchanged else MOVED)
+        _reply(self._replies, CONTINUED if unchanged else CHANGED)
 
     def _terminate(self) -> None:
         """Signal the program's process group; under bwrap it is one level further down."""
@@ -217,7 +217,7 @@ class Guard(Watcher):
             return True
         self._check_at = time.monotonic() + MEMORY_CHECK
         limit = self._plan["memory"]
-        if sys.platform != "linux" or process_tree.memory(os.getpid()) <= limit:
+        if sys.platform != "linux" or process_tree.unshared_memory(os.getpid()) <= limit:
             return True
         text = f"killed: more than {limit >> 20} MB of memory; the limit is [sandbox] memory_mb\n"
         os.write(2, text.encode())

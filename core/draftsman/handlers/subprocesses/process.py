@@ -40,10 +40,10 @@ OnStderr = Callable[[bytes], Awaitable[None]]
 class AgentProcess:
     """An agent under guard. It is a context manager that kills all processes at its end.
 
-        async with await AgentProcess.start(agent, cwd=…, home=…, lease=300, on_stderr=…) as agent:
-            await agent.send(encode(start))
-            async for line in agent.lines(): …
-            code = await agent.wait()
+        async with await AgentProcess.start(agent, cwd=…, home=…, lease=300, …) as process:
+            await process.send(encode(start))
+            async for line in process.lines(): …
+            code = await process.wait()
 
     Without a `heartbeat()` for `lease` seconds the guard kills the agent. A guard that does not
     acknowledge heartbeats for that time is killed, and the agent with it.
@@ -163,7 +163,7 @@ class AgentProcess:
                 frozen = await self._order(guard.FREEZE, guard.FROZEN, guard.NOT_FROZEN)
                 yield
                 if frozen:
-                    await self._order(guard.CONTINUE, guard.CONTINUED, guard.MOVED)
+                    await self._order(guard.CONTINUE, guard.CONTINUED, guard.CHANGED)
             except BaseException:
                 self._send_order(guard.CONTINUE)
                 raise
@@ -263,7 +263,7 @@ class GuardReplies:
         self.ended = asyncio.Event()
         self._descriptor, self._head = descriptor, b""
         self._last_replies = dict.fromkeys(
-            (guard.GUARD_BEATS, guard.KEEPER_BEATS), time.monotonic()
+            (guard.GUARD_ALIVE, guard.KEEPER_ALIVE), time.monotonic()
         )
         self._awaited_reply: asyncio.Future[bytes] | None = None
         self._expected: tuple[bytes, ...] = ()

@@ -85,7 +85,7 @@ def thaw(stopped: set[int]) -> None:
         send_signal(pid, signal.SIGCONT)
 
 
-def switches(root: int) -> dict[str, bytes]:
+def context_switches(root: int) -> dict[str, bytes]:
     """Return the context switches of each thread below `root`, by its path in /proc.
 
     The count of a stopped thread changes if it runs, even if no signal was observed.
@@ -100,7 +100,7 @@ def switches(root: int) -> dict[str, bytes]:
     return counts
 
 
-def memory(root: int) -> int:
+def unshared_memory(root: int) -> int:
     """Return the bytes of unshared memory of the descendants of `root`."""
     total = 0
     for pid in descendants(root):
