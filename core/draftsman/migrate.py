@@ -21,7 +21,7 @@ from typing import Final
 from psycopg import AsyncConnection, errors
 
 from draftsman import resources
-from draftsman.errors import CommandHint, LostRace, SchemaOutdated
+from draftsman.errors import CommandHint, LostRace, SchemaOutdated, SchemaUnsupported
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, translate_errors
 
@@ -31,6 +31,8 @@ RETRY_DELAY: Final = 1.0
 """Seconds between two tries, in which those others get on."""
 MAX_ATTEMPTS: Final = 100
 """Tries of one file, five minutes in all."""
+UNRELEASED: Final = "0001_core"
+"""First migration of the versions before the first release, which numbered them otherwise."""
 
 
 ROLES_HINT: Final = (
@@ -88,6 +90,7 @@ async def grant(url: str) -> str:
     """Give the group roles their rights; return what a DBA has to run first, else nothing."""
     async with _connect(url) as conn:
         await schema.lock(conn)
+        await _compare(conn)
         return await schema.grant_roles(conn)
 
 
@@ -153,8 +156,13 @@ async def _state(conn: Connection) -> list[Migration]:
 
 
 async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
-    """Return what this version knows, and the newest that it does not know, if there is one."""
+    """Return what this version knows, and the newest that it does not know, if there is one.
+
+    Raises SchemaUnsupported on a database of before the first release.
+    """
     applied = await schema.applied(conn)
+    if UNRELEASED in applied:
+        raise SchemaUnsupported
     known = available()
     newer = max(applied.keys() - {item.name for item in known}, default=None)
     found = []

@@ -173,7 +173,7 @@ class DeliverySender:
             _log.warning("D-%s: delivery %s was taken over by another", item.job, item.seq)
             return None
         status, instead = written
-        if status is DeliveryStatus.DEAD:
+        if status is DeliveryStatus.DEAD_LETTER:
             _mourn(item, end, instead)
         return status
 

@@ -31,6 +31,7 @@ from draftsman.errors import (
     LostRace,
     Refused,
     SchemaOutdated,
+    SchemaUnsupported,
 )
 from draftsman.settings import DatabaseSettings
 from draftsman.store.queries import load
@@ -182,7 +183,10 @@ class Database:
     async def _learn_enums(self, conn: Connection) -> None:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
-            known = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
+            enums = await cursor.fetchall()
+        if True in {enum.pop("unsupported") for enum in enums}:
+            raise SchemaUnsupported
+        known = {enum["name"]: EnumInfo(**enum) for enum in enums}
         found = known.keys() & _ENUMS.keys()
         if not found:
             raise SchemaOutdated(

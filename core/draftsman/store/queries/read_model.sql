@@ -113,7 +113,7 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
        e.created_at, e.epoch, e.txid::text::bigint AS txid
   FROM draftsman.job_events e
  WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
  ORDER BY e.epoch, e.txid, e.id
  LIMIT %(limit)s
 
@@ -123,7 +123,7 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
        e.created_at, e.epoch, e.txid::text::bigint AS txid
   FROM draftsman.job_events e
  WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
  ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
  LIMIT %(limit)s
 
@@ -135,7 +135,7 @@ SELECT set_config('enable_sort', 'off', true)
 
 -- Where the feed ends now: the cursor of somebody who wants only what comes.
 -- name: end_cursor
-SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+SELECT draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 
 -- What the newest so many events between two cursors tell, in spans of so many seconds: how many jobs
 -- ended, and how long the questions had waited that were answered. `rest` is where to go on.

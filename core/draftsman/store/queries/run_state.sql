@@ -52,7 +52,7 @@ WITH context AS MATERIALIZED (
     RETURNING j.number, j.status, j.queue, j.next_retry_at
 )
 SELECT e.status, e.next_retry_at,
-       CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS told
+       CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS notified
   FROM ended e
 
 -- Which of these runs are still ours, and which of them people want stopped; the heartbeat of the
