@@ -79,7 +79,7 @@ async def test_a_forced_answer_is_named(
     with_sandbox="refused in every session but the owner's",
 )
 @pytest.mark.parametrize("who", ["anna", "carol", "olga", "bot", "worker", "reader"])
-async def test_a_gate_is_resolved_without_votes(
+async def test_an_approval_is_resolved_without_votes(
     session: Session, make: Factory, conn: Connection, roles: Roles, who: str
 ) -> None:
     work, forger = await make.asked(GATE), await session(who)
@@ -104,7 +104,9 @@ async def test_a_gate_is_resolved_without_votes(
     surface="database",
     with_sandbox="refused: an approval expires at its deadline; a job continues after a decision",
 )
-async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Connection) -> None:
+async def test_a_worker_passes_an_approval(
+    session: Session, make: Factory, conn: Connection
+) -> None:
     work, worker = await make.asked(GATE), await session("worker")
     expired = Jsonb({"outcome": "expired", "via": "system"})
     close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
@@ -128,7 +130,9 @@ async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Con
     with_sandbox="refused: an open question changes only by its escalation rule",
 )
 @pytest.mark.parametrize("change", ["approvers = '{anna}'", "quorum = 1", "expires_at = now()"])
-async def test_a_worker_changes_an_open_gate(session: Session, make: Factory, change: str) -> None:
+async def test_a_worker_changes_an_open_approval(
+    session: Session, make: Factory, change: str
+) -> None:
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     async with refused(FORBIDDEN):
         await run(await session("worker"), f"UPDATE draftsman.job_questions SET {change}")

@@ -29,7 +29,7 @@ __all__ = ["as_role", "known", "roles", "session"]
     surface="database",
     with_sandbox="refused: a new question is open",
 )
-async def test_a_gate_is_written_as_approved(
+async def test_an_approval_is_written_as_approved(
     session: Session, make: Factory, conn: Connection
 ) -> None:
     work, worker = await make.asked(GATE), await session("worker")

@@ -137,7 +137,7 @@ async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) 
     surface="network",
     with_sandbox="the oldest are closed; a request has 10 s to arrive",
 )
-async def test_half_open_requests_keep_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_half_open_requests_do_not_block_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TimedProtocol, "incomplete", 5)
     monkeypatch.setattr(TimedProtocol, "arrives", 60)
     async with served(application(None, "", BotHealth())) as port:

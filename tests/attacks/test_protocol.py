@@ -245,7 +245,7 @@ open("later.txt", "w").write("not in the checkpoint\\n")
     surface="approval",
     with_sandbox="the approval shows the checkpoint's diff, and the next run starts with that tree",
 )
-async def test_a_gate_shows_the_tree_that_the_next_run_starts_with(
+async def test_an_approval_shows_the_tree_that_the_next_run_starts_with(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""
@@ -275,7 +275,7 @@ heard = [{{"type": "refused", "reason": reply["outcome"] + str(os.path.exists("l
     surface="approval",
     with_sandbox="the approval is superseded: people are asked again, with the new diff",
 )
-async def test_an_approval_does_not_open_the_gate_of_another_tree(
+async def test_an_approval_is_not_valid_for_another_tree(
     rt: Runtime, make: Factory, repo: Path, people: People
 ) -> None:
     code = f"""

@@ -203,7 +203,7 @@ os.read(0, 1)
     assert list((tmp_path / "data" / "runs").iterdir()) == []
 
 
-def test_what_is_on_the_disk_is_measured(tmp_path: Path) -> None:
+def test_disk_usage_is_measured(tmp_path: Path) -> None:
     inner = tmp_path / "a" / "b"
     inner.mkdir(parents=True)
     (inner / "file").write_bytes(b"x" * 10_000)

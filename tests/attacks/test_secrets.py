@@ -99,7 +99,7 @@ def test_the_attack_works_where_nothing_prevents_it() -> None:
     " an agent that runs as the worker's user can read the password's file, and a worker's"
     " environment while the worker starts: only the sandbox prevents that",
 )
-async def test_an_agent_gets_no_token_and_does_not_approve_its_own_gate(
+async def test_an_agent_gets_no_token_and_does_not_approve_its_own_request(
     rt: Runtime, make: Factory, owner: Actor, place: Installation, database_url: str, tmp_path: Path
 ) -> None:
     token, host = f"xoxb-{uuid4()}", str(conninfo_to_dict(database_url)["host"])

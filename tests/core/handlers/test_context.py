@@ -203,7 +203,7 @@ async def test_a_sleep_that_is_over_does_not_park(rt: Runtime, make: Factory) ->
     assert (await rt.read_model.job(ctx.job.number)).status is S.RUNNING
 
 
-async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) -> None:
+async def test_a_sleep_ends_at_the_time_of_its_first_run(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     with pytest.raises(Parked):
         await context(rt, work).sleep("nap", 3600)
@@ -214,9 +214,7 @@ async def test_a_sleep_ends_when_its_first_run_said(rt: Runtime, make: Factory) 
 
 
 @pytest.mark.parametrize("until", [datetime(2030, 1, 1), float("nan"), 1e30])  # noqa: DTZ001
-async def test_a_time_that_cannot_be_meant_is_refused(
-    rt: Runtime, make: Factory, until: Any
-) -> None:
+async def test_an_invalid_sleep_time_is_refused(rt: Runtime, make: Factory, until: Any) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError):
         await ctx.sleep("nap", until)
@@ -226,7 +224,9 @@ async def test_a_time_that_cannot_be_meant_is_refused(
 # --- events and files ----------------------------------------------------------------------
 
 
-async def test_an_event_is_in_the_trail_and_a_large_one_is_cut(rt: Runtime, make: Factory) -> None:
+async def test_an_event_is_recorded_and_a_large_payload_is_truncated(
+    rt: Runtime, make: Factory
+) -> None:
     ctx = context(rt, await make.running())
     await ctx.event("page_read", {"page": 3})
     await ctx.event("noted")
@@ -255,9 +255,7 @@ OWN: dict[str, Callable[[RunContext], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("call", OWN)
-async def test_a_handler_cannot_write_what_is_the_workers_own(
-    rt: Runtime, make: Factory, call: str
-) -> None:
+async def test_a_handler_cannot_use_reserved_names(rt: Runtime, make: Factory, call: str) -> None:
     ctx = context(rt, await make.running())
     with pytest.raises(UsageError, match="draftsman's own"):
         await OWN[call](ctx)
@@ -265,7 +263,7 @@ async def test_a_handler_cannot_write_what_is_the_workers_own(
     assert await rt.checkpoints.artifacts(ctx.job.number) == []
 
 
-async def test_an_artifact_and_what_was_used_are_kept(rt: Runtime, make: Factory) -> None:
+async def test_an_artifact_and_usage_are_stored(rt: Runtime, make: Factory) -> None:
     ctx = context(rt, await make.running())
     await ctx.artifact("report.md", b"# fine", "report")
     await ctx.usage({"input_tokens": 5})

@@ -103,7 +103,7 @@ async def left(rt: Runtime, number: int) -> None:
 
 
 @pytest.mark.parametrize("lost", [COMMIT, b"job_events", b"job_checkpoints", b"job_steps"])
-async def test_a_call_whose_reply_is_lost_comes_again_and_leaves_what_one_leaves(
+async def test_a_call_whose_reply_is_lost_is_retried_with_a_single_effect(
     rt: Runtime, make: Factory, database_url: str, lost: bytes
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:

@@ -103,7 +103,7 @@ async def test_the_same_key_with_another_text_is_asked_anew(rt: Runtime, make: F
         ({"on_expire": "default", "default": "a"}, ("a", "policy")),
     ],
 )
-async def test_a_question_that_nobody_answered_goes_on_as_it_said(
+async def test_an_expired_question_of_a_handler_follows_its_rule(
     rt: Runtime, make: Factory, options: dict[str, Any], expected: object
 ) -> None:
     got: list[Answered | NoAnswer] = []
@@ -140,7 +140,7 @@ async def gate(ctx: RunContext) -> Outcome:
 
 
 @pytest.mark.parametrize("yes", [True, False])
-async def test_a_gate_tells_how_it_was_decided(
+async def test_an_approval_returns_the_decision(
     rt: Runtime, make: Factory, people: People, yes: bool
 ) -> None:
     number = await make.queued(queue="default")
@@ -152,7 +152,7 @@ async def test_a_gate_tells_how_it_was_decided(
     assert job.result == {"approved": yes, "reason": "because"}
 
 
-async def test_a_denied_gate_fails_the_job_unless_it_continues(
+async def test_a_denied_approval_fails_the_job_unless_it_continues(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     ran = []
@@ -171,7 +171,7 @@ async def test_a_denied_gate_fails_the_job_unless_it_continues(
     assert job.last_error == "denied by dave: not today"
 
 
-async def test_another_action_asks_for_the_gate_again(
+async def test_another_action_needs_another_approval(
     rt: Runtime, make: Factory, people: People
 ) -> None:
     async def handler(ctx: RunContext) -> Outcome:
@@ -204,7 +204,7 @@ async def test_another_action_asks_for_the_gate_again(
         ({"text": "W?", "choices": ["a"], "expires_in": -1}, "expires_in must be "),
     ],
 )
-async def test_a_question_that_cannot_be_meant_is_refused_in_one_line(
+async def test_an_invalid_question_is_refused_with_a_single_line(
     rt: Runtime, make: Factory, question: dict[str, Any], message: str
 ) -> None:
     ctx = context(rt, await make.running())
@@ -252,7 +252,7 @@ async def question_and_gate(ctx: RunContext) -> Outcome:
         ({"other": "blue"}, S.WAITING_FOR_INPUT),
     ],
 )
-async def test_an_answer_that_came_with_the_request_counts_where_it_fits_and_never_for_a_gate(
+async def test_an_answer_in_the_request_is_used_if_it_fits_and_never_for_an_approval(
     rt: Runtime, make: Factory, prepared: dict[str, str], waits: Status
 ) -> None:
     number = await make.queued(queue="default", overrides={"answers": prepared})

@@ -70,7 +70,7 @@ def test_a_built_in_type_may_be_replaced() -> None:
         ("my_handlers:Group", "must be an async function with one parameter, the context"),
     ],
 )
-def test_a_path_that_leads_to_no_handler_is_told_in_one_line(path: str, expected: str) -> None:
+def test_an_invalid_handler_path_is_a_single_line_error(path: str, expected: str) -> None:
     with pytest.raises(ConfigError) as raised:
         registry.load({"report:weekly": path})
     message = str(raised.value)

@@ -99,7 +99,7 @@ async def test_what_is_written_while_a_piece_is_on_its_way_is_not_lost(
     assert "".join(await stored(rt, work.number)) == "first\nsecond\nthird\n"
 
 
-async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
+async def test_a_chunk_whose_reply_was_lost_is_stored_once(
     rt: Runtime, make: Factory, database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_log, "DELAY", 0.01)
@@ -115,7 +115,7 @@ async def test_a_piece_whose_reply_was_lost_is_stored_once_and_what_follows_too(
     assert "".join(await stored(rt, work.number)) == "first\nsecond\n"
 
 
-async def test_while_the_database_is_away_the_newest_lines_are_kept_and_the_cut_is_told(
+async def test_during_an_outage_the_newest_lines_are_buffered_and_truncation_is_marked(
     rt: Runtime,
     make: Factory,
     database_url: str,

@@ -124,7 +124,7 @@ async def test_endless_output_ends_with_the_cap(rt: Runtime, make: Factory) -> N
     assert len((await result_of(rt, job.number))["invalid-output"]) == 10_485_760
 
 
-async def test_a_tool_that_nobody_declared(rt: Runtime, make: Factory) -> None:
+async def test_a_tool_that_is_not_configured(rt: Runtime, make: Factory) -> None:
     job = await done(configured(rt), make, "execute_tool", {"tool": "it"})
     assert (job.status, job.error_class) == (S.RETRYING, "TRANSIENT_APP")
     assert job.last_error == "no tool 'it' on this worker; configured tools: none"

@@ -89,7 +89,7 @@ async def test_the_log_has_it(mine: Runtime, make: Factory, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("notify", [(), ("none",)])
-async def test_a_message_for_nobody_is_refused(
+async def test_a_message_without_targets_is_refused(
     mine: Runtime, make: Factory, notify: tuple[str, ...]
 ) -> None:
     with pytest.raises(UsageError, match="nobody would hear it: name targets in its payload"):
@@ -98,9 +98,7 @@ async def test_a_message_for_nobody_is_refused(
         )
 
 
-async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
-    rt: Runtime, make: Factory
-) -> None:
+async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Factory) -> None:
     work = await make.running()
     with pytest.raises(UsageError, match=rf"{work.name} tells nobody: name targets, or submit"):
         await rt.outbox.notify(work.lease, "k", [], "up")
@@ -116,7 +114,7 @@ async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
         ("log", "targets 'log'"),
     ],
 )
-async def test_a_target_that_cannot_be_meant_is_refused_at_once(
+async def test_an_invalid_target_is_refused_at_submission(
     mine: Runtime, make: Factory, targets: Any, expected: str
 ) -> None:
     with pytest.raises(UsageError) as refused:
@@ -127,7 +125,7 @@ async def test_a_target_that_cannot_be_meant_is_refused_at_once(
     assert "\n" not in str(refused.value)
 
 
-async def test_a_webhook_that_this_worker_does_not_know_is_told(
+async def test_a_webhook_that_this_worker_does_not_have_is_reported(
     rt: Runtime, mine: Runtime, make: Factory
 ) -> None:
     payload = {"text": "up", "targets": ["webhook:ops"]}
@@ -139,7 +137,7 @@ async def test_a_webhook_that_this_worker_does_not_know_is_told(
     assert job.last_error == "there is no webhook 'ops'; configured: none: add [webhooks.NAME]"
 
 
-async def test_a_key_is_said_once_and_only_by_who_owns_the_job(rt: Runtime, make: Factory) -> None:
+async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Factory) -> None:
     work = await make.running(notify=("log",))
     first = await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "once")
     assert await rt.outbox.notify(work.lease, "k", ["slack:C1", "slack:C2"], "again") == first

@@ -166,7 +166,7 @@ async def test_publishing_twice_changes_nothing_the_second_time(
     assert contents(source) == before
 
 
-async def test_a_branch_is_replaced_only_if_it_is_what_was_expected(
+async def test_a_branch_is_replaced_only_at_its_expected_commit(
     source: Path, tmp_path: Path
 ) -> None:
     first = await (workspace := await work(tmp_path, source)).snapshot("work")

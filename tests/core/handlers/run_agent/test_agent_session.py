@@ -117,7 +117,7 @@ async def test_what_cannot_be_kept_is_refused_and_not_fatal(
 # --- stored messages -----------------------------------------------------------------------------
 
 
-async def test_a_message_with_an_id_is_acknowledged_and_one_without_is_not(
+async def test_only_a_message_with_an_id_is_acknowledged(
     rt: Runtime, make: Factory, repo: Path
 ) -> None:
     code = """
@@ -261,9 +261,7 @@ say("result", summary="", data={"at": start["checkpoint"], "half": open("half.tx
     assert (job.result or {})["data"] == {"at": 1, "half": "half"}
 
 
-async def test_the_first_of_two_questions_is_asked_and_the_other_one_after_it(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_two_questions_are_asked_in_order(rt: Runtime, make: Factory, repo: Path) -> None:
     code = """
 say("ask", id="1", key="one", text="One?", choices=["a", "b"])
 say("ask", id="2", key="two", text="Two?", choices=["c", "d"])
@@ -322,7 +320,7 @@ say("result", summary=reply["text"])
         ({"on_expire": "continue"}, "expired", None),
     ],
 )
-async def test_what_nobody_answered_goes_on_as_the_agent_said(
+async def test_an_expired_question_follows_its_rule(
     rt: Runtime, make: Factory, repo: Path, options: dict[str, Any], outcome: str, value: str | None
 ) -> None:
     code = f"""
@@ -335,9 +333,7 @@ say("result", summary="", data=parked(ask("color", **options)))
     assert (reply["outcome"], reply["value"], reply["by"]) == (outcome, value, [])
 
 
-async def test_what_escalates_to_nobody_is_refused_and_to_a_group_is_asked(
-    rt: Runtime, make: Factory, repo: Path
-) -> None:
+async def test_an_escalation_needs_a_known_target(rt: Runtime, make: Factory, repo: Path) -> None:
     number = await submit_agent_job(make, repo)
     code = """
 late = {"choices": ["a"], "on_expire": "escalate", "expires_in": 60}
@@ -370,7 +366,7 @@ say("result", summary=reply["outcome"], data={"reason": reply["reason"], "by": r
 
 
 @pytest.mark.parametrize(("yes", "outcome"), [(True, "approved"), (False, "denied")])
-async def test_a_gate_tells_the_agent_how_it_was_decided(
+async def test_an_approval_tells_the_agent_the_decision(
     rt: Runtime, make: Factory, people: People, repo: Path, yes: bool, outcome: str
 ) -> None:
     number = await submit_agent_job(make, repo)
@@ -381,7 +377,7 @@ async def test_a_gate_tells_the_agent_how_it_was_decided(
     assert (result["summary"], result["data"]) == (outcome, {"reason": "because", "by": ["carol"]})
 
 
-async def test_a_denied_gate_ends_the_job_where_the_agent_said_so(
+async def test_a_denied_approval_ends_the_job_with_on_deny_fail(
     rt: Runtime, make: Factory, people: People, repo: Path
 ) -> None:
     number = await submit_agent_job(make, repo)

@@ -61,7 +61,7 @@ MAKE = "CHECK := x\ncheck: all\nall:\n\ntest::\n\techo\n"
         ({"README": ""}, ("unknown", [])),
     ],
 )
-def test_a_tree_is_taken_for_what_it_is(
+def test_a_profile_is_detected_from_the_tree(
     tmp_path: Path, files: dict[str, str], expected: tuple[str, Checks]
 ) -> None:
     assert proposed(tmp_path, files) == expected

@@ -78,7 +78,7 @@ def test_no_bytes_make_it_raise(data: bytes) -> None:
 
 
 @given(some.sampled_from(TYPES), some.dictionaries(some.sampled_from(FIELDS), JSON))
-def test_no_fields_make_it_raise_and_what_is_read_can_be_written(
+def test_parsing_never_raises_and_parsed_messages_can_be_encoded(
     kind: str, fields: dict[str, Any]
 ) -> None:
     result = parse_line(json.dumps({"type": kind, **fields}).encode())
@@ -164,7 +164,7 @@ def test_a_question_without_choices_takes_free_text() -> None:
     assert read(type="ask", id="1", key="why", text="Why?").question().freeform
 
 
-def test_a_default_counts_when_nobody_answers() -> None:
+def test_a_default_applies_on_expiry() -> None:
     message = read(type="ask", id="1", key="k", text="t", choices=["a", "b"], default="a")
     assert message.question().on_expire is OnExpire.DEFAULT
     assert message.question().default == "a"
@@ -196,7 +196,7 @@ def test_a_question_that_makes_no_sense_is_refused(fields: dict[str, Any], start
     assert reason(**{"type": "ask", "id": "1", "key": "k", "text": "t", **fields}).startswith(start)
 
 
-def test_a_gate_is_bound_to_its_action() -> None:
+def test_an_approval_is_bound_to_its_action() -> None:
     gates = [
         read(type="approve", id="1", key="k", text="Deploy?", action=action).question()
         for action in ({"to": "a"}, {"to": "a"}, {"to": "b"}, None)
@@ -224,7 +224,7 @@ def test_an_error_has_a_class() -> None:
     assert b'"class":"PERMANENT"' in encode(error)
 
 
-def test_what_the_worker_says_is_one_line_each() -> None:
+def test_messages_of_the_worker_are_single_lines() -> None:
     start = StartMessage(
         job="D-7",
         run=2,

@@ -132,7 +132,7 @@ async def test_what_was_found_stays_found(
     assert (job.result or {})["data"]["start"]["repo"] == pay.remote_url
 
 
-async def test_without_a_known_repository_nobody_is_asked(
+async def test_without_a_registered_repository_no_question_is_asked(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     job = await done(rt, make, tmp_path / "data", labels=[("L1", "shop")])
@@ -155,7 +155,7 @@ PROFILE = {
 }
 
 
-async def test_a_profile_gives_the_defaults_and_validates_what_was_made(
+async def test_a_profile_gives_the_defaults_and_validates_the_work(
     rt: Runtime, make: Factory, tmp_path: Path
 ) -> None:
     repo = await known(rt, make, tmp_path / "pay", PROFILE)

@@ -218,7 +218,7 @@ async def test_a_heartbeat_after_the_end_goes_nowhere(tmp_path: Path) -> None:
     assert (tmp_path / "file").read_bytes() == b""
 
 
-async def test_leaving_kills_an_agent_whose_output_nobody_reads(tmp_path: Path) -> None:
+async def test_leaving_kills_an_agent_with_unread_output(tmp_path: Path) -> None:
     async with await start("yes", cwd=tmp_path) as process:
         guard = process.pid
         assert await anext(process.lines()) == b"y"
