@@ -131,7 +131,7 @@ class Probe:
         AsyncTransaction.__aexit__ = wrapped  # type: ignore[method-assign, assignment]
 
     def _wrap_git(self) -> None:
-        git, talk = running.git, running._talk
+        git, talk = running.git, running._communicate
 
         def wrapped(*words: str, **more: Any) -> Awaitable[bytes]:
             word, caller = kill_points.subcommand(list(words)), sys._getframe(1)
@@ -145,7 +145,7 @@ class Probe:
                 self.at(f"{place} during")
             return await talk(*args)
 
-        running._talk = talking  # type: ignore[assignment]
+        running._communicate = talking  # type: ignore[assignment]
         for name, module in list(sys.modules.items()):
             if (
                 name.rpartition(".")[2] not in kill_points.modules()
@@ -165,7 +165,7 @@ class Probe:
         asyncio.to_thread = wrapped  # type: ignore[assignment]
 
     def _wrap_agent(self) -> None:
-        send, hear = AgentProcess.send, agent_session.AgentSession._hear
+        send, hear = AgentProcess.send, agent_session.AgentSession._receive
 
         async def told(process: AgentProcess, line: bytes) -> None:
             name = f"agent is told {json.loads(line)['type']}"
@@ -177,7 +177,7 @@ class Probe:
             await self._around(f"agent says {kind}", lambda: hear(talk, process, line))
 
         AgentProcess.send = told  # type: ignore[method-assign, assignment]
-        agent_session.AgentSession._hear = heard  # type: ignore[method-assign, assignment]
+        agent_session.AgentSession._receive = heard  # type: ignore[method-assign, assignment]
         for name in kill_points.process_methods():
             self._wrap_method(name)
 

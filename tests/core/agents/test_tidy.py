@@ -89,7 +89,7 @@ async def tidy(
     workspace = await Workspace.prepare(source.parent / "data", str(source), job=1, run=1)
     start = start_in(workspace, profile, **more)
     heard = await run_agent(TIDY, start, workspace.path, workspace.home, reply_with(answers))
-    workspace = replace(workspace, box=heard.box)
+    workspace = replace(workspace, sandbox=heard.sandbox)
     assert heard.of(MalformedLine) == []
     return workspace, heard
 

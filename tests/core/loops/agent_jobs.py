@@ -136,7 +136,7 @@ parked(hear())
 def running_with(mark: str) -> list[list[str]]:
     """Return the command lines of the running processes that contain a mark.
 
-    A process in the box does not know its id out here.
+    A process in the sandbox does not know its id out here.
     """
     lines = [process.info["cmdline"] or [] for process in psutil.process_iter(["cmdline"])]
     return [words for words in lines if any(mark in word for word in words)]

@@ -137,7 +137,7 @@ async def test_what_ended_during_an_outage_is_written_after_it(
         await held.next()
         wire.cut()
         held.go.set()
-        await said.wait(f"D-{number} waits for the database")
+        await said.wait(f"D-{number}: database unreachable")
         assert (await run_of(rt, number)).status == "running"
         wire.mend()
         job = await wait_for_status(rt, number, S.RETRYING if fails else S.COMPLETED)

@@ -95,7 +95,7 @@ async def test_programs_that_are_missing_are_named(
         config.write("\n" + "\n".join(agents))
     monkeypatch.setenv("PATH", str(tmp_path))
     found = await _checks(cli)
-    assert "no program 'no-such-program'" in found["agent ghost"]["text"]
+    assert "program 'no-such-program' not found" in found["agent ghost"]["text"]
     assert "no module 'no.such.module'" in found["agent module"]["text"]
     assert found["agent leaky"]["status"] == "fail"
     default = found["default agent"]
@@ -169,15 +169,15 @@ async def test_an_agent_that_a_run_could_not_start_is_no_ok(
         "clone": "warn",
     }
     for name, text in (
-        ("gone", f"no program '{shared}/gone'"),
+        ("gone", f"program '{shared}/gone' not found"),
         ("folder", f"{shared} is a folder, not a program"),
         ("plain", f"{plain} is not executable; run: chmod +x {plain}"),
-        ("script", "there is no file /no/such/agent.py, which "),
-        ("ghost", f"{shared}/no/such/interpreter, which the first line of {ghost} names,"),
-        *([("hidden", f"{own}, which the first line of {hidden} names,")] if hides else ()),
-        *([("named", "interpreter, which the first line of")] if hides else ()),
-        ("here", "is found only from the folder in which `draftsman worker` is started"),
-        ("clone", "'agent.py' is a relative path: it is looked for in the repository"),
+        ("script", "cannot run /no/such/agent.py: no such file"),
+        ("ghost", f"{shared}/no/such/interpreter (in the first line of {ghost})"),
+        *([("hidden", f"{own} (in the first line of {hidden})")] if hides else ()),
+        *([("named", "interpreter (in the first line of")] if hides else ()),
+        ("here", "resolved from the folder where `draftsman worker` is started"),
+        ("clone", "'agent.py' is a relative path, resolved in the repository"),
     ):
         assert text in said[name]["text"], name
 

@@ -64,8 +64,8 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
         (tmp_path / name).mkdir()
     git("init", "-q", ".", cwd=tmp_path / "empty")
     for place, code, says in (
-        (tmp_path / "nothing", 2, "no git repository there or above"),
-        (tmp_path / "empty", 1, "has no commits; make the first one"),
+        (tmp_path / "nothing", 2, "not in a git repository"),
+        (tmp_path / "empty", 1, "has no commits; create a first commit"),
         (tmp_path / "absent", 2, "no such folder here"),
         ("https://u:t0ken@github.com/a/b", 2, "no user or password in it"),
         ("ftp://host/a/b", 2, "ftp:// is no way to a repository here"),
