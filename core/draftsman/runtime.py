@@ -1,7 +1,7 @@
-"""Everything wired: what a front end holds, and all that it needs.
+"""Services of a process over one database, and their construction from the settings.
 
-What only a worker or the embedded server needs is imported when one is wanted: a command of a
-person starts in half the time without it.
+Modules that only a worker or the embedded server needs are imported on first use, which halves the
+start-up time of a command.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 
 
 PEOPLE_REFRESH: Final = 15.0
-"""Seconds after which a long-running process looks for changed people."""
+"""Seconds after which a long-running process reloads people."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The services over one database, and who is asking for them."""
+    """The services over one database."""
 
     settings: Settings
     db: Database
@@ -91,7 +91,7 @@ class Runtime:
     schemas: SchemaChecker = field(default_factory=SchemaChecker)
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
-        """Return the claims of one worker."""
+        """Return the claim service of a worker."""
         return Claim(self.db, worker, queues)
 
     def worker_process(
@@ -102,15 +102,15 @@ class Runtime:
         slots: int | None = None,
         leader: bool = True,
     ) -> WorkerProcess:
-        """Return a worker of this process with everything around it."""
+        """Return a worker with its loops for this process."""
         from draftsman.loops.execution import WorkerServices
         from draftsman.loops.worker_process import WorkerProcess
 
-        worker, served = new_id(), queues or self.settings.worker.queues
-        bench = WorkerServices(
+        worker, served_queues = new_id(), queues or self.settings.worker.queues
+        services = WorkerServices(
             self.settings,
             self.limits,
-            self.claim(worker, served),
+            self.claim(worker, served_queues),
             self.checkpoints,
             self.questions,
             self.settle,
@@ -121,31 +121,32 @@ class Runtime:
         )
         return WorkerProcess(
             worker,
-            bench,
+            services,
             self.db,
             handlers,
             version=version.installed(),
-            queues=served,
+            queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
             dispatcher=partial(self.dispatcher, self.channels()),
         )
 
     def channels(self) -> list[Channel]:
-        """Return the channels that a worker serves: the log and the webhooks."""
+        """Return the channels of a worker: log and webhook."""
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        told = self.settings.notifications
+        notifications = self.settings.notifications
+        log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
         return [
-            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
-            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
+            LogChannel(log_file),
+            WebhookChannel(self.settings.webhooks, self.settings.http, notifications.timeout),
         ]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> DeliveryDispatcher:
-        """Return what sends the deliveries of these channels, under a session lock if any."""
+        """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
         return DeliveryDispatcher(
@@ -153,7 +154,7 @@ class Runtime:
         )
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
-        """Return what sends the deliveries of these channels in a process without a worker."""
+        """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
         settings = self.settings.notifications
@@ -161,34 +162,34 @@ class Runtime:
             self.delivery_sender, channels, settings, self.db, self._listen_url()
         )
 
-    def listener(self, hear: Callable[[str, str], None]) -> NotificationListener:
-        """Return what hands each notification of the database to `hear`."""
+    def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
+        """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, self._listen_url(), hear)
+        return NotificationListener(self.db, self._listen_url(), on_notification)
 
     def _listen_url(self) -> str | None:
         listen = self.settings.listen_url
         return listen.get_secret_value() if listen else None
 
     async def revive(self) -> None:
-        """Start the embedded server where it is gone; raises EmbeddedServerError."""
+        """Restart the embedded server if it was killed; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
-        """Return who runs this process, with their person and roles.
+        """Return the user of this process, with person and roles.
 
         On a local server that is the operating-system user, by uid and never by `$USER`; on a
-        remote one the database role. The owner of an embedded database has every role.
+        remote server the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.read_model.health()
-        named_by_role = health.kind != "owner" or not (self.embedded or health.local)
-        name = health.role if named_by_role else login()
+        use_role = health.kind != "owner" or not (self.embedded or health.local)
+        name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
 
 def login() -> str:
-    """Return the name of the user that this process really runs as."""
+    """Return the name of the process's real user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -196,34 +197,35 @@ def login() -> str:
 
 
 def directory(settings: Settings) -> Directory:
-    """Return the people, groups and switches of the configuration."""
+    """Return the people and groups of the configuration."""
     people = {}
     for name, person in settings.people.items():
-        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        ids = {channel: id for channel, id in given.items() if id}
+        accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
 
 
-def policy(settings: Settings, found: Directory | None = None) -> Policy:
-    """Return who may do what, from a directory; without one, from the configuration."""
-    found, asked = found or directory(settings), settings.questions
+def policy(settings: Settings, stored: Directory | None = None) -> Policy:
+    """Return the policy of a stored directory, else of the configuration."""
+    source, defaults = stored or directory(settings), settings.questions
     people = {}
-    for name, entry in found.people.items():
-        known = {Source(channel): id for channel, id in entry.ids.items()}
-        if Source.CLI in known:
-            known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
-        people[name] = Person(name, entry.roles, known, hours)
-    return Policy(people, found.groups, found.self_approval)
+    for name, entry in source.people.items():
+        ids = {Source(channel): id for channel, id in entry.ids.items()}
+        if Source.CLI in ids:
+            ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
+        timezone = entry.timezone or defaults.timezone
+        hours = quiet_hours.parse(entry.quiet or defaults.quiet, timezone)
+        people[name] = Person(name, entry.roles, ids, hours)
+    return Policy(people, source.groups, source.self_approval)
 
 
 def configured_limits(settings: Settings) -> JobLimits:
-    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
     types = dict(BUILT_IN)
-    for name, given in settings.types.items():
-        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
+    for name, section in settings.types.items():
+        types[name] = with_limit_changes(types.get(name, RetryPolicy()), section.limits())
     return JobLimits(
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
@@ -233,11 +235,11 @@ def configured_limits(settings: Settings) -> JobLimits:
 
 
 def targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
-    told = settings.notifications
+    """Return the configured notification targets and the fallback; raises ConfigError."""
+    notifications = settings.notifications
     try:
-        default = tuple(parse(text) for text in told.targets)
-        fallback = None if told.fallback == NONE else parse(told.fallback)
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
         known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
         for target in (*default, *([fallback] if fallback else ())):
             known.check(target)
@@ -247,9 +249,9 @@ def targets(settings: Settings) -> tuple[Targets, Target | None]:
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the URL of the database, and whether it is the embedded one, which is started.
+    """Return the database's URL and whether it is embedded; start the embedded server.
 
-    The embedded database migrates by itself; a server never does.
+    The embedded database is migrated automatically, a server never.
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
@@ -260,7 +262,7 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
 
 
 async def _start_server(server: EmbeddedServer) -> str:
-    """Return its URL once it answers; a cancellation waits until no thread starts it any more."""
+    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
     starting = asyncio.create_task(asyncio.to_thread(server.ensure))
     try:
         return await asyncio.shield(starting)
@@ -280,14 +282,14 @@ def _server(settings: Settings) -> EmbeddedServer:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
-    """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
+    """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await database_url(settings)
     db = Database(url, settings.database, read_only=read_only)
     try:
         await db.open()
         rt = wire(settings, db, embedded)
         rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
-        refresh = asyncio.create_task(_keep_up(rt))
+        refresh = asyncio.create_task(_refresh_people(rt))
         try:
             yield rt
         finally:
@@ -297,40 +299,40 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 
 async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
-    """Return the people of the database, None where there are none.
+    """Return the people of the database, or None if it has none.
 
-    An embedded database gets those of the configuration, if that has any.
+    The configured people are imported into an embedded database.
     """
     try:
-        found = await rt.people.directory()
-        known = directory(rt.settings)
-        if rt.embedded and known and import_people and found.changes(known):
-            await rt.people.save(known)
-            found = known
-    except SchemaOutdated:  # who needs more than the configuration says so
+        stored = await rt.people.directory()
+        configured = directory(rt.settings)
+        if rt.embedded and configured and import_people and stored.changes(configured):
+            await rt.people.save(configured)
+            stored = configured
+    except SchemaOutdated:  # commands that need the new schema report it themselves
         return None
-    return found or None
+    return stored or None
 
 
-async def _keep_up(rt: Runtime) -> None:
-    """Load changed people again, for as long as the process runs."""
+async def _refresh_people(rt: Runtime) -> None:
+    """Reload people periodically, until canceled."""
     while True:
         await asyncio.sleep(PEOPLE_REFRESH)
         with contextlib.suppress(DraftsmanError):
-            found = policy(rt.settings, await _directory(rt, import_people=False))
-            if found != rt.policy:
-                rt.policy.update_from(found)
+            current = policy(rt.settings, await _directory(rt, import_people=False))
+            if current != rt.policy:
+                rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Return the services over an open database; people are those of the configuration."""
+    """Build the services over an open database, with the configured people."""
     people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
-    told, fallback = targets(settings)
-    operate, asked = JobControl(db, people), settings.questions
-    hours = quiet_hours.parse(asked.quiet, asked.timezone)
+    default_targets, fallback = targets(settings)
+    job_control, questions = JobControl(db, people), settings.questions
+    hours = quiet_hours.parse(questions.quiet, questions.timezone)
     people.login = login() if embedded else None
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
@@ -339,16 +341,16 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         embedded,
         people,
         limits,
-        Submissions(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
-        operate,
+        Submissions(db, people, limits, default_targets),
+        Questions(db, people, questions.expires_in, questions.escalate_to),
+        job_control,
         ReadModel(db, lease),
         Checkpoints(db),
         Settlement(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
         archives,
-        BulkRetry(db, operate),
-        Outbox(db, people, told),
+        BulkRetry(db, job_control),
+        Outbox(db, people, default_targets),
         DeliverySender(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people),

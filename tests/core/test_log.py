@@ -330,7 +330,9 @@ def test_a_file_that_an_unprivileged_user_may_not_write_is_reported_once(tmp_pat
     assert [line.split()[-1] for line in (first, *rest)] == ["said"] * 3
 
 
-def test_a_file_is_written_again_after_an_outage_and_a_second_outage_is_reported(tmp_path: Path) -> None:
+def test_each_outage_of_a_file_is_reported_and_it_is_written_again(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "disk"
     stream = _screen(file=folder / "draftsman.log")
     LOG.info("first")

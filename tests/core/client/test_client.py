@@ -286,5 +286,5 @@ def test_closing_ends_the_calls_of_other_threads(
         other.start()
         assert begun.wait(10)
     other.join(10)
-    assert ends == ["this client is closed; open another Draftsman"]
+    assert ends == ["this client is closed; open a new Draftsman"]
     client.close()

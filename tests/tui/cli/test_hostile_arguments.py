@@ -22,9 +22,9 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
     ("words", "code", "says"),
     [
         (["show", "9" * 26], 3, "no job's id starts with '99999999999999999999999999'"),
-        (["show", HUGE], 2, "is not a job; give D-142"),
-        (["show", f"D-{HUGE}"], 2, "is not a job; give D-142"),
-        (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; give D-142/2"),
+        (["show", HUGE], 2, "is not a job; use D-142"),
+        (["show", f"D-{HUGE}"], 2, "is not a job; use D-142"),
+        (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; use a name such as D-142/2"),
         (["submit", "--type", "x", "--payload", f'{{"a": {HUGE}}}'], 2, "has too many digits"),
         (["submit", "--type", "x", "--priority", HUGE], 2, "--priority"),
         (["db", "dump", ""], 2, "give the name of a file to write"),

@@ -116,7 +116,7 @@ def test_a_name_that_nobody_knows_is_told_what_is_known(name: str) -> None:
 
 
 def test_an_explicit_address_with_a_secret_is_refused() -> None:
-    with pytest.raises(UsageError, match="no user or password"):
+    with pytest.raises(UsageError, match="may not contain a password"):
         found("https://t0ken@github.com/acme/pay")
 
 

@@ -30,7 +30,7 @@ def test_every_field_can_be_named() -> None:
 @pytest.mark.parametrize(
     ("template", "words"),
     [
-        ("{job.__class__}", "is no field; fields: job, title"),
+        ("{job.__class__}", "unknown field {job.__class__}; fields: job, title"),
         ("{job!r}", "is no field"),
         ("{job:>1000000000}", "is no field"),
         ("{0}", "is no field"),

@@ -109,8 +109,8 @@ async def test_a_handler_that_tells_nobody_fails_and_says_what_to_do(
 @pytest.mark.parametrize(
     ("targets", "says"),
     [
-        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log,"),
-        (["webhook:gone"], "there is no webhook 'gone'; configured: ops"),
+        (["mail"], "payload of send_notification: targets: 'mail' is not a target; use log,"),
+        (["webhook:gone"], "unknown webhook 'gone'; configured: ops"),
         (["none"], "'none' is no target"),
         ([7], "targets.0"),
         ("log", "targets 'log'"),
@@ -136,7 +136,7 @@ async def test_a_webhook_that_this_worker_does_not_know_is_told(
     )
     async with built_in(runtime_with(rt)):
         job = await wait_for_status(rt, number, S.FAILED)
-    assert job.last_error == "there is no webhook 'ops'; configured: none: add [webhooks.NAME]"
+    assert job.last_error == "unknown webhook 'ops'; configured: none: add [webhooks.NAME]"
 
 
 async def test_a_key_is_said_once_and_only_by_who_owns_the_job(rt: Runtime, make: Factory) -> None:
