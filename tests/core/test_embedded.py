@@ -277,7 +277,7 @@ def test_a_dump_that_cannot_be_written_leaves_nothing(server: EmbeddedServer, em
     with pytest.raises(EmbeddedServerError, match="pg_dump failed: could not open output file"):
         server.dump(empty / "nowhere" / "file")
     (empty / "folder").mkdir()
-    with pytest.raises(EmbeddedServerError, match="folder cannot be written: Is a directory"):
+    with pytest.raises(EmbeddedServerError, match=r"cannot write .*folder: Is a directory"):
         server.dump(empty / "folder")
     assert [path.name for path in empty.iterdir()] == ["folder"]
 
@@ -317,7 +317,7 @@ def test_a_path_too_long_for_a_socket_gets_a_short_private_one(
     server.stop()
     if not AS_ROOT:
         socket_dir.chmod(0o755)
-        with pytest.raises(EmbeddedServerError, match="not a private directory of yours"):
+        with pytest.raises(EmbeddedServerError, match="not your private directory"):
             server.ensure()
 
 

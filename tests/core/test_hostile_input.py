@@ -189,7 +189,7 @@ def test_a_header_with_a_credential_is_not_taken(name: str) -> None:
 
 @pytest.mark.parametrize("value", ["Bearer abcdefghijkl", "ghp_abcdefghijkl", "https://u:p@h/"])
 def test_nor_is_a_credential_in_another_header(value: str) -> None:
-    with pytest.raises(UsageError, match="name a credential") as refused:
+    with pytest.raises(UsageError, match="use a credential") as refused:
         job_payloads.parse("http_request", {"url": "https://h/", "headers": {"X-Other": value}})
     assert value not in str(refused.value)
 

@@ -254,7 +254,7 @@ async def test_a_statement_that_waits_for_another_transaction_blocks_no_other_ca
 
 def test_a_closed_client_says_so(draftsman: Draftsman) -> None:
     with draftsman as client:
-        with pytest.raises(UsageError, match="open already"), draftsman:
+        with pytest.raises(UsageError, match="already open"), draftsman:
             pass
         client.questions()
     with pytest.raises(Exception, match="closed"):

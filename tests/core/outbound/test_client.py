@@ -299,7 +299,7 @@ async def test_resolving_and_tls_count_as_connecting(site: FaultyServer) -> None
 async def test_a_call_has_a_limit(site: FaultyServer, said: bytes) -> None:
     site.routes["/"] = site.stall(said)
     failure = await failing(client(site), site.url(), Timeouts(0.15, 0.1))
-    assert str(failure) == f"{site.url()}: no complete answer for 0.15 s (call limit)"
+    assert str(failure) == f"{site.url()}: no complete response for 0.15 s (call limit)"
     assert (failure.code, classify(failure)) == ("call_timeout", E.TRANSIENT_APP)
 
 
@@ -351,7 +351,7 @@ async def test_an_endless_answer_ends_with_the_cap(site: FaultyServer) -> None:
     start = head(transfer_encoding="chunked")
     site.routes["/"] = site.forever(start, chunk(bytes(64 * 1024)))
     failure = await failing(client(site), site.url())
-    assert str(failure) == f"the answer is over {CAP:,} bytes (http.max_body)"
+    assert str(failure) == f"the response is larger than {CAP:,} bytes (http.max_body)"
     assert classify(failure) is E.PERMANENT
 
 

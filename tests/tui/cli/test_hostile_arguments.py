@@ -86,7 +86,7 @@ async def test_config_shows_no_secret_of_a_tool(cli: Cli) -> None:
 
 @pytest.mark.parametrize("name", ["a\nb", "a'b", 'a"b', "a$b", "a`b", "a\\b", "a\x1bb"])
 def test_a_folder_that_postgresql_cannot_run_in_is_named(tmp_path: Path, name: str) -> None:
-    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a folder with") as told:
+    with pytest.raises(EmbeddedServerError, match="PostgreSQL cannot run in a direct") as told:
         EmbeddedServer(tmp_path / name, 60).ensure()
     assert "\n" not in str(told.value)
     assert list(tmp_path.iterdir()) == []
@@ -102,7 +102,7 @@ def test_a_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path, kind: str) -> None:
     (tmp_path / "file").touch()
     places = {"a file": "file", "below a file": "file/data", "too long": "x" * 300}
-    with pytest.raises(EmbeddedServerError, match="give it a directory that you can write to"):
+    with pytest.raises(EmbeddedServerError, match="to a writable directory with 100 MB"):
         EmbeddedServer(tmp_path / places[kind], 60).ensure()
 
 

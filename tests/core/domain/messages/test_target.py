@@ -21,7 +21,7 @@ def test_what_can_be_meant_is_called_the_same(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["slack:#ops", "slack:@anna", "slack:ops room", "slack:ö"])
 def test_a_name_in_slack_is_refused_with_what_to_give(text: str) -> None:
-    with pytest.raises(UsageError, match="by its id, C0"):
+    with pytest.raises(UsageError, match="use the channel's id, C0"):
         parse(text)
 
 
@@ -33,7 +33,7 @@ def test_a_thread_in_slack_is_a_ts(thread: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "slack", "slack:", "log:x", "mail:a", "trello:c/1"])
 def test_what_cannot_be_meant_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="give log, webhook:NAME, slack:CHANNEL or trello:CARD"):
+    with pytest.raises(UsageError, match="use log, webhook:NAME, slack:CHANNEL or trello:CARD"):
         parse(text)
 
 
