@@ -94,7 +94,7 @@ def test_a_folder_that_postgresql_cannot_run_in_is_named(tmp_path: Path, name: s
 
 def test_a_home_of_nobody_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", "~nobody-here/x")
-    with pytest.raises(ConfigError, match=r"DRAFTSMAN_DATA_DIR: .*there is no such user"):
+    with pytest.raises(ConfigError, match=r"DRAFTSMAN_DATA_DIR: .*unknown user"):
         load()
 
 
