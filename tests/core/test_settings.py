@@ -355,7 +355,7 @@ class TestSlack:
                 'bot_token = { env = "xoxb-1-abcdefgh" }\napp_token = { env = "A" }',
                 "slack.bot_token.env: must be the name of a variable such as SLACK_BOT_TOKEN",
             ),
-            ("api_url = 'slack.com'", "slack.api_url: give a URL"),
+            ("api_url = 'slack.com'", "slack.api_url: must be a URL"),
         ],
     )
     def test_what_is_wrong_is_said_in_a_line(self, write: Write, text: str, words: str) -> None:
@@ -391,7 +391,7 @@ class TestTrello:
             ("listen = '3000'", "trello.listen is '3000': give host:port"),
             ("poll = 0", "trello.poll is 0"),
             ("label = 'Draftsman: queued'", "label and queued must differ"),
-            ("api_url = 'trello.com'", "trello.api_url: give a URL"),
+            ("api_url = 'trello.com'", "trello.api_url: must be a URL"),
             ("secret = 'abcdef'", 'trello.secret: must be a reference, { env = "NAME" }'),
         ],
     )
