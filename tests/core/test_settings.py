@@ -344,7 +344,7 @@ class TestSlack:
                 "channels = ['general']",
                 "slack.channels.0 is 'general': must be a channel id such as C012ABCDEF, not",
             ),
-            ("listen = '3000'", "slack.listen is '3000': give host:port"),
+            ("listen = '3000'", "slack.listen is '3000': must be host:port"),
             ("listen = 'localhost:70000'", "the port must be 0 to 65535"),
             (
                 "command = 'draftsman'",
@@ -388,7 +388,7 @@ class TestTrello:
             ("callback_url = 'https://x.org'\nsecret = { env = 'S' }", "needs listen"),
             ("callback_url = '/trello'", "trello.callback_url: give a URL"),
             ("listen = 'x:70000'", "the port must be 0 to 65535"),
-            ("listen = '3000'", "trello.listen is '3000': give host:port"),
+            ("listen = '3000'", "trello.listen is '3000': must be host:port"),
             ("poll = 0", "trello.poll is 0"),
             ("label = 'Draftsman: queued'", "label and queued must differ"),
             ("api_url = 'trello.com'", "trello.api_url: must be a URL"),
