@@ -292,7 +292,7 @@ def test_data_of_another_major_version_is_refused_with_the_way_over(
     old.parent.mkdir(parents=True)
     old.write_text("17\n")
     newer = EmbeddedServer(empty / "data", 0)
-    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17 .* brings 18") as refused:
+    with pytest.raises(EmbeddedServerError, match=r"PostgreSQL 17, but .* has 18") as refused:
         newer.ensure()
     assert "`draftsman db dump FILE`" in str(refused.value)
     assert "`draftsman db restore FILE`" in str(refused.value)

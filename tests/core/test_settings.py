@@ -169,7 +169,7 @@ class TestWhatARefusalSays:
             ("[sweeps]\nreap_after = nan", ["sweeps.reap_after is nan", "finite"]),
             (
                 "[people.a]\nslack = 'U1'\n[people.b]\nslack = 'U1'",
-                ["people.a and people.b share slack 'U1'"],
+                ["people.a and people.b have the same slack: 'U1'"],
             ),
             ("x =", ["FILE: not valid TOML"]),
         ],

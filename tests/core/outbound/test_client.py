@@ -143,7 +143,7 @@ async def test_this_machine_is_not_called_however_it_is_written(
 )
 async def test_what_is_said_to_allow_an_address_does(url: str, kind: str) -> None:
     said = str(await failing(client(), url))
-    assert f" is {kind}, which is not called" in said
+    assert f" is {kind}, which is blocked" in said
     entry = said.rpartition('["')[2].removesuffix('"]')
     assert (await failing(client(entry), url)).code != "address_refused"
 

@@ -109,7 +109,7 @@ async def test_a_question_says_what_it_is_and_how_to_answer(make: Factory, rt: R
     assert why.text == f"{asked.name}/1 needs an answer: Which one?"
     assert why.then.startswith(f"to answer: draftsman answer {asked.name}/1; expires ")
     why = await rt.read_model.why(gate.number)
-    assert why.text == f"{gate.name}/1 waits for a decision by carol, dave: Deploy?"
+    assert why.text == f"{gate.name}/1 needs approval from carol, dave: Deploy?"
     assert f"draftsman approve {gate.name}/1" in why.then
 
 
