@@ -386,7 +386,7 @@ class TestTrello:
         [
             ("callback_url = 'https://x.org'", "callback_url needs secret"),
             ("callback_url = 'https://x.org'\nsecret = { env = 'S' }", "needs listen"),
-            ("callback_url = '/trello'", "trello.callback_url: give a URL"),
+            ("callback_url = '/trello'", "trello.callback_url: must be a URL"),
             ("listen = 'x:70000'", "the port must be 0 to 65535"),
             ("listen = '3000'", "trello.listen is '3000': must be host:port"),
             ("poll = 0", "trello.poll is 0"),
