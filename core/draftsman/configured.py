@@ -17,38 +17,39 @@ if TYPE_CHECKING:
 
 
 def directory(settings: Settings) -> Directory:
-    """Return the people, groups and switches of the configuration."""
+    """Return the people and groups of the configuration."""
     people = {}
     for name, person in settings.people.items():
-        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        ids = {channel: id for channel, id in given.items() if id}
+        accounts = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        ids = {channel: id for channel, id in accounts.items() if id}
         people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
 
 
-def policy(settings: Settings, found: Directory | None = None) -> Policy:
-    """Return who may do what, from a directory; without one, from the configuration."""
-    found, asked = found or directory(settings), settings.questions
+def policy(settings: Settings, stored: Directory | None = None) -> Policy:
+    """Return the policy of a stored directory, else of the configuration."""
+    source, defaults = stored or directory(settings), settings.questions
     people = {}
-    for name, entry in found.people.items():
-        known = {Source(channel): id for channel, id in entry.ids.items()}
-        if Source.CLI in known:
-            known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
-        people[name] = Person(name, entry.roles, known, hours)
-    return Policy(people, found.groups, found.self_approval)
+    for name, entry in source.people.items():
+        ids = {Source(channel): id for channel, id in entry.ids.items()}
+        if Source.CLI in ids:
+            ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
+        timezone = entry.timezone or defaults.timezone
+        hours = quiet_hours.parse(entry.quiet or defaults.quiet, timezone)
+        people[name] = Person(name, entry.roles, ids, hours)
+    return Policy(people, source.groups, source.self_approval)
 
 
 def configured_limits(settings: Settings) -> JobLimits:
-    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    """Return the limits of job types, agents and tools; the configuration overrides built-ins."""
     from draftsman.domain import job_payloads
     from draftsman.domain.retries.job_limits import JobLimits, with_limit_changes
     from draftsman.domain.retries.retry_policy import BUILT_IN, RetryPolicy
 
     types = dict(BUILT_IN)
-    for name, given in settings.types.items():
-        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
+    for name, section in settings.types.items():
+        types[name] = with_limit_changes(types.get(name, RetryPolicy()), section.limits())
     return JobLimits(
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
@@ -58,13 +59,13 @@ def configured_limits(settings: Settings) -> JobLimits:
 
 
 def configured_targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return the configured targets, and the fallback; raises ConfigError."""
+    """Return the configured notification targets and the fallback; raises ConfigError."""
     from draftsman.domain.messages.target import NONE, Targets, parse
 
-    told = settings.notifications
+    notifications = settings.notifications
     try:
-        default = tuple(parse(text) for text in told.targets)
-        fallback = None if told.fallback == NONE else parse(told.fallback)
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
         known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
         for target in (*default, *([fallback] if fallback else ())):
             known.check(target)

@@ -1,7 +1,7 @@
-"""Everything wired: what a front end holds, and all that it needs.
+"""Services of a process over one database, and their construction from the settings.
 
-What only a worker or the embedded server needs is imported when one is wanted: a command of a
-person starts in half the time without it.
+Modules that only a worker or the embedded server needs are imported on first use, which halves the
+start-up time of a command.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 PEOPLE_REFRESH: Final = 15.0
-"""Seconds after which a long-running process looks for changed people."""
+"""Seconds after which a long-running process reloads people."""
 
 
 @dataclass(frozen=True)
@@ -203,7 +203,7 @@ class Runtime:
         return SchemaChecker()
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
-        """Return the claims of one worker."""
+        """Return the claim service of a worker."""
         from draftsman.services.runs.claim import Claim
 
         return Claim(self.db, worker, queues)
@@ -216,15 +216,15 @@ class Runtime:
         slots: int | None = None,
         leader: bool = True,
     ) -> WorkerProcess:
-        """Return a worker of this process with everything around it."""
+        """Return a worker with its loops for this process."""
         from draftsman.loops.execution import WorkerServices
         from draftsman.loops.worker_process import WorkerProcess
 
-        worker, served = new_id(), queues or self.settings.worker.queues
-        bench = WorkerServices(
+        worker, served_queues = new_id(), queues or self.settings.worker.queues
+        services = WorkerServices(
             self.settings,
             self.limits,
-            self.claim(worker, served),
+            self.claim(worker, served_queues),
             self.checkpoints,
             self.questions,
             self.settle,
@@ -235,31 +235,32 @@ class Runtime:
         )
         return WorkerProcess(
             worker,
-            bench,
+            services,
             self.db,
             handlers,
             version=version.installed(),
-            queues=served,
+            queues=served_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
             dispatcher=partial(self.dispatcher, self.channels()),
         )
 
     def channels(self) -> list[Channel]:
-        """Return the channels that a worker serves: the log and the webhooks."""
+        """Return the channels of a worker: log and webhook."""
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        told = self.settings.notifications
+        notifications = self.settings.notifications
+        log_file = notifications.log_file or self.settings.data_dir / "notifications.jsonl"
         return [
-            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
-            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
+            LogChannel(log_file),
+            WebhookChannel(self.settings.webhooks, self.settings.http, notifications.timeout),
         ]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> DeliveryDispatcher:
-        """Return what sends the deliveries of these channels, under a session lock if any."""
+        """Return the dispatcher of these channels; `sender` returns the key of its session lock."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
         return DeliveryDispatcher(
@@ -267,7 +268,7 @@ class Runtime:
         )
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
-        """Return what sends the deliveries of these channels in a process without a worker."""
+        """Return the delivery process of these channels, for a process without a worker."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
         settings = self.settings.notifications
@@ -275,34 +276,34 @@ class Runtime:
             self.delivery_sender, channels, settings, self.db, self._listen_url()
         )
 
-    def listener(self, hear: Callable[[str, str], None]) -> NotificationListener:
-        """Return what hands each notification of the database to `hear`."""
+    def listener(self, on_notification: Callable[[str, str], None]) -> NotificationListener:
+        """Return a listener that passes channel and payload of each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
-        return NotificationListener(self.db, self._listen_url(), hear)
+        return NotificationListener(self.db, self._listen_url(), on_notification)
 
     def _listen_url(self) -> str | None:
         listen = self.settings.listen_url
         return listen.get_secret_value() if listen else None
 
     async def revive(self) -> None:
-        """Start the embedded server where it is gone; raises EmbeddedServerError."""
+        """Restart the embedded server if it was killed; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
-        """Return who runs this process, with their person and roles.
+        """Return the user of this process, with person and roles.
 
         On a local server that is the operating-system user, by uid and never by `$USER`; on a
-        remote one the database role. The owner of an embedded database has every role.
+        remote server the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.read_model.health()
-        named_by_role = health.kind != "owner" or not (self.embedded or health.local)
-        name = health.role if named_by_role else login()
+        use_role = health.kind != "owner" or not (self.embedded or health.local)
+        name = health.role if use_role else login()
         return self.policy.resolve(Actor(channel, name, name, owner=self.embedded))
 
 
 def login() -> str:
-    """Return the name of the user that this process really runs as."""
+    """Return the name of the process's real user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -310,9 +311,9 @@ def login() -> str:
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the URL of the database, and whether it is the embedded one, which is started.
+    """Return the database's URL and whether it is embedded; start the embedded server.
 
-    The embedded database migrates by itself; a server never does.
+    The embedded database is migrated automatically, a server never.
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
@@ -323,7 +324,7 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
 
 
 async def _start_server(server: EmbeddedServer) -> str:
-    """Return its URL once it answers; a cancellation waits until no thread starts it any more."""
+    """Return the server's URL once it is ready; a cancellation waits for the starting thread."""
     starting = asyncio.create_task(asyncio.to_thread(server.ensure))
     try:
         return await asyncio.shield(starting)
@@ -343,14 +344,14 @@ def _server(settings: Settings) -> EmbeddedServer:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
-    """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
+    """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await database_url(settings)
     db = Database(url, settings.database, read_only=read_only)
     try:
         await db.open()
         rt = wire(settings, db, embedded)
         rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
-        refresh = asyncio.create_task(_keep_up(rt))
+        refresh = asyncio.create_task(_refresh_people(rt))
         try:
             yield rt
         finally:
@@ -360,33 +361,33 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 
 async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
-    """Return the people of the database, None where there are none.
+    """Return the people of the database, or None if it has none.
 
-    An embedded database gets those of the configuration, if that has any.
+    The configured people are imported into an embedded database.
     """
     try:
-        found = await rt.people.directory()
-        known = directory(rt.settings)
-        if rt.embedded and known and import_people and found.changes(known):
-            await rt.people.save(known)
-            found = known
-    except SchemaOutdated:  # who needs more than the configuration says so
+        stored = await rt.people.directory()
+        configured = directory(rt.settings)
+        if rt.embedded and configured and import_people and stored.changes(configured):
+            await rt.people.save(configured)
+            stored = configured
+    except SchemaOutdated:  # commands that need the new schema report it themselves
         return None
-    return found or None
+    return stored or None
 
 
-async def _keep_up(rt: Runtime) -> None:
-    """Load changed people again, for as long as the process runs."""
+async def _refresh_people(rt: Runtime) -> None:
+    """Reload people periodically, until canceled."""
     while True:
         await asyncio.sleep(PEOPLE_REFRESH)
         with contextlib.suppress(DraftsmanError):
-            found = policy(rt.settings, await _directory(rt, import_people=False))
-            if found != rt.policy:
-                rt.policy.update_from(found)
+            current = policy(rt.settings, await _directory(rt, import_people=False))
+            if current != rt.policy:
+                rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Return the services over an open database; people are those of the configuration."""
+    """Build the services over an open database, with the configured people."""
     people = policy(settings)
     people.login = login() if embedded else None
     return Runtime(settings, db, embedded, people)

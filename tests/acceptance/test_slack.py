@@ -120,8 +120,8 @@ async def test_a_story_whose_every_process_is_killed_is_told_once(
             assert await process.end() == 0, process.output_text
 
         assert slack.messages(story.room) == [card], "one card, edited in place"
-        assert [one["ts"] for one in story.says("What should be applied")] == [question["ts"]]
-        assert story.says("D-1/1 was answered by anna") == story.says("What should be applied")
+        assert [one["ts"] for one in story.says("Which fixes should")] == [question["ts"]]
+        assert story.says("D-1/1 was answered by anna") == story.says("Which fixes should")
         assert not story.says("draftsman_answer")
         assert story.says("safe fixes applied") == [result]
         assert result["thread_ts"] == question["thread_ts"] == card["ts"]

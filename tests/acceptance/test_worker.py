@@ -321,7 +321,7 @@ async def test_a_full_disk_for_the_log_is_told_once_and_work_goes_on(
     worker.signal(signal.SIGTERM)
     assert await worker.end() == 0
     [line] = lines(worker.output_text, "/dev/full")
-    assert "No space left on device; the log goes on here only" in line
+    assert "No space left on device; logging to stderr only" in line
     assert "Traceback" not in worker.output_text
 
 

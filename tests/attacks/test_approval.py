@@ -71,7 +71,7 @@ async def test_the_requester_redeems_a_token(as_role: As, make: Factory, rt: Run
     work = await make.running(await make.queued(actor=await erin.actor()))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     await rt.questions.ask(work.lease, item, invoker="erin")
-    with pytest.raises(NotPermitted, match="erin asked for this job"):
+    with pytest.raises(NotPermitted, match="erin requested this job"):
         await erin.questions.mint_token(work.number, 1, "erin", await erin.actor())
     conn = await erin.db.dedicated_connection()
     async with refused(FORBIDDEN, "cannot mint a token for erin"):

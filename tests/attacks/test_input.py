@@ -108,6 +108,6 @@ async def test_a_long_name_is_refused_at_once(rt: Runtime, place: Installation) 
     assert "has 2000 characters at most" in submitted.stderr
     assert len(submitted.stderr) < 300
     started = time.process_time()
-    with pytest.raises(NotFound, match="no repository is called"):
+    with pytest.raises(NotFound, match="unknown repository"):
         await rt.repos.resolve(explicit="a" * 120_000)
     assert time.process_time() - started < 5

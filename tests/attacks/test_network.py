@@ -62,7 +62,7 @@ async def test_a_worker_reaches_no_address_of_its_own(
     urls = {
         f"http://127.0.0.1:{forge.port}/pay": "127.0.0.1 is a loopback address",
         "http://169.254.169.254/latest/meta-data": "169.254.169.254 is a link-local address",
-        f"ext::sh -c touch% {canary}": "no absolute path and no URL",
+        f"ext::sh -c touch% {canary}": "neither an absolute path nor a URL",
     }
     numbers = {
         await make.queued(type="run_agent", queue="default", agent="tidy", repo=repo): problem

@@ -104,7 +104,7 @@ refused("step", key="sleep:nap", state="done", result="2000-01-01T00:00:00+00:00
 {EDIT}{RESULT}"""
     job = await end_of(rt, make, repo, code)
     for reason in refusals(job):
-        assert "keys that begin with agent: or sleep: are draftsman's own" in reason
+        assert "the prefixes agent: and sleep: are reserved" in reason
     assert git("show", f"draftsman/D-{job.number}:a.txt", cwd=repo) == "changed"
 
 
@@ -121,7 +121,7 @@ refused("ask", key="agent:repository", text="Which?", choices=["mine"])
 refused("approve", key="sleep:x", text="Well?")
 """
     reasons = refusals(await end_of(rt, make, repo, code + RESULT))
-    assert all("are draftsman's own; choose another key" in reason for reason in reasons)
+    assert all("are reserved; use another key" in reason for reason in reasons)
 
 
 # --- events --------------------------------------------------------------------------------------

@@ -42,8 +42,8 @@ from draftsman_bots.slack.mrkdwn import error_text
         ),
         (
             Refused("completed", subject="D-5", hint=OptionHint("again")),
-            "D-5 completed; give --again",
-            "D-5 completed; give --again",
+            "D-5 completed; use --again",
+            "D-5 completed; use --again",
         ),
         (
             NotFound("no job's id starts with 'see: draftsman jobs'"),

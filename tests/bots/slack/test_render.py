@@ -308,7 +308,7 @@ def test_a_notification_names_people_and_times_as_people_do() -> None:
     assert len(made["text"].splitlines()) < 20
     assert "draftsman answer" not in made["text"]
     made = rendered(DeliveryKind.STATUS, subject_status=Status.RETRYING, subject_next_retry_at=when)
-    assert "tries again at 2 Jan 2026, 03:04 UTC" in made["text"]
+    assert "will be retried at 2 Jan 2026, 03:04 UTC" in made["text"]
 
 
 def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:

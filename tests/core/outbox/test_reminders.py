@@ -62,7 +62,7 @@ async def test_it_is_said_with_the_question_and_once_for_each_target(
     async with rt.db.connection() as conn:
         facts = await deliveries.message_facts(conn, item.seq)
         text = render_plain(build_message(item, facts, question, rt.policy))
-    assert text.startswith(f"{work.name}/1 still waits for an answer\n")
+    assert text.startswith(f"{work.name}/1 is waiting for an answer\n")
     assert "Which one?" in text
     channels = [
         one.channel for one in await deliveries_of(rt, work.number) if one.kind == "reminder"

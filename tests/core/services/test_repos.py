@@ -91,7 +91,7 @@ async def test_a_repository_is_forgotten_with_its_labels_and_profiles(
     for gone in (rt.repos.remove(pay, people.olga), rt.repos.set_default(pay, people.olga)):
         with pytest.raises(NotFound, match="is not known any more"):
             await gone
-    with pytest.raises(NotFound, match="no repository is called 'acme/pay'; known are: none"):
+    with pytest.raises(NotFound, match="unknown repository 'acme/pay'; known: none"):
         await rt.repos.place("acme/pay")
 
 
@@ -117,7 +117,7 @@ async def test_only_operators_change_what_workers_run(rt: Runtime, people: Peopl
 async def test_the_database_itself_keeps_no_secret(
     rt: Runtime, people: People, conn: Connection, url: str
 ) -> None:
-    with pytest.raises(UsageError, match="no user or password"):
+    with pytest.raises(UsageError, match="may not contain a password"):
         await rt.repos.add(Repo(None, "github.com", "a", "b", url), TESTED, people.olga)
     insert = "INSERT INTO draftsman.repos (name, remote_url, added_by) VALUES ('b', %s, 'x')"
     with pytest.raises(Exception, match="repos_no_secret"):
@@ -131,7 +131,7 @@ async def test_the_database_itself_keeps_no_secret(
         ({"path": "/etc"}, "a folder inside the repository"),
         ({"path": "a/.git/hooks"}, "a folder inside the repository"),
         ({"env": {"GITHUB_TOKEN": "x"}}, "GITHUB_TOKEN looks like a secret"),
-        ({"env": {"a b": "x"}}, "is no name of a variable"),
+        ({"env": {"a b": "x"}}, "is not a variable name"),
         ({"validation": []}, "unknown key; allowed: "),
         ({"validation_commands": [{"name": "x", "command": "make test"}]}, "command"),
         ({"validation_commands": [{"name": "x", "command": ["a"]}] * 2}, "the same name"),

@@ -56,8 +56,8 @@ def test_every_field_is_read() -> None:
 
 def test_all_that_is_wrong_is_said_beside_its_field() -> None:
     wrong = {
-        "repo": ("https://a:b@git.example/x", "no user or password"),
-        "notify": ("slack:#general", "give the channel by its id"),
+        "repo": ("https://a:b@git.example/x", "may not contain a password"),
+        "notify": ("slack:#general", "use the channel's id"),
         "when": ("soon", "give 10m, 2h, 1d, or 2030"),
         "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
         "run_timeout": ("0s", "out of range"),
@@ -132,7 +132,7 @@ async def test_what_needs_more_than_a_field_is_beside_it_too(rt: Runtime) -> Non
         await validate_request(
             {"text": "Tidy", "notify": "webhook:ops", "repo": PAY.remote_url}, rt
         )
-    assert "there is no webhook 'ops'" in refused.value.beside["notify"]
+    assert "unknown webhook 'ops'" in refused.value.beside["notify"]
     with pytest.raises(Errors) as refused:
         await validate_request({"type": "http_request", "payload": "{}"}, rt)
     assert "url" in refused.value.beside[""]

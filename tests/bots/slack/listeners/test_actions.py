@@ -167,8 +167,8 @@ async def test_case_40_a_press_of_somebody_who_may_not(bench: SlackBotHarness) -
     eve = bench.stranger("UEVE")
     for user in (MALLORY, ANNA, eve):
         await bench.slack.press(user, bench.general, ts, ids.APPROVE, copies=2)
-    assert "needs the role approver); who may: carol, dave" in (await bench.whispered(MALLORY))[0]
-    assert "needs the role approver); who may: carol, dave" in (await bench.whispered(ANNA))[0]
+    assert "needs the role approver); allowed: carol, dave" in (await bench.whispered(MALLORY))[0]
+    assert "needs the role approver); allowed: carol, dave" in (await bench.whispered(ANNA))[0]
     assert "another workspace" in (await bench.whispered(eve))[0]
     assert await bench.is_open(question)
     _, kept = await bench.rt.questions.of_job(question.job)

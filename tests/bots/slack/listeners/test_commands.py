@@ -106,7 +106,7 @@ async def test_somebody_without_the_role_is_refused_and_told_who_may(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(BEN, bench.general, "fix it")
-    assert "ben may not submit (needs the role invoker); who may: anna, erin" in ack.body["text"]
+    assert "ben may not submit (needs the role invoker); allowed: anna, erin" in ack.body["text"]
 
 
 async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named(
@@ -165,7 +165,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(
 async def test_a_gate_is_decided_by_command_by_those_who_may(bench: SlackBotHarness) -> None:
     question, _ = await bench.asked(GATE)
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
-    assert "who may: carol, dave" in ack.body["text"]
+    assert "allowed: carol, dave" in ack.body["text"]
     ack = await bench.slack.command("UCAROL", bench.general, f"deny {question.name} too risky")
     assert ack.body["text"] == f"{question.name} is denied."
     assert ((await bench.question(question)).resolution or {})["reason"] == "too risky"

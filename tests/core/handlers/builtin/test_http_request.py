@@ -166,7 +166,7 @@ async def test_a_payload_is_checked_when_it_is_submitted(make: Factory) -> None:
     with pytest.raises(UsageError, match="payload of http_request: url: is required"):
         await make.queued(type="http_request")
     wrong = {"url": "http://a/", "output": {"maxItems": "9"}}
-    with pytest.raises(UsageError, match="http_request: output: it is no JSON Schema: '9' is not"):
+    with pytest.raises(UsageError, match="http_request: output: not a valid JSON Schema: '9'"):
         await make.queued(type="http_request", payload=wrong)
 
 

@@ -107,8 +107,8 @@ async def test_a_handler_without_targets_fails_with_a_hint(rt: Runtime, make: Fa
 @pytest.mark.parametrize(
     ("targets", "expected"),
     [
-        (["mail"], "payload of send_notification: targets: 'mail' is no target; give log,"),
-        (["webhook:gone"], "there is no webhook 'gone'; configured: ops"),
+        (["mail"], "payload of send_notification: targets: 'mail' is not a target; use log,"),
+        (["webhook:gone"], "unknown webhook 'gone'; configured: ops"),
         (["none"], "'none' is no target"),
         ([7], "targets.0"),
         ("log", "targets 'log'"),
@@ -134,7 +134,7 @@ async def test_a_webhook_that_this_worker_does_not_have_is_reported(
     )
     async with built_in(runtime_with(rt)):
         job = await wait_for_status(rt, number, S.FAILED)
-    assert job.last_error == "there is no webhook 'ops'; configured: none: add [webhooks.NAME]"
+    assert job.last_error == "unknown webhook 'ops'; configured: none: add [webhooks.NAME]"
 
 
 async def test_a_key_notifies_once_and_only_with_the_lease(rt: Runtime, make: Factory) -> None:

@@ -292,9 +292,9 @@ async def test_a_wrong_source_is_named(data: Path, source: Path, tmp_path: Path)
         str(tmp_path / "folder"): ("not_a_repository", "does not appear to be a git repository"),
         str(source / "pkg"): ("not_a_repository", "use the top folder of a repository"),
         str(tmp_path / "empty"): ("no_commits", "empty has no commits; create a first commit"),
-        "ext::sh -c touch% canary": ("url", "no absolute path and no URL"),
+        "ext::sh -c touch% canary": ("url", "neither an absolute path nor a URL"),
         "--upload-pack=x:y": ("not_a_repository", "is not a folder"),
-        "http://user:secret@127.0.0.1:9/x.git": ("url", "no user or password in it"),
+        "http://user:secret@127.0.0.1:9/x.git": ("url", "may not contain a password"),
         "http://127.0.0.1:9/x.git": ("address_refused", "is a loopback address"),
     }
     for repo, (code, message) in cases.items():

@@ -187,7 +187,7 @@ def test_expiry_is_seconds_never_or_as_configured(
         ({"choices": [""]}, "ask.choices.0.value: must not be empty"),
         ({"choices": ["a"], "default": "b"}, "ask: the default 'b' is not among the choices"),
         ({"freeform": False}, "ask: a question needs choices, or freeform=True, or both"),
-        ({"choices": ["a"], "on_expire": "default"}, "ask: a default value goes with on_expire"),
+        ({"choices": ["a"], "on_expire": "default"}, "ask: a default requires on_expire"),
         ({"text": "x" * 3001}, "ask.text: must have at most 3000 characters"),
         ({"expires_in": -1}, "ask.expires_in: must be at least 0"),
     ],

@@ -172,7 +172,7 @@ async def test_who_may_not_answer_is_kept_refused_and_told_who_may(
         verdict = await make.answer(work.number, "red", actor)
         assert not verdict.accepted
         assert verdict.reason is not None
-        assert verdict.reason.endswith("who may: ben")
+        assert verdict.reason.endswith("allowed: ben")
     assert len((await rt.questions.of_job(work.number))[1]) == 2
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 

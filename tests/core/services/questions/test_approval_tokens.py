@@ -205,8 +205,8 @@ async def test_who_asked_for_the_job_neither_mints_nor_redeems(
     work = await make.running(await make.queued(actor=people.erin))
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     await rt.questions.ask(work.lease, item)
-    with pytest.raises(NotPermitted, match="erin asked for this job"):
+    with pytest.raises(NotPermitted, match="erin requested this job"):
         await _mint(make, people, work.number, "erin")
     token = await rt.questions.mint_token(work.number, 1, "erin", SYSTEM)
     refused = await make.decide(work.number, True, people.erin, token=token)
-    assert refused.reason == "erin asked for this job and may not decide it; who may: carol"
+    assert refused.reason == "erin requested this job and may not approve it; allowed: carol"

@@ -117,14 +117,14 @@ def _refused(verdict: Verdict, reason: str) -> bool:
 
 async def test_only_those_named_may_decide(make: Factory, people: People) -> None:
     work = await _gate(make, approvers=("dave",))
-    assert _refused(await make.decide(work.number, True, people.carol), "who may: dave")
+    assert _refused(await make.decide(work.number, True, people.carol), "allowed: dave")
     assert _refused(await make.decide(work.number, True, people.ben), "needs the role approver")
     assert (await make.decide(work.number, True, people.dave)).accepted
 
 
 async def test_a_group_stands_for_its_people(make: Factory, people: People) -> None:
     work = await _gate(make, approvers=("leads",))
-    assert _refused(await make.decide(work.number, True, people.erin), "who may: carol, dave")
+    assert _refused(await make.decide(work.number, True, people.erin), "allowed: carol, dave")
     assert (await make.decide(work.number, True, people.dave)).accepted
 
 
@@ -191,7 +191,7 @@ async def _erins_gate(make: Factory, people: People) -> ClaimedJob:
 async def test_who_asked_for_the_job_may_not_approve_it(make: Factory, people: People) -> None:
     work = await _erins_gate(make, people)
     verdict = await make.decide(work.number, True, people.erin)
-    assert _refused(verdict, "erin asked for this job and may not decide it; who may: carol")
+    assert _refused(verdict, "erin requested this job and may not approve it; allowed: carol")
     assert (await make.decide(work.number, True, people.carol)).accepted
 
 

@@ -51,7 +51,7 @@ async def test_a_self_approval_in_slack_is_refused_and_on_the_terminal_marked(on
     work = await make.asked(GATE.model_copy(update={"approvers": ("anna", "carol")}))
     assert (await one.read_model.job(work.number)).invoker_id == "anna"
     refused = await make.decide(work.number, True, await one.people.actor(IN_SLACK))
-    assert refused.reason == "anna asked for this job and may not decide it; who may: carol"
+    assert refused.reason == "anna requested this job and may not approve it; allowed: carol"
     approved = await make.decide(work.number, True, await one.actor())
     assert (approved.resolution or {})["self_approved"] is True
 

@@ -67,10 +67,10 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
         (tmp_path / "nothing", 2, "not in a git repository"),
         (tmp_path / "empty", 1, "has no commits; create a first commit"),
         (tmp_path / "absent", 2, "no such folder here"),
-        ("https://u:t0ken@github.com/a/b", 2, "no user or password in it"),
-        ("ftp://host/a/b", 2, "ftp:// is no way to a repository here"),
+        ("https://u:t0ken@github.com/a/b", 2, "may not contain a password"),
+        ("ftp://host/a/b", 2, "unsupported URL scheme ftp://"),
         ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
-        ("nobody", 3, "no repository is called 'nobody'; known are: none"),
+        ("nobody", 3, "unknown repository 'nobody'; known: none"),
     ):
         (await cli("repos", "add", place)).refused(code, says)
     await cli("repos", "add", repo)
@@ -152,5 +152,5 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     refused.refused(2, "--repo acme/shop: no such directory here, nor a repository of that name")
     assert "known are: acme/pay" in refused.err
     secret = await cli("submit", "--repo", "https://t0ken@github.com/acme/pay", "Tidy up")
-    secret.refused(2, "an address is stored and shown")
+    secret.refused(2, "a repository URL is stored and displayed")
     assert "t0ken" not in secret.err

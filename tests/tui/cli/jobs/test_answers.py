@@ -130,7 +130,7 @@ async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) ->
     work = await make.asked(GATE.model_copy(update={"quorum": 2}))
     name = f"{work.name}/1"
     (await as_("erin")("approve", name)).refused(
-        1, "erin may not decide this; who may: carol, dave"
+        1, "erin may not decide this approval; allowed: carol, dave"
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
     assert done.out == f"{name} counted: 1 of 2 approvals\n"
@@ -157,7 +157,7 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
 async def test_nobody_approves_what_he_asked_for(as_: As, make: Factory, people: People) -> None:
     item = GATE.model_copy(update={"approvers": ("erin", "carol")})
     work = await make.asked(item, actor=people.erin)
-    (await as_("erin")("approve", f"{work.name}/1")).refused(1, "erin asked for this job")
+    (await as_("erin")("approve", f"{work.name}/1")).refused(1, "erin requested this job")
 
 
 async def test_a_token_decides_once_in_the_name_of_its_approver(

@@ -118,7 +118,7 @@ async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
     words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
     (await cli("submit", *words)).refused(2, "the configuration has no [trello]")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
-    refused.refused(2, "there is no webhook 'ops'", "add [webhooks.NAME]")
+    refused.refused(2, "unknown webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
     (made,) = (await cli("submit", "--batch", "-", "--json", stdin=batch)).json
     assert len(await deliveries_of(rt, made["number"])) == 1
@@ -158,7 +158,7 @@ async def test_the_configuration_names_whom_all_requests_tell(
     ("lines", "words"),
     [
         (['notifications.targets = ["mail"]'], "'mail' is no target"),
-        (['notifications.fallback = "webhook:gone"'], "there is no webhook 'gone'"),
+        (['notifications.fallback = "webhook:gone"'], "unknown webhook 'gone'"),
         (["notifications.lease = 20"], "lease must be at least four times timeout"),
         (['webhooks.x.url = "http://h/"'], "webhooks.x.secret"),
         (['webhooks.x.url = "ftp://h/"', 'webhooks.x.secret.env = "S"'], "webhooks.x.url"),

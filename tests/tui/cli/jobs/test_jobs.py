@@ -171,7 +171,7 @@ async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
     asked = await make.asked()
     done = await cli("why", asked.name)
     assert done.code == 0
-    assert f"{asked.name}/1 waits for an answer" in done.out
+    assert f"{asked.name}/1 needs an answer" in done.out
     assert f"draftsman answer {asked.name}/1" in done.out
     found = (await cli("why", asked.number, "--json")).json
     assert (found["number"], found["reason"]) == (asked.number, "question")
@@ -188,7 +188,7 @@ async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: 
 async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
     (await cli(command, "D-99")).refused(3, "there is no job D-99")
     (await cli(command, uuid4())).refused(3, "no job's id starts with")
-    (await cli(command, "D-x")).refused(2, "'D-x' is not a job; give D-142")
+    (await cli(command, "D-x")).refused(2, "'D-x' is not a job; use D-142")
     (await cli(command, "9" * 40)).refused(2, "is not a job")
 
 

@@ -215,4 +215,6 @@ async def test_an_expired_job_says_when_by_which_rule_and_what_to_do(
         when = f"{question.expires_at:%Y-%m-%d %H:%M %Z}"
         assert f"{work.name}/1 expired at {when}: no answer within 2.0 h" in shown
         assert "on_expire = 'expire'" in shown
-        assert f"draftsman retry {work.name} goes on from its last checkpoint" in shown
+        assert (
+            f"to retry from the last checkpoint and ask again: draftsman retry {work.name}" in shown
+        )

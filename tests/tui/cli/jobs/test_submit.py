@@ -225,7 +225,7 @@ async def test_what_cannot_be_meant_is_refused_in_one_line(
 
 async def test_who_has_no_role_for_it_submits_nothing(as_: As) -> None:
     done = await as_("ben")("submit", "--repo", PAY, "x")
-    done.refused(1, "may not submit", "who may: anna")
+    done.refused(1, "may not submit", "allowed: anna")
     (await as_(None)("submit", "--repo", PAY, "x")).refused(1, "may not submit")
 
 
@@ -288,7 +288,7 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
     ("type", "payload", "says"),
     [
         ("http_request", {}, "payload of http_request: url: is required"),
-        ("http_request", {"url": "file:///etc/passwd"}, "starts with http:// or https://"),
+        ("http_request", {"url": "file:///etc/passwd"}, "starting with http:// or https://"),
         ("llm_generate", {"prompt": "a", "temprature": 1}, "unknown key; allowed: llm, prompt"),
         ("execute_tool", {}, "payload of execute_tool: tool: is required"),
     ],

@@ -96,7 +96,7 @@ async def test_who_may_not_decide_sees_why(make: Factory, rt: Runtime, people: P
         await seen.press("a")
         await seen.dialog("ApprovalDialog")
         await seen.press("r", *"why", "enter", "y")
-        await seen.see("erin may not decide this; who may: carol, dave", "why")
+        await seen.see("erin may not decide this approval; allowed: carol", "why")
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
 

@@ -111,7 +111,7 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
         seen.app.open_url = lambda url, **how: opened.append(url)  # type: ignore[method-assign]
         await seen.job("D-1", "w")
         await seen.dialog("TextDialog")
-        await seen.see("D-1 completed", "it is over")
+        await seen.see("D-1 completed", "finished")
         await seen.press("escape", "d")
         await seen.see("D-1 · diff", "+new")
         await seen.press("Y")

@@ -127,7 +127,7 @@ async def test_enter_opens_and_escape_goes_back_to_the_row(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-3", "D-2", "D-1")
         await seen.press("down", "enter")
-        await seen.see(f"D-{asked} · questions", "waits  D-2/1 waits for an answer")
+        await seen.see(f"D-{asked} · questions", "waits  D-2/1 needs an answer")
         await seen.press("right_square_bracket")
         await seen.see(f"D-{failed} · questions", "has asked nobody anything", "no such thing")
         await seen.press("J")
