@@ -58,7 +58,7 @@ def test_all_that_is_wrong_is_said_beside_its_field() -> None:
     wrong = {
         "repo": ("https://a:b@git.example/x", "no user or password"),
         "notify": ("slack:#general", "give the channel by its id"),
-        "when": ("soon", "give 10m, 2h, 1d, or 2030"),
+        "when": ("soon", "examples: 10m, 2h, 1d, 2030"),
         "priority": ("1001", "allowed: a whole number from -1000 to 1000"),
         "run_timeout": ("0s", "out of range"),
         "max_retries": ("many", "'many' is not a whole number"),
@@ -90,7 +90,7 @@ def test_a_line_is_mode_repository_and_the_rest() -> None:
     assert from_line("https://git.example/x why", KNOWN)["repo"] == "https://git.example/x"
     assert from_line("docs are wrong", KNOWN) == {"text": "docs are wrong"}
     assert from_line("", KNOWN) == {}
-    with pytest.raises(UsageError, match="not closed"):
+    with pytest.raises(UsageError, match="missing closing quote"):
         from_line('fix "Tidy', KNOWN)
 
 
@@ -165,7 +165,7 @@ def test_what_is_retried_is_read_from_the_line_or_the_filter() -> None:
     from_filter = retry_actions.from_filter
     assert from_filter(filtered("agent:tidy"), "dead").statuses == (Status.DEAD_LETTER,)
     assert from_filter(filtered("status:failed repo:pay"), "jobs").repo == "pay"
-    for wrong, said in (("", "of which status"), ("status:running", "has not ended")):
+    for wrong, said in (("", "status is required"), ("status:running", "has not ended")):
         with pytest.raises(UsageError, match=said):
             retry_actions.parse(wrong)
     with pytest.raises(UsageError, match="give status:"):

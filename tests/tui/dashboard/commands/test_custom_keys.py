@@ -37,7 +37,7 @@ def test_a_key_is_understood(name: str, keys: str, wanted: str) -> None:
         ({"inbox": "hyper+x"}, "inbox: unknown key 'hyper+x'"),
         ({"inbox": "shift+x"}, "unknown key 'shift+x'; examples: x, X"),
         ({"inbox": ""}, "unknown key ''"),
-        ({"inbox": "tab"}, "needed elsewhere"),
+        ({"inbox": "tab"}, "reserved"),
         ({"inbox": "a"}, "inbox: 'a' is already bound to answer; remap answer too"),
         ({"sort": "/"}, "'/' is already bound to filter"),
         ({"inbox": "j"}, "'j' is already bound to down"),

@@ -140,7 +140,7 @@ def test_the_head_says_the_end_and_the_tries_before_what_is_long() -> None:
         job_snapshot().job, status=Status.FAILED, finished_at=NOW, run_count=1, result=branch
     )
     line = text(head(replace(job_snapshot(), job=job), NOW)[1])
-    assert line.index("ended ") < line.index("tries 1") < line.index("draftsman/D-142")
+    assert line.index("finished ") < line.index("runs 1") < line.index("draftsman/D-142")
     assert "attempts" not in line
     tried = text(head(replace(job_snapshot(), job=replace(job, attempts=2)), NOW)[1])
     assert "attempts 2 of 3" in tried
