@@ -110,7 +110,7 @@ def _second(crew: WorkerStats, width: int = 78, skew: float = 0, stale: float = 
 
 def test_the_strip_fits_the_screen() -> None:
     crew = WorkerStats({"alive": 2}, 13, 20, "6d0f9a1c", 2)
-    for width, bars in ((78, 5), (98, 10), (118, 15), (158, 30)):
+    for width, bars in ((78, 5), (98, 6), (118, 15), (158, 30)):
         assert len(_second(crew, width)) <= width
         assert _second(crew, width).count("▁") + 1 == bars
     assert _second(crew).startswith("2 alive, 13/20 busy  leader 6d0f9a1c 2s  ended 12/min ▁")
