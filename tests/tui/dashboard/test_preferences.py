@@ -70,7 +70,7 @@ def test_a_broken_file_is_one_line_and_is_left_alone(kept: Preferences, text: st
     assert "fix or remove it" in problem
     assert "\n" not in problem
     for change in (lambda: kept.save("x", VIEW), lambda: kept.drop("x")):
-        with pytest.raises(ConfigError, match="left alone"):
+        with pytest.raises(ConfigError, match="not a valid preferences file"):
             change()
     assert kept.path.read_bytes() == data
 
