@@ -93,7 +93,7 @@ async def test_a_question_is_answered_and_its_job_goes_on(
     family = tmux.family
     assert len(family) == 3
     tmux.type("q")
-    see(tmux, "Stop all, leave it running, or go on?")
+    see(tmux, "Stop all processes, leave them running, or stay?")
     tmux.type("\r")
     see(tmux, "it ended with 0")
     assert ended(family)

@@ -23,7 +23,7 @@ async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> Non
     seen.type("a")
     see(seen, "1  red", "2  blue")
     seen.type("2")
-    see(seen, "Nothing waits for a person", "asking 0")
+    see(seen, "No open questions", "waiting 0")
     assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
     assert (await rt.read_model.job(number)).result == {"colour": "blue"}
     seen.type("1")

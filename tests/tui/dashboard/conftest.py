@@ -65,6 +65,6 @@ def stands(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Refresher, "run", nothing)
     monkeypatch.setattr(Refresher, "now", NOW)
-    monkeypatch.setattr(Refresher, "counted", StatsUpdated(VITALS))
+    monkeypatch.setattr(Refresher, "last_stats", StatsUpdated(VITALS))
     monkeypatch.setattr(base, "STALE", math.inf)
     monkeypatch.setattr(times, "datetime", FrozenDatetime)

@@ -57,7 +57,7 @@ async def shown(view: str = "jobs", *, read_only: bool = False) -> AsyncIterator
         found = RowsLoaded(VIEWS[view], Query(NOTHING, NOW), Rows(ROWS[view]))
         seen.app.main.post_message(found)
         seen.app.main.post_message(StatsUpdated(VITALS))
-        await seen.see("this clock is +4 s off")
+        await seen.see("your clock is 4 s ahead")
         yield seen
 
 

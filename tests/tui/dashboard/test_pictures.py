@@ -14,7 +14,7 @@ from draftsman_tui.dashboard.dialogs.confirm_dialog import ConfirmDialog
 from draftsman_tui.dashboard.dialogs.new_job_dialog import NewJobDialog
 from draftsman_tui.dashboard.filter import parse
 from draftsman_tui.dashboard.job.snapshot import JobLoaded
-from draftsman_tui.dashboard.job_form import Errors
+from draftsman_tui.dashboard.job_form import FormErrors
 from draftsman_tui.dashboard.polling.messages import ConnectionLost, RowsLoaded
 from draftsman_tui.dashboard.resource import Rows
 from draftsman_tui.dashboard.views import VIEWS
@@ -59,7 +59,7 @@ async def test_a_decision() -> None:
 
 async def test_a_confirmation() -> None:
     async with shown() as seen:
-        await seen.app.push_screen(ConfirmDialog("Cancel D-143?", "What they did is kept."))
+        await seen.app.push_screen(ConfirmDialog("Cancel D-143?", "Work so far is kept."))
         await seen.see("y: yes")
         await assert_matches_picture("confirm", seen)
 
@@ -67,7 +67,7 @@ async def test_a_confirmation() -> None:
 async def test_help() -> None:
     async with shown() as seen:
         await seen.press("question_mark")
-        await seen.see("What can be done here")
+        await seen.see("Commands")
         await assert_matches_picture("help", seen)
 
 
@@ -103,7 +103,7 @@ async def test_the_form_of_a_new_job() -> None:
         form = NewJobDialog("A new job", {"text": "Tidy the stock", "repo": "acme/inventory"}, {})
         await seen.app.push_screen(form)
         await seen.see("Tidy the stock")
-        form.failed(Errors({"repo": "no repository of that name"}))
+        form.failed(FormErrors({"repo": "no repository of that name"}))
         await seen.see("no repository of that name")
         await assert_matches_picture("new-job", seen)
 
@@ -127,9 +127,9 @@ async def test_a_line_that_is_completed() -> None:
 
 async def test_a_filter_that_wants_nothing() -> None:
     async with shown() as seen:
-        seen.app.main.narrow(parse("by:me age<1h"))
-        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.look.query, Rows([])))
-        await seen.see("esc takes it off")
+        seen.app.main.apply_filter(parse("by:me age<1h"))
+        seen.app.main.post_message(RowsLoaded(VIEWS["jobs"], seen.app.main.loader.query, Rows([])))
+        await seen.see("Esc clears the filter")
         await assert_matches_picture("filter-empty", seen)
 
 

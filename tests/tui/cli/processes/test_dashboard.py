@@ -34,13 +34,13 @@ async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: C
     wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
     with cli.config.open("a", encoding="utf-8") as file:
         file.write("\n" + wrong)
-    said = "[dashboard.keys] inbox: 'a' is the key of answer; give answer another too"
+    said = "[dashboard.keys] inbox: 'a' is already bound to answer; remap answer too"
     (await cli("dashboard")).refused(2, said)
     checks = json.loads((await cli("doctor", "--json")).out)["checks"]
     (found,) = (one for one in checks if one["name"] == "dashboard")
     assert (found["status"], found["text"]) == ("fail", said)
     cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
-    (await cli("dashboard")).refused(2, "[dashboard] view: there is no table and no saved view")
+    (await cli("dashboard")).refused(2, "[dashboard] view: unknown table or saved view")
 
 
 async def test_a_terminal_that_shows_lines_alone_is_told_so(terminal: Terminals) -> None:

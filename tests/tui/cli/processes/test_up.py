@@ -52,17 +52,17 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
     await answer_and_resume(up, make, rt)
     change_size(up, *up.size)
     up.type("\x03")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("g")
     see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
     assert not ended(family)
     up.type("q")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("\r")
     see_that(up, lambda lines: "Stop all" not in "\n".join(lines), "the end of the question")
     assert not ended(family)
     up.type("q")
-    see(up, "Stop all, leave it running, or go on?")
+    see(up, "Stop all processes, leave them running, or stay?")
     up.type("\x03")
     assert up.end() == 0
     assert ended(family)
@@ -81,7 +81,7 @@ async def test_a_worker_that_dies_is_told_of_and_the_log_shows_more(up: Terminal
 async def test_it_can_be_left_running_and_stopped_later(up: TerminalScreen) -> None:
     supervisor, worker = family_of(up)
     up.type("q")
-    see(up, "Leave it running")
+    see(up, "Leave the processes running")
     up.type("l")
     assert up.end() == 0
     assert f"stop it with: kill {supervisor.pid}" in up.plain

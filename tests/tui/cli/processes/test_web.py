@@ -62,7 +62,7 @@ async def test_a_dashboard_that_is_killed_closes_its_tab_and_one_that_hangs_is_k
         async with tab(address) as shown:
             await shown.see("No jobs yet")
             dashboards()[0].kill()
-            await shown.see("the dashboard ended with -9")
+            await shown.see("dashboard exited with status -9")
             await shown.ended()
         async with tab(address) as shown:
             await shown.see("No jobs yet")
