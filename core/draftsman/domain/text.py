@@ -14,7 +14,7 @@ REPLACEMENT = "\ufffd"
 LARGEST = 10**30
 """Numbers beyond it are refused, below its inverse they are 0: jsonb writes out every digit."""
 EVENT_LIMIT = 10_000
-"""Bytes of an event's payload (seed 003: 10 KB)."""
+"""Maximum size of an event's payload, in bytes."""
 CHECKPOINT_LIMIT = 1024 * 1024
 """Bytes of a checkpoint as JSON."""
 REQUEST_LIMIT = 1024 * 1024

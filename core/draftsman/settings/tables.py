@@ -91,11 +91,11 @@ class WorkerSettings(Section):
     poll: float = Field(1.0, gt=0, le=60)
     """Seconds between looks when no notification comes."""
     heartbeat: float = Field(30, gt=0, le=300)
-    """Seconds between heartbeats (seed 002)."""
+    """Seconds between heartbeats; less than half of `lease`."""
     lease: float = Field(300, gt=0, le=3600)
-    """Seconds without a heartbeat after which a run is lost (seed 002)."""
+    """Seconds without a heartbeat after which a run is lost."""
     drain: float = Field(45, ge=0, le=3600)
-    """Seconds that a shutdown waits for runs to finish by themselves (seed 002)."""
+    """Seconds that a shutdown waits for runs to finish before it aborts them."""
     abort: float = Field(10, ge=0, le=600)
     """Seconds that aborted runs get to save a checkpoint before they are killed."""
 
@@ -110,7 +110,7 @@ class SweepSettings(Section):
     """Periodic maintenance by the leader."""
 
     interval: float = Field(60, gt=0, le=3600)
-    """Seconds between sweeps (seed 002)."""
+    """Seconds between sweeps."""
     lease: float = Field(30, ge=1, le=600)
     """Seconds a leader keeps its lease; renewed at half of it."""
     limit: int = Field(100, ge=1, le=10_000)
@@ -134,7 +134,7 @@ class QuestionSettings(Section):
     """Defaults for what is asked."""
 
     expires_in: float | None = Field(86_400, gt=0)
-    """Seconds until a question expires (24 h, seed 003); `never` in TOML is written as 0."""
+    """Seconds until a question expires; None: never, which TOML writes as 0."""
     self_approval: bool = False
     """Whether the requester of a job may approve its gates."""
     escalate_to: str | None = Field(None, min_length=1)

@@ -1,4 +1,4 @@
-"""Which class an error is of: one pure table, codes first, never substrings (seed 002)."""
+"""Error classification by code, exception type and HTTP status; never by parts of a message."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits, delays and time-outs per job type (seed 002), and the decision after a failure. Pure."""
+"""Retry policy of a job type (attempts, delays, timeouts) and the decision after a failure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from draftsman.domain.retries.error_classes import ErrorClass
 STOPS_GROWING: Final = 700
 """Failures, and powers of e, that count for a delay: math.exp overflows at 710."""
 MAX_EXPONENT: Final = 10
-"""The infrastructure delay stops growing here: exp(10) s is about 6 h (seed 002)."""
+"""Largest exponent of the infrastructure delay, exp(n) seconds: about 6 hours."""
 LONGEST_WAIT: Final = 86_400.0
 """Seconds of a `Retry-After` that count."""
 CHAIN_LIMIT: Final = 100
