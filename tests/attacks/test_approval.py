@@ -133,7 +133,7 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
 
 
 @attack(
-    "One person votes twice, by two channels, to reach a quorum of two",
+    "A person votes twice, by two channels, to reach a quorum of two",
     surface="approval",
     with_box="refused: the second vote is the same person's",
 )
@@ -157,7 +157,7 @@ async def test_one_person_votes_by_two_channels(
 
 
 @attack(
-    "An agent asks for approvals that nobody could ever give",
+    "An agent asks for approvals that cannot be reached",
     surface="approval",
     with_box="refused when asked, with the numbers",
 )
@@ -171,7 +171,7 @@ async def test_a_quorum_out_of_reach(as_role: As, make: Factory) -> None:
 @attack(
     "A flood of refused votes grows the tables",
     surface="approval",
-    with_box="20 of a voter are kept, further ones are counted",
+    with_box="20 of a voter are stored, the others are counted",
 )
 async def test_a_flood_of_refused_votes(as_role: As, make: Factory, conn: Connection) -> None:
     ben, work = await as_role("ben"), await make.asked(GATE)

@@ -86,7 +86,7 @@ chmod 0 . ; echo deep"""
 
 
 @attack(
-    "A program leaves folders deeper than Python's stack, closed ones and links to outside",
+    "A program leaves folders deeper than Python's stack, closed folders and links to outside",
     surface="tree",
     with_box="they are deleted with the run; no link is followed",
 )
@@ -133,7 +133,7 @@ async def test_terminals_and_shared_memory_are_private(mode: str, tmp_path: Path
 
 
 @attack(
-    "A command of a profile runs what an agent left, which fills the disk",
+    "A command of a profile runs a program of the agent that fills the disk",
     surface="quota",
     with_box="the command is killed, and the run fails with the reason",
 )
@@ -151,9 +151,9 @@ async def test_a_command_that_fills_the_disk_is_killed(tmp_path: Path) -> None:
 
 
 @attack(
-    "A program of the repository is a link that leads elsewhere outside than in the box",
+    "A program of the repository is a link with another target outside of the sandbox",
     surface="tree",
-    with_box="what it leads to outside is not mounted",
+    with_box="its target outside is not mounted",
     without_box="allowed to the worker's own user",
 )
 @pytest.mark.parametrize("mode", ["bwrap", "landlock"])

@@ -35,7 +35,7 @@ YES = Jsonb({"decision": "approve"})
 @attack(
     "A forged approval is written into the table of answers",
     surface="database",
-    with_box="refused in every session but the owner's; the invariants name one that was forced",
+    with_box="refused in every session but the owner's; the invariants name a forced answer",
 )
 @pytest.mark.parametrize(
     ("who", "source", "id"),
@@ -167,7 +167,7 @@ async def test_a_forged_event(
 
 
 @attack(
-    "A session sets the clock's offset to let a gate expire, or to answer one that is over",
+    "A session sets the clock's offset to let an approval expire, or to answer an expired approval",
     surface="database",
     with_box="the setting is ignored: the shift is the database's own",
 )
@@ -231,7 +231,7 @@ async def test_a_person_writes_people(session: Session, who: str) -> None:
 @attack(
     "A person cancels or extends another's job with a function of the database",
     surface="database",
-    with_box="refused: that takes the role operator, or one's own job",
+    with_box="refused: only the requester or an operator may do that",
 )
 async def test_a_person_controls_anothers_job(
     session: Session, make: Factory, roles: Roles
@@ -249,7 +249,7 @@ async def test_a_person_controls_anothers_job(
 
 
 @attack(
-    "A function of the session's own schema shadows one that a check relies on",
+    "A function of the session's own schema shadows a function that a check uses",
     surface="database",
     with_box="not found: the checks pin their search_path",
 )
@@ -268,7 +268,7 @@ async def test_a_shadowed_function(
 
 
 @attack(
-    "The bot's database role answers for an identity that maps to nobody",
+    "The bot's database role answers for an identity without a person",
     surface="database",
     with_box="refused: it has no role, and the row would carry its channel's id",
 )

@@ -25,7 +25,7 @@ __all__ = ["as_role", "known", "roles", "session"]
 
 
 @attack(
-    "A worker writes a gate that is approved already, over the one that is open",
+    "A worker writes an approved question over the open question",
     surface="database",
     with_box="refused: a new question must be open",
 )
@@ -121,9 +121,9 @@ async def test_a_time_is_shortened(
 
 
 @attack(
-    "Events of jobs that do not exist are written, which nobody could ever remove",
+    "Events of jobs that do not exist are written, and could never be removed",
     surface="database",
-    with_box="refused: an event belongs to a job, and one of a vote says what was voted",
+    with_box="refused: an event belongs to a job, and the event of a vote must agree with the vote",
 )
 @pytest.mark.parametrize("who", ["anna", "bot", "worker"])
 async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles, who: str) -> None:
@@ -140,7 +140,7 @@ async def test_an_event_of_no_job(session: Session, known: Runtime, roles: Roles
 @attack(
     "A vote's event names another voter",
     surface="database",
-    with_box="refused: it says what the answer says",
+    with_box="refused: it must agree with the answer",
 )
 async def test_a_vote_event_lies(session: Session, make: Factory, roles: Roles) -> None:
     work, conn = await make.asked(GATE), await session("carol")
@@ -203,9 +203,9 @@ async def test_a_forged_target(session: Session, make: Factory, who: str, thread
 
 
 @attack(
-    "A reader notifies a worker that a run is to stop, or of what is no number",
+    "A reader notifies a worker to stop a run, or sends text that is not a number",
     surface="database",
-    with_box="nothing stops: a worker asks the database which runs were canceled",
+    with_box="no run stops: a worker asks the database which runs were canceled",
 )
 async def test_a_forged_notification(session: Session, make: Factory, rt: Runtime) -> None:
     held, reader = BlockingHandler(), await session("reader")
@@ -229,7 +229,7 @@ async def _listens(rt: Runtime, crew: WorkerProcess) -> bool:
 @attack(
     "A person writes another's refusals, or winds their count back",
     surface="database",
-    with_box="the count goes up by one, and names who was refused",
+    with_box="the count grows by 1, and has the refused voter",
 )
 async def test_forged_refusals(
     session: Session, make: Factory, conn: Connection, known: Runtime
@@ -266,9 +266,9 @@ async def test_a_taken_key(session: Session, number: str, key: str) -> None:
 
 
 @attack(
-    "A worker answers a question in the name of its requester, who gave no answer",
+    "A worker answers a question in the name of its requester, without an answer of the requester",
     surface="database",
-    with_box="refused: it gives the answers that came with the request",
+    with_box="refused: it only gives answers of the request",
 )
 async def test_a_worker_answers(session: Session, make: Factory) -> None:
     work, worker = await make.asked(QUESTION), await session("worker")

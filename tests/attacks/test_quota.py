@@ -106,7 +106,7 @@ async def test_bytes_are_counted_too(
 @attack(
     "An agent sends messages without end that leave nothing, or that are refused",
     surface="quota",
-    with_box="the run fails at the limit of messages; the usage stays one row with few models",
+    with_box="the run fails at the limit of messages; the usage stays a single row with few models",
 )
 @pytest.mark.parametrize(
     "code", ['say("usage", input_tokens=1, model=f"m{n}" * 40)', 'print("{", flush=True)']

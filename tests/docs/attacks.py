@@ -31,7 +31,7 @@ def page(text: str) -> str:
 
 
 def _table(attacks: list[Attack]) -> Iterator[str]:
-    yield "| | attack | surface | in the box | without the box | test |"
+    yield "| | attack | surface | with sandbox | without sandbox | test |"
     yield "|---|---|---|---|---|---|"
     for number, attack in enumerate(attacks, 1):
         test = f"`{attack.test.removeprefix('tests/attacks/')}`"
