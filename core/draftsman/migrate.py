@@ -1,11 +1,11 @@
-"""Bringing a database to the schema that this version needs.
+"""Schema migrations.
 
-Plain numbered SQL files, one transaction each, under one advisory lock, so that ten processes may
-start at once. Each file records itself, so that `psql -1 -f` works too; here a checksum is added,
-and a file that was edited after it ran is refused.
+Numbered SQL files, each in its own transaction, under an advisory lock, so that concurrent
+processes can start at once. Each file records itself, so that `psql -1 -f` works too; here a
+checksum is added, and a file that was edited after it was applied is refused.
 
-A file that needs a lock which others hold gives up after two seconds and tries again: whoever
-comes later waits behind it, and workers must not stand still for long.
+A file that cannot get a lock within two seconds is retried: queries queue behind a waiting
+migration, and workers must not be blocked for long.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, translate_errors
 
 LOCK_TIMEOUT: Final = 2.0
-"""Seconds that a migration waits for a lock, and others behind it."""
+"""Seconds that a migration waits for a lock, while queries queue behind it."""
 RETRY_DELAY: Final = 1.0
-"""Seconds between two tries, in which those others get on."""
+"""Seconds between two attempts, in which the queued queries run."""
 MAX_ATTEMPTS: Final = 100
-"""Tries of one file, five minutes in all."""
+"""Maximum attempts for a file: five minutes in all."""
 
 
 ROLES_HINT: Final = (
-    "this role may not create the group roles of workers, bots, people and readers; let a DBA run:"
-    " {}then run: draftsman migrate --grant"
+    "this role may not create the group roles of workers, bots, people and readers; ask a database"
+    " administrator to run: {}then run: draftsman migrate --grant"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """A file, and when it ran here: None when it has not."""
+    """A migration file, and when it was applied (None: not yet)."""
 
     name: str
     sql: str
@@ -49,61 +49,62 @@ class Migration:
 
     @property
     def checksum(self) -> str:
-        """SHA-256 of the file, in hex."""
+        """The SHA-256 of the file, in hex."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
 def available() -> list[Migration]:
-    """Return the migrations of this version, in their order."""
+    """Return the migrations of this version, in order."""
     return [Migration(name, sql) for name, sql in resources.migrations()]
 
 
 async def applied_migrations(url: str) -> list[Migration]:
-    """Return every migration with the time it was applied.
+    """Return all migrations with their time of application.
 
     Raises DatabaseUnreachable, and SchemaOutdated when an applied file was edited or the database
     is newer than this version.
     """
     async with _connect(url) as conn:
-        return await _state(conn)
+        return await _read_migrations(conn)
 
 
-async def migrate(url: str, say: Callable[[str], None] = lambda text: None) -> list[str]:
-    """Apply what is missing; return the names.
+async def migrate(url: str, report: Callable[[str], None] = lambda text: None) -> list[str]:
+    """Apply the missing migrations; return their names.
 
-    `say` is told for whom a file waits. Raises like `state`, on a file that fails, and LostRace
-    when others held for five minutes what a file needs.
+    `report` receives a line when a file waits for a lock. Raises like `applied_migrations`, on a
+    file that fails, and LostRace after five minutes without a needed lock.
     """
     async with _connect(url) as conn:
         await schema.lock(conn)
-        missing = [item for item in await _state(conn) if item.applied_at is None]
+        missing = [item for item in await _read_migrations(conn) if item.applied_at is None]
         for item in missing:
-            await _apply(conn, item, say)
+            await _apply(conn, item, report)
         if missing and (statements := await schema.grant_roles(conn)):
-            say(ROLES_HINT.format(statements))
+            report(ROLES_HINT.format(statements))
         return [item.name for item in missing]
 
 
 async def grant(url: str) -> str:
-    """Give the group roles their rights; return what a DBA has to run first, else nothing."""
+    """Grant the rights of the group roles; return the SQL that an administrator must run first."""
     async with _connect(url) as conn:
         await schema.lock(conn)
         return await schema.grant_roles(conn)
 
 
 async def check(url: str) -> None:
-    """Raise SchemaOutdated, naming what is missing, unless every migration was applied."""
+    """Raise SchemaOutdated, naming the missing migrations, unless all are applied."""
     _refuse_missing(await applied_migrations(url))
 
 
 async def check_compatible(url: str) -> str | None:
-    """Raise SchemaOutdated unless this version can work here; return what is newer than it.
+    """Raise SchemaOutdated unless this version can use the schema; return a newer migration.
 
-    Each version works on the schema of the next one, so that workers of both can run side by side.
+    Each version works with the schema of the next version, so that workers of both can run side by
+    side.
     """
     async with _connect(url) as conn:
-        found, newer = await _compare(conn)
-    _refuse_missing(found)
+        migrations, newer = await _compare(conn)
+    _refuse_missing(migrations)
     return newer
 
 
@@ -121,49 +122,53 @@ async def _connect(url: str) -> AsyncIterator[Connection]:
             yield conn
 
 
-async def _apply(conn: Connection, item: Migration, say: Callable[[str], None]) -> None:
-    """Run one file; try again while others hold a lock that it needs."""
+async def _apply(conn: Connection, item: Migration, report: Callable[[str], None]) -> None:
+    """Apply a file; retry while other sessions hold a needed lock."""
     for attempt in range(MAX_ATTEMPTS):
         if attempt:
             await asyncio.sleep(RETRY_DELAY)
         try:
             await schema.apply(conn, item.name, item.sql, item.checksum, LOCK_TIMEOUT)
         except (errors.LockNotAvailable, errors.DeadlockDetected):
-            who = "; ".join(await schema.lock_holders(conn)) or "somebody who has just gone"
+            holders = "; ".join(await schema.lock_holders(conn)) or "a session that has ended"
             if not attempt:
-                say(f"{item.name} waits for tables that others hold: {who}")
+                report(f"{item.name} is waiting for locks of other sessions: {holders}")
         else:
             return
-    raise LostRace(f"{item.name} needs tables that others hold: {who}; end them and run it again")
+    raise LostRace(
+        f"{item.name} needs locks of other sessions: {holders}; end them and run migrate again"
+    )
 
 
-def _refuse_missing(found: list[Migration]) -> None:
-    if missing := [item.name for item in found if item.applied_at is None]:
+def _refuse_missing(migrations: list[Migration]) -> None:
+    if missing := [item.name for item in migrations if item.applied_at is None]:
         names = ", ".join(missing)
         raise SchemaOutdated(
-            f"migrations are missing: {names}", hint=CommandHint("migrate", lead="run")
+            f"missing migrations: {names}", hint=CommandHint("migrate", lead="run")
         )
 
 
-async def _state(conn: Connection) -> list[Migration]:
-    found, newer = await _compare(conn)
+async def _read_migrations(conn: Connection) -> list[Migration]:
+    migrations, newer = await _compare(conn)
     if newer:
-        raise SchemaOutdated(f"the database has {newer}, which this version does not know")
-    return found
+        raise SchemaOutdated(
+            f"the database has migration {newer} of a newer version; upgrade draftsman"
+        )
+    return migrations
 
 
 async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
-    """Return what this version knows, and the newest that it does not know, if there is one."""
+    """Return the migrations of this version, and the newest migration of a newer version."""
     applied = await schema.applied(conn)
-    known = available()
-    newer = max(applied.keys() - {item.name for item in known}, default=None)
-    found = []
-    for item in known:
-        checksum, at = applied.get(item.name, (None, None))
+    own = available()
+    newer = max(applied.keys() - {item.name for item in own}, default=None)
+    migrations = []
+    for item in own:
+        checksum, applied_at = applied.get(item.name, (None, None))
         if checksum not in (None, item.checksum):
             raise SchemaOutdated(
                 f"migration {item.name} was edited after it was applied;"
-                " take the edit back, and put the change into a new file"
+                " revert the edit, and put the change into a new file"
             )
-        found.append(replace(item, applied_at=at))
-    return found, newer
+        migrations.append(replace(item, applied_at=applied_at))
+    return migrations, newer

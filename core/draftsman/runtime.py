@@ -1,7 +1,7 @@
-"""Everything wired: what a front end holds, and all that it needs.
+"""Runtime: the services that a front end uses.
 
-What only a worker or the embedded server needs is imported when one is wanted: a command of a
-person starts in half the time without it.
+Modules that only a worker or the embedded server needs are imported on first use: without them a
+command starts in half the time.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ if TYPE_CHECKING:
 
 
 PEOPLE_REFRESH: Final = 15.0
-"""Seconds after which a long-running process looks for changed people."""
+"""Interval at which a long-running process reloads people, in seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """The services over one database, and who is asking for them."""
+    """The services over a database."""
 
     settings: Settings
     db: Database
@@ -91,7 +91,7 @@ class Runtime:
     schemas: SchemaChecker = field(default_factory=SchemaChecker)
 
     def claim(self, worker: UUID, queues: Sequence[str]) -> Claim:
-        """Return the claims of one worker."""
+        """Return the claims of a worker."""
         return Claim(self.db, worker, queues)
 
     def worker_process(
@@ -102,15 +102,15 @@ class Runtime:
         slots: int | None = None,
         leader: bool = True,
     ) -> WorkerProcess:
-        """Return a worker of this process with everything around it."""
+        """Return a worker process with its loops."""
         from draftsman.loops.execution import WorkerServices
         from draftsman.loops.worker_process import WorkerProcess
 
-        worker, served = new_id(), queues or self.settings.worker.queues
-        bench = WorkerServices(
+        worker, own_queues = new_id(), queues or self.settings.worker.queues
+        services = WorkerServices(
             self.settings,
             self.limits,
-            self.claim(worker, served),
+            self.claim(worker, own_queues),
             self.checkpoints,
             self.questions,
             self.settle,
@@ -121,11 +121,11 @@ class Runtime:
         )
         return WorkerProcess(
             worker,
-            bench,
+            services,
             self.db,
             handlers,
             version=version.installed(),
-            queues=served,
+            queues=own_queues,
             slots=slots or self.settings.worker.slots,
             sweeps=self.sweeps if leader else None,
             dispatcher=partial(self.dispatcher, self.channels()),
@@ -136,16 +136,16 @@ class Runtime:
         from draftsman.channels.log_channel import LogChannel
         from draftsman.channels.webhook_channel import WebhookChannel
 
-        told = self.settings.notifications
+        notifications = self.settings.notifications
         return [
-            LogChannel(told.log_file or self.settings.data_dir / "notifications.jsonl"),
-            WebhookChannel(self.settings.webhooks, self.settings.http, told.timeout),
+            LogChannel(notifications.log_file or self.settings.data_dir / "notifications.jsonl"),
+            WebhookChannel(self.settings.webhooks, self.settings.http, notifications.timeout),
         ]
 
     def dispatcher(
         self, channels: Sequence[Channel], sender: Callable[[], int | None] | None = None
     ) -> DeliveryDispatcher:
-        """Return what sends the deliveries of these channels, under a session lock if any."""
+        """Return a dispatcher for these channels; `sender` returns its session lock's number."""
         from draftsman.loops.delivery_dispatcher import DeliveryDispatcher
 
         return DeliveryDispatcher(
@@ -153,7 +153,7 @@ class Runtime:
         )
 
     def delivery_process(self, channels: Sequence[Channel]) -> DeliveryProcess:
-        """Return what sends the deliveries of these channels in a process without a worker."""
+        """Return a delivery process for these channels."""
         from draftsman.loops.delivery_process import DeliveryProcess
 
         settings = self.settings.notifications
@@ -162,7 +162,7 @@ class Runtime:
         )
 
     def listener(self, hear: Callable[[str, str], None]) -> NotificationListener:
-        """Return what hands each notification of the database to `hear`."""
+        """Return a listener that calls `hear` with each notification."""
         from draftsman.loops.notification_listener import NotificationListener
 
         return NotificationListener(self.db, self._listen_url(), hear)
@@ -172,14 +172,14 @@ class Runtime:
         return listen.get_secret_value() if listen else None
 
     async def revive(self) -> None:
-        """Start the embedded server where it is gone; raises EmbeddedServerError."""
+        """Start the embedded server if it has stopped; raises EmbeddedServerError."""
         await asyncio.to_thread(_server(self.settings).revive)
 
     async def actor(self, channel: Source = Source.CLI) -> Actor:
-        """Return who runs this process, with their person and roles.
+        """Return the actor of this process, with person and roles.
 
-        On a local server that is the operating-system user, by uid and never by `$USER`; on a
-        remote one the database role. The owner of an embedded database has every role.
+        On a local server it is the operating-system user, by uid and never by `$USER`; on a remote
+        server the database role. The owner of an embedded database has every role.
         """
         health, _ = await self.read_model.health()
         named_by_role = health.kind != "owner" or not (self.embedded or health.local)
@@ -188,7 +188,7 @@ class Runtime:
 
 
 def login() -> str:
-    """Return the name of the user that this process really runs as."""
+    """Return the name of this process's operating-system user."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
@@ -196,34 +196,36 @@ def login() -> str:
 
 
 def directory(settings: Settings) -> Directory:
-    """Return the people, groups and switches of the configuration."""
+    """Return the configured people, groups and switches."""
     people = {}
     for name, person in settings.people.items():
-        given = {"cli": person.login, "slack": person.slack, "trello": person.trello}
-        ids = {channel: id for channel, id in given.items() if id}
+        all_ids = {"cli": person.login, "slack": person.slack, "trello": person.trello}
+        ids = {channel: id for channel, id in all_ids.items() if id}
         people[name] = DirectoryEntry(frozenset(person.roles), ids, person.quiet, person.timezone)
     groups = {name: tuple(members) for name, members in settings.groups.items()}
     return Directory(people, groups, settings.questions.self_approval)
 
 
-def policy(settings: Settings, found: Directory | None = None) -> Policy:
-    """Return who may do what, from a directory; without one, from the configuration."""
-    found, asked = found or directory(settings), settings.questions
+def policy(settings: Settings, people_directory: Directory | None = None) -> Policy:
+    """Return the access policy of a directory, by default the configured directory."""
+    source, defaults = people_directory or directory(settings), settings.questions
     people = {}
-    for name, entry in found.people.items():
-        known = {Source(channel): id for channel, id in entry.ids.items()}
-        if Source.CLI in known:
-            known[Source.TUI] = known[Source.API] = known[Source.CLI]
-        hours = quiet_hours.parse(entry.quiet or asked.quiet, entry.timezone or asked.timezone)
-        people[name] = Person(name, entry.roles, known, hours)
-    return Policy(people, found.groups, found.self_approval)
+    for name, entry in source.people.items():
+        ids = {Source(channel): id for channel, id in entry.ids.items()}
+        if Source.CLI in ids:
+            ids[Source.TUI] = ids[Source.API] = ids[Source.CLI]
+        hours = quiet_hours.parse(
+            entry.quiet or defaults.quiet, entry.timezone or defaults.timezone
+        )
+        people[name] = Person(name, entry.roles, ids, hours)
+    return Policy(people, source.groups, source.self_approval)
 
 
 def configured_limits(settings: Settings) -> JobLimits:
-    """Return the limits of every type that has its own, built in, then configured, and the rest."""
+    """Return the job limits by type: built in, then configured."""
     types = dict(BUILT_IN)
-    for name, given in settings.types.items():
-        types[name] = with_limit_changes(types.get(name, RetryPolicy()), given.limits())
+    for name, type_settings in settings.types.items():
+        types[name] = with_limit_changes(types.get(name, RetryPolicy()), type_settings.limits())
     return JobLimits(
         types,
         {name: agent.limits() for name, agent in settings.agents.items()},
@@ -233,11 +235,11 @@ def configured_limits(settings: Settings) -> JobLimits:
 
 
 def targets(settings: Settings) -> tuple[Targets, Target | None]:
-    """Return who is told of what, and the fallback, as configured; raises ConfigError."""
-    told = settings.notifications
+    """Return the configured targets, and the fallback; raises ConfigError."""
+    notifications = settings.notifications
     try:
-        default = tuple(parse(text) for text in told.targets)
-        fallback = None if told.fallback == NONE else parse(told.fallback)
+        default = tuple(parse(text) for text in notifications.targets)
+        fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
         known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
         for target in (*default, *([fallback] if fallback else ())):
             known.check(target)
@@ -247,9 +249,9 @@ def targets(settings: Settings) -> tuple[Targets, Target | None]:
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:
-    """Return the URL of the database, and whether it is the embedded one, which is started.
+    """Return the URL of the database, and whether it is embedded; start an embedded server.
 
-    The embedded database migrates by itself; a server never does.
+    Only the embedded database is migrated automatically.
     """
     if settings.database_url is not None:
         return settings.database_url.get_secret_value(), False
@@ -260,7 +262,7 @@ async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[
 
 
 async def _start_server(server: EmbeddedServer) -> str:
-    """Return its URL once it answers; a cancellation waits until no thread starts it any more."""
+    """Start the server and return its URL; on cancellation, wait for the starting thread."""
     starting = asyncio.create_task(asyncio.to_thread(server.ensure))
     try:
         return await asyncio.shield(starting)
@@ -280,14 +282,14 @@ def _server(settings: Settings) -> EmbeddedServer:
 
 @asynccontextmanager
 async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncIterator[Runtime]:
-    """Connect and wire; raises DatabaseUnreachable, SchemaOutdated."""
+    """Connect and build the services; raises DatabaseUnreachable, SchemaOutdated."""
     url, embedded = await database_url(settings)
     db = Database(url, settings.database, read_only=read_only)
     try:
         await db.open()
         rt = wire(settings, db, embedded)
         rt.policy.update_from(policy(settings, await _directory(rt, import_people=not read_only)))
-        refresh = asyncio.create_task(_keep_up(rt))
+        refresh = asyncio.create_task(_refresh_people(rt))
         try:
             yield rt
         finally:
@@ -297,40 +299,40 @@ async def open_runtime(settings: Settings, *, read_only: bool = False) -> AsyncI
 
 
 async def _directory(rt: Runtime, *, import_people: bool) -> Directory | None:
-    """Return the people of the database, None where there are none.
+    """Return the people of the database, None without any.
 
-    An embedded database gets those of the configuration, if that has any.
+    An embedded database imports the configured people, if there are any.
     """
     try:
-        found = await rt.people.directory()
-        known = directory(rt.settings)
-        if rt.embedded and known and import_people and found.changes(known):
-            await rt.people.save(known)
-            found = known
-    except SchemaOutdated:  # who needs more than the configuration says so
+        stored = await rt.people.directory()
+        configured = directory(rt.settings)
+        if rt.embedded and configured and import_people and stored.changes(configured):
+            await rt.people.save(configured)
+            stored = configured
+    except SchemaOutdated:  # commands that need the schema raise it themselves
         return None
-    return found or None
+    return stored or None
 
 
-async def _keep_up(rt: Runtime) -> None:
-    """Load changed people again, for as long as the process runs."""
+async def _refresh_people(rt: Runtime) -> None:
+    """Reload changed people while the process runs."""
     while True:
         await asyncio.sleep(PEOPLE_REFRESH)
         with contextlib.suppress(DraftsmanError):
-            found = policy(rt.settings, await _directory(rt, import_people=False))
-            if found != rt.policy:
-                rt.policy.update_from(found)
+            current = policy(rt.settings, await _directory(rt, import_people=False))
+            if current != rt.policy:
+                rt.policy.update_from(current)
 
 
 def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
-    """Return the services over an open database; people are those of the configuration."""
+    """Build the services over an open database, with the configured people."""
     people, limits = policy(settings), configured_limits(settings)
     lease, retention = settings.worker.lease, settings.retention
     folder = retention.archive or settings.data_dir / "archive"
     archives = Archives(db, people, retention, folder, settings.sweeps.limit)
-    told, fallback = targets(settings)
-    operate, asked = JobControl(db, people), settings.questions
-    hours = quiet_hours.parse(asked.quiet, asked.timezone)
+    known_targets, fallback = targets(settings)
+    job_control, question_settings = JobControl(db, people), settings.questions
+    hours = quiet_hours.parse(question_settings.quiet, question_settings.timezone)
     people.login = login() if embedded else None
     reminders = Reminders(db, people, hours, settings.sweeps.limit)
     return Runtime(
@@ -339,16 +341,16 @@ def wire(settings: Settings, db: Database, embedded: bool) -> Runtime:
         embedded,
         people,
         limits,
-        Submissions(db, people, limits, told),
-        Questions(db, people, asked.expires_in, asked.escalate_to),
-        operate,
+        Submissions(db, people, limits, known_targets),
+        Questions(db, people, question_settings.expires_in, question_settings.escalate_to),
+        job_control,
         ReadModel(db, lease),
         Checkpoints(db),
         Settlement(db, limits),
         Sweeps(db, people, settings.sweeps, lease, archives, reminders, fallback),
         archives,
-        BulkRetry(db, operate),
-        Outbox(db, people, told),
+        BulkRetry(db, job_control),
+        Outbox(db, people, known_targets),
         DeliverySender(db, settings.notifications, fallback, people),
         Threads(db),
         People(db, people),

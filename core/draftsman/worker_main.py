@@ -1,4 +1,4 @@
-"""A worker process: its configuration, its parts, and the signals that end it."""
+"""Worker process entry point: configuration, services and shutdown signals."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ async def run_worker(
 ) -> int:
     """Work until a signal; return the exit code.
 
-    The first SIGTERM, SIGINT or SIGHUP drains, or ends the start; a second one exits at once. That
-    the process `parent` is no longer the one that this one belongs to counts as the first signal. A
-    handler that blocks the event loop for a whole lease ends the process with code 70. Raises
-    ConfigError, DatabaseUnreachable, SchemaOutdated.
+    The first SIGTERM, SIGINT or SIGHUP drains, or cancels the start; a second exits at once. The
+    loss of the supervisor process `parent` counts as the first signal. A handler that blocks the
+    event loop for a whole lease ends the process with code 70. Raises ConfigError,
+    DatabaseUnreachable, SchemaOutdated.
     """
     deny_inspection()
     handlers = registry.load(settings.handlers)
     async with shutdown_signals(parent) as signals:
         async with open_runtime(settings) as runtime:
             if newer := await migrate.check_compatible(runtime.db.url):
-                _log.warning(
-                    "the database has %s, which this version does not know; going on", newer
-                )
-            crew = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
-            watchdog = Watchdog(settings.worker.lease, crew.worker.names)
-            with signals.handled_by(crew.shut_down), watchdog:
-                await crew.run()
-        if crew.worker.running:  # they swallow their cancellation, and would be waited for for ever
-            _log.error("%s handlers do not end; exiting without them", len(crew.worker.running))
+                _log.warning("the database has migration %s of a newer version; continuing", newer)
+            process = runtime.worker_process(handlers, queues=queues, slots=slots, leader=leader)
+            watchdog = Watchdog(settings.worker.lease, process.worker.names)
+            with signals.handled_by(process.shut_down), watchdog:
+                await process.run()
+        if (
+            process.worker.running
+        ):  # asyncio.run would wait forever for handlers that ignore their cancellation
+            _log.error("%s handlers did not stop; exiting anyway", len(process.worker.running))
             os._exit(1)
     return 0

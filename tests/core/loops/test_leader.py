@@ -151,7 +151,7 @@ async def test_the_lease_of_a_leader_that_lives_is_left_alone(
     assert await rt.sweeps.acquire(old, 3600) == 1
     async with running_worker(runtime_with(rt), {"noop": noop}, leader=True) as crew:
         assert crew.leader is not None
-        await crew.leader._stand()
+        await crew.leader._campaign()
         assert crew.leader._term is None
     assert said.lines("leading") == []
 

@@ -62,7 +62,7 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
     for handler in (blocked, over):
         log.addHandler(handler)
     try:
-        with Watchdog(60, lambda: "", never, noticed=QUICK / 4):
+        with Watchdog(60, lambda: "", never, log_after=QUICK / 4):
             block(blocked.event)
             assert await asyncio.to_thread(over.event.wait, 30)
     finally:
@@ -76,7 +76,7 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
 async def test_a_loop_that_is_busy_and_yields_is_not_blocked(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with Watchdog(60, lambda: "", never, noticed=QUICK) as watchdog:
+    with Watchdog(60, lambda: "", never, log_after=QUICK) as watchdog:
 
         async def looked() -> bool:
             return watchdog.looks > 15
