@@ -1,5 +1,4 @@
--- What must always hold. Each query returns jobs that break it, and how:
--- a hundred at most.
+-- Data invariants. Each query returns at most a hundred jobs that violate it, and the problem:
 
 -- name: terminal_has_finished
 SELECT number, 'status ' || status || ', finished_at ' || coalesce(finished_at::text, 'missing')
@@ -74,7 +73,7 @@ SELECT j.number, 'run_count ' || j.run_count || ', newest run ' || coalesce(max(
 HAVING j.run_count <> coalesce(max(r.ordinal), 0)
  LIMIT 100
 
--- Events that were archived count too.
+-- Archived events count too.
 -- name: version_counts_the_events
 SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.steps), 0)
                || ' status events'
@@ -189,8 +188,8 @@ SELECT job, 'delivery ' || seq || ' was sent to nobody knows where'
  WHERE status = 'sent' AND external_ref IS NULL
  LIMIT 100
 
--- Only the leader escalates. Older versions let an agent send an event of this kind: what a run says
--- does not count, and nothing that is stored is cast.
+-- Only the leader escalates. Older versions let an agent send an event of this kind: events of runs
+-- do not count, and no stored value is cast.
 -- name: question_is_escalated_once
 SELECT e.job, count(*) || ' escalations of question ' || coalesce(e.payload ->> 'question', 'none')
   FROM draftsman.job_events e
@@ -215,7 +214,7 @@ SELECT job, 'question ' || question || ' has had ' || reminders || ' reminders'
  WHERE reminders NOT BETWEEN 0 AND 3
  LIMIT 100
 
--- Those that stand in for a dead one excepted.
+-- Except replacements of a dead letter.
 -- name: reminders_are_counted
 SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' || d.question
               || ', of ' || coalesce(max(t.reminders), 0)
@@ -233,7 +232,7 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', and people a
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
--- Answers of before who vouches was recorded count as the owner's.
+-- Answers from before the voter was recorded count as the owner's.
 -- name: answers_are_vouched_for
 SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' is vouched for by '
               || coalesce(nullif(a.vouched_by, ''), 'nobody')
@@ -267,7 +266,7 @@ SELECT q.job, 'question ' || q.ordinal || ' was ' || (q.resolution ->> 'outcome'
        END IS NOT TRUE
  LIMIT 100
 
--- Each passage of a gate is one question that was decided; a later asking supersedes it.
+-- Each passed approval belongs to a question that was decided; asking again supersedes it.
 -- name: gates_were_decided
 SELECT e.job, count(*) || ' passages of a gate, ' || max(g.decided) || ' gates decided'
   FROM draftsman.job_events e
@@ -279,8 +278,8 @@ SELECT e.job, count(*) || ' passages of a gate, ' || max(g.decided) || ' gates d
 HAVING count(*) > max(g.decided)
  LIMIT 100
 
--- Older versions let an agent send events of these kinds: a worker decides nothing, and its do not
--- count.
+-- Older versions let an agent send events of these kinds: a worker decides nothing, so its events
+-- do not count.
 -- name: decisions_were_made_by_their_actor
 SELECT e.job, 'event ' || e.id || ' says ' || e.kind || ' of ' || e.actor || ', who gave no answer'
   FROM draftsman.job_events e
