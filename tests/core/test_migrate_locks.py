@@ -46,7 +46,7 @@ async def test_work_goes_on_while_a_migration_waits_for_a_reader(
         await reader.close()
         async with asyncio.timeout(DEADLINE):
             assert await migrating == [NAME]
-    assert said[0].startswith(f"{NAME} waits for tables that others hold: pid ")
+    assert said[0].startswith(f"{NAME} is waiting for locks of other sessions: pid ")
     assert "idle in transaction" in said[0]
     assert len(said) == 1
     await migrate.check(database_url)

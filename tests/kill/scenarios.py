@@ -105,7 +105,7 @@ class LifecycleScenario:
         assert [job.status for job in chain].count(S.COMPLETED) == 1
         unknown = await self._job(self.unknown)
         assert unknown.status is S.FAILED
-        assert "no worker knows the type" in str(unknown.last_error)
+        assert "no worker handles type" in str(unknown.last_error)
 
     async def _check_life(self) -> None:
         job, number = await self._job(self.life), self.life

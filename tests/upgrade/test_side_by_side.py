@@ -94,7 +94,7 @@ async def test_no_job_is_lost_or_run_twice_while_ten_processes_migrate(
         assert "Traceback" not in process.output_text
         assert "ERROR" not in process.output_text
     assert (
-        f"the database has {WIDE_MIGRATION[0]}, which this version does not know; going on"
+        f"the database has migration {WIDE_MIGRATION[0]} of a newer version; continuing"
         in new.output_text
     )
     assert not any((await rt.read_model.invariants()).values())
@@ -114,5 +114,5 @@ async def test_a_worker_does_not_start_on_a_schema_that_is_older_than_it(
     for one in done:
         assert (one.returncode, one.stdout) == (6, "")
         assert one.stderr == (
-            f"draftsman: migrations are missing: {', '.join(missing)}; run: draftsman migrate\n"
+            f"draftsman: missing migrations: {', '.join(missing)}; run: draftsman migrate\n"
         )

@@ -70,10 +70,10 @@ class Questions:
         if self._policy.owner is not None:
             eligible.add(self._policy.owner)
         if len(eligible) < item.quorum:
-            names_hint = f" ({', '.join(sorted(eligible))})" if eligible else ""
+            names = ", ".join(sorted(eligible)) or "none"
             raise UsageError(
-                f"question {item.key!r} needs {item.quorum} approvals, but only {len(eligible)}"
-                f" people can approve{names_hint}; add approvers, or lower the quorum"
+                f"question {item.key!r} cannot reach its quorum of {item.quorum} with these"
+                f" approvers: {names}; add approvers, or lower the quorum"
             )
 
     def _escalation_target(self, item: QuestionSpec) -> str | None:

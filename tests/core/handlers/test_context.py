@@ -272,7 +272,7 @@ async def test_an_artifact_and_what_was_used_are_kept(rt: Runtime, make: Factory
     found, data = await rt.checkpoints.read_artifact(ctx.job.number, "report.md")
     assert (found.kind, found.run, data) == ("report", 1, b"# fine")
     assert (await run_of(rt, ctx.job.number)).usage == {"input_tokens": 5}
-    with pytest.raises(UsageError, match="at most 25 MB are kept"):
+    with pytest.raises(UsageError, match="the maximum is 25 MB"):
         await ctx.artifact("big", bytes(25 * 2**20 + 1))
 
 

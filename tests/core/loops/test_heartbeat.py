@@ -80,7 +80,7 @@ async def test_a_run_that_lost_its_job_is_stopped_and_told_so(
         ctx = await held.next()
         assert await rescue(rt, crew.id) == 1
         before = await rt.read_model.job_events(number)
-        await said.wait(f"D-{number} lost its job; it was stopped and wrote nothing")
+        await said.wait(f"D-{number} lost its lease; the run was stopped without a result")
         assert (ctx.stopping, crew.worker.leases()) == ("lost", [])
     assert await rt.read_model.job_events(number) == before
 

@@ -319,7 +319,7 @@ async def test_a_leader_whose_lease_was_taken_stops_leading(
             (other,),
         )
         due = await make.queued(queue="default", delay=0.001)
-        await said.wait("no longer leading, term 1")
+        await said.wait("no longer leader, term 1")
         assert (await rt.read_model.job(due)).status is S.SCHEDULED
     assert await value(conn, "SELECT expires_at > now() FROM draftsman.leases") is True
 
@@ -332,11 +332,11 @@ async def test_a_leader_that_cannot_renew_distrusts_its_lease(
         open_proxied(database_url) as (wire, db),
         running_worker(runtime_with(rt, db, sweeps={"lease": 1}), {"noop": noop}, leader=True),
     ):
-        await said.wait("leading, term 1")
+        await said.wait("became leader, term 1")
         wire.cut()
-        await said.wait("no longer leading, term 1")
+        await said.wait("no longer leader, term 1")
         wire.mend()
-        await said.wait("leading, term 2")
+        await said.wait("became leader, term 2")
 
 
 async def test_two_that_both_think_they_lead_do_no_harm(
@@ -354,10 +354,10 @@ async def test_two_that_both_think_they_lead_do_no_harm(
         runtime_with(rt, sweeps=SELDOM),
     )
     async with running_worker(first, {"noop": handler}, leader=True):
-        await said.wait("leading, term 1")
+        await said.wait("became leader, term 1")
         await conn.execute("UPDATE draftsman.leases SET expires_at = draftsman.now()")
         async with running_worker(second, {"noop": handler}, leader=True):
-            await said.wait("leading, term 2")
+            await said.wait("became leader, term 2")
             due = [await make.queued(queue="default", delay=0.000001) for _ in range(20)]
             lost = [(await make.running(queue="dead")).number for _ in range(5)]
             await conn.execute(

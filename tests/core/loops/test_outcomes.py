@@ -183,7 +183,7 @@ async def test_a_run_over_its_time_fails_and_is_not_tried_again(rt: Runtime, mak
     ):
         job = await wait_for_end(rt, number)
     assert (job.status, job.error_class, job.attempts) == (S.FAILED, "PERMANENT", 0)
-    assert job.last_error == "it ran for 0.05 s (job limit); waiting is excluded"
+    assert job.last_error == "ran for 0.05 s (job limit, time spent waiting excluded)"
 
 
 @pytest.mark.parametrize("fields", [{"overrides": {"timeout": 0.05}}, {"agent": "quick"}], ids=str)
@@ -219,7 +219,7 @@ async def test_running_time_adds_up_over_runs_and_waiting_does_not_count(
         job = await wait_for_end(rt, number)
     assert left == [100, pytest.approx(60, abs=0.01)]
     assert (job.status, job.error_class) == (S.FAILED, "PERMANENT")
-    assert job.last_error == "it ran 110 s in all, over 100 s (job limit)"
+    assert job.last_error == "ran 110 s in total, over the job limit of 100 s"
 
 
 async def set_run(conn: Connection, job: int, run: int, began: str, ended: str) -> None:

@@ -57,7 +57,7 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     assert (
         f"delivery {dead.seq} (status) of D-{number} to {dead.channel}:{dead.target}" in caplog.text
     )
-    assert f"HTTP 400; delivery {instead.seq} says it instead" in caplog.text
+    assert f"HTTP 400; replaced by delivery {instead.seq}" in caplog.text
     assert "Tidy up" not in caplog.text
     events = [e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead"]
     assert [event.payload["delivery"] for event in events] == [dead.seq]

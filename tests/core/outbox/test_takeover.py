@@ -210,7 +210,7 @@ async def test_a_sender_without_a_session_gives_up_the_call_that_another_waits_f
             assert theirs.in_doubt
             assert TIMEOUT / 2 < theirs.call_left <= TIMEOUT
             ended = await sending
-        assert ended == Unconfirmed("the lease of the call was not renewed")
+        assert ended == Unconfirmed("the lease could not be renewed")
         left = await value(
             conn,
             "SELECT extract(epoch FROM call_ends_at - now())::float8 FROM draftsman.deliveries",

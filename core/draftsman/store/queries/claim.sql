@@ -162,7 +162,7 @@ SELECT j.number, j.id, r.ordinal
 -- started, so they go back without spending an attempt.
 -- name: release_lost_claims
 WITH context AS MATERIALIZED (
-    SELECT set_config('draftsman.detail', '{"reason": "the claim was not heard of"}', true)
+    SELECT set_config('draftsman.detail', '{"reason": "the reply to the claim was lost"}', true)
 ), mine AS MATERIALIZED (
     SELECT j.number, j.lease_token, j.run_count, j.status, j.claimed_from,
            j.cancel_requested_at IS NOT NULL AS canceled

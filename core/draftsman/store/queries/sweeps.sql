@@ -224,9 +224,9 @@ WITH gone AS MATERIALIZED (
 ), chains AS MATERIALIZED (
     SELECT l.number, c.made,
            CASE WHEN c.made >= l.max_attempts
-                THEN c.made || ' of ' || l.max_attempts || ' new jobs in its place are spent'
+                THEN c.made || ' of ' || l.max_attempts || ' replacement jobs are used up'
                 WHEN l.chain_length >= %(longest)s
-                THEN 'it was retried ' || l.chain_length || ' times' END AS over
+                THEN 'it was already retried ' || l.chain_length || ' times' END AS over
       FROM locked l
      CROSS JOIN LATERAL (
            WITH RECURSIVE back AS (

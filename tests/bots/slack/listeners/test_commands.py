@@ -145,7 +145,7 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)
         said.append(ack.body["text"])
-    assert said[0] == "D-1 completed; to run it once more give --again"
+    assert said[0] == "D-1 completed; to run it again use --again"
     assert said[1] == "D-2 tries D-1 again."
     assert "retry D-142 [--again]" in said[2]
 
@@ -210,7 +210,7 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 
 async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
-    assert ack.body["text"] == "the configuration says who you are already: anna"
+    assert ack.body["text"] == "this account is already linked to anna in the configuration"
 
 
 async def test_a_repository_that_is_known_is_named(

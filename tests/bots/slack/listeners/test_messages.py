@@ -293,7 +293,7 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     (said,) = await bench.whispered(DAVE)
     assert said == f"That did not count: {done.name} was approved by carol before"
     (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {over.name} expired before this answer came"
+    assert said == f"That did not count: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 

@@ -210,7 +210,7 @@ async def test_a_trail_that_somebody_reads_is_left_for_another_time(
     await age_events(make, clock)
     async with conn.transaction():
         before = await event_bytes(conn)
-        with pytest.raises(LostRace, match="others hold what this needs"):
+        with pytest.raises(LostRace, match="a needed lock is held by another session"):
             async with asyncio.timeout(DEADLINE):  # whoever comes later waits behind it
                 await rt.archives.prune(LeaderTerm())
     assert await event_bytes(conn) == before
@@ -229,7 +229,7 @@ async def test_an_archive_that_the_disk_spoilt_drops_nothing(
         return path, content
 
     monkeypatch.setattr(ArchiveWriter, "finish", spoilt)
-    with pytest.raises(Refused, match="is no whole archive"):
+    with pytest.raises(Refused, match="is not a valid event archive"):
         await rt.archives.prune(LeaderTerm())
     assert await event_bytes(conn) == before
     assert list(await rt.archives.all()) == []
@@ -269,7 +269,7 @@ async def test_a_spoilt_archive_is_refused_in_one_line(
 ) -> None:
     path = await pruned(rt, make, clock)
     path.write_bytes(SPOILT[how](path.read_bytes()))
-    with pytest.raises(Refused, match="is no whole archive of events: ") as caught:
+    with pytest.raises(Refused, match="is not a valid event archive: ") as caught:
         await rt.archives.restore(path, make.owner)
     assert "\n" not in str(caught.value)
     assert await event_bytes(conn) == b""
@@ -284,14 +284,14 @@ async def test_only_what_left_comes_back_and_only_once(
     with pytest.raises(NotPermitted, match="may not restore"):
         await rt.archives.restore(path, people.anna)
     await conn.execute("UPDATE draftsman.event_archives SET sha256 = 'other'")
-    with pytest.raises(Refused, match=f"another archive of {month}"):
+    with pytest.raises(Refused, match=f"the archive of {month} does not have the checksum"):
         await rt.archives.restore(path, make.owner)
     found = await rt.archives.check(path)
     await conn.execute("UPDATE draftsman.event_archives SET sha256 = %s", (found.sha256,))
     await rt.archives.restore(path, make.owner)
-    with pytest.raises(Refused, match=f"this database pruned no {month}"):
+    with pytest.raises(Refused, match=f"{month} was not pruned from this database"):
         await rt.archives.restore(path, make.owner)
-    with pytest.raises(Refused, match="cannot be read: No such file"):
+    with pytest.raises(Refused, match="cannot read .*: No such file"):
         await rt.archives.restore(tmp_path / "none", make.owner)
 
 
@@ -300,7 +300,7 @@ async def test_a_month_that_was_written_to_since_stays_archived(
 ) -> None:
     path = await pruned(rt, make, clock)
     await make.queued()  # the clock of events did not move
-    with pytest.raises(Conflict, match="events were written to"):
+    with pytest.raises(Conflict, match="has new events since it was pruned"):
         await rt.archives.restore(path, make.owner)
 
 

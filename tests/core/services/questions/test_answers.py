@@ -152,7 +152,7 @@ async def test_an_answer_after_the_time_is_over_is_late_though_no_sweep_came(
     await clock.forward(61)
     late = await make.answer(work.number, "red")
     assert (late.accepted, late.resolved) == (False, False)
-    assert late.reason == f"{work.name}/1 expired before this answer came"
+    assert late.reason == f"{work.name}/1 expired before this answer arrived"
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_INPUT
 
 

@@ -225,7 +225,7 @@ async def test_what_never_expires_is_not_given_an_end_by_more_time(
 ) -> None:
     work = await make.asked()
     assert await rt.questions.extend(work.number, 1, None, make.owner) is None
-    with pytest.raises(Refused, match=r"D-1/1 never expires; there is nothing to extend"):
+    with pytest.raises(Refused, match=r"D-1/1 never expires; nothing to extend"):
         await rt.questions.extend(work.number, 1, seconds, make.owner)
     extend = "SELECT expires_at FROM draftsman.extend_question(1, 1, 60, 'cli:root')"
     assert await rows(conn, extend) == [(None,)]  # an older release asks the database alone

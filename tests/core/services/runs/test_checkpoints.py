@@ -123,10 +123,10 @@ async def test_an_artifact_of_a_later_run_comes_first(make: Factory, rt: Runtime
 
 async def test_a_missing_artifact_is_told_with_those_there_are(make: Factory, rt: Runtime) -> None:
     work = await make.running()
-    with pytest.raises(NotFound, match="it has: none"):
+    with pytest.raises(NotFound, match="artifacts: none"):
         await rt.checkpoints.read_artifact(work.number, "a")
     await rt.checkpoints.artifact(work.lease, "b", "file", b"")
-    with pytest.raises(NotFound, match="it has: b"):
+    with pytest.raises(NotFound, match="artifacts: b"):
         await rt.checkpoints.read_artifact(work.number, "a")
 
 

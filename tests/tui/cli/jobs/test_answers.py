@@ -103,7 +103,7 @@ async def test_an_answer_between_the_time_and_the_sweep_is_late(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
     await clock.forward(10)
     done = await cli("answer", f"{work.name}/1", "red")
-    done.refused(1, "expired before this answer came", "--with-answer")
+    done.refused(1, "expired before this answer arrived", "--with-answer")
     _, answers = await rt.questions.of_job(work.number)
     assert [(one.accepted, one.payload["value"]) for one in answers] == [(False, "red")]
 
@@ -171,7 +171,7 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     assert minted.code == 0
     assert "only now" in minted.err
     refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
-    refusal.refused(1, "this token is not one for")
+    refusal.refused(1, "this token is not valid for")
     (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
     assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
     (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")

@@ -55,7 +55,7 @@ async def test_what_is_refused_stays_marked_and_says_why(
         await rt.job_control.cancel(live, owner)
         await seen.press("y")
         await seen.wait_for_toast(f"D-{running.number} told to stop")
-        await seen.wait_for_toast(f"D-{live} is canceled already; nothing to cancel")
+        await seen.wait_for_toast(f"D-{live} is already canceled; nothing to cancel")
         assert seen.app.main.table.marked == {f"D-{live}"}
         assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
         await seen.press("escape", "g")
@@ -88,7 +88,7 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
-        await seen.wait_for_toast("D-1 is failed already; nothing to cancel")
+        await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
 
 
 async def test_a_question_is_answered_one_at_a_time(
@@ -120,7 +120,7 @@ async def test_a_job_that_ends_while_it_is_asked_about(
         await seen.see("Cancel D-1?", "noop: queued. reason: no more")
         await rt.job_control.cancel(job, owner, "first")
         await seen.press("y")
-        await seen.wait_for_toast("D-1 is canceled already; nothing to cancel")
+        await seen.wait_for_toast("D-1 is already canceled; nothing to cancel")
         await seen.press("r")
         await seen.see("Retry D-1?", "noop: canceled. It goes on as a new job")
         await seen.press("y")
