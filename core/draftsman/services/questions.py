@@ -70,10 +70,10 @@ class Questions:
         if self._policy.owner is not None:
             eligible.add(self._policy.owner)
         if len(eligible) < item.quorum:
-            names = ", ".join(sorted(eligible)) or "none"
+            approvers = ", ".join(sorted(eligible)) or "none"
             raise UsageError(
                 f"question {item.key!r} cannot reach its quorum of {item.quorum} with these"
-                f" approvers: {names}; add approvers, or lower the quorum"
+                f" approvers: {approvers}; add approvers, or lower the quorum"
             )
 
     def _escalation_target(self, item: QuestionSpec) -> str | None:

@@ -291,7 +291,7 @@ async def test_only_what_left_comes_back_and_only_once(
     await rt.archives.restore(path, make.owner)
     with pytest.raises(Refused, match=f"{month} was not pruned from this database"):
         await rt.archives.restore(path, make.owner)
-    with pytest.raises(Refused, match="cannot read .*: No such file"):
+    with pytest.raises(Refused, match=r"cannot read .*: No such file"):
         await rt.archives.restore(tmp_path / "none", make.owner)
 
 
