@@ -92,8 +92,10 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     done = await cli(*ALL)
     assert (done.code, done.out) == (1, f"D-{other + 1} created: D-{other} anew\n")
     assert done.err.splitlines() == [
-        f"draftsman: D-{busy}: D-{live} is active for the same subject;"
-        " cancel it first, or let it finish",
+        (
+            f"draftsman: D-{busy}: D-{live} is active for the same subject;"
+            " cancel it first, or let it finish"
+        ),
         "draftsman: 1 of 2 could not be retried",
     ]
     done = await cli(*ALL, "--json")
