@@ -1,4 +1,4 @@
-"""What a worker takes: as much as it has slots for, and only what somebody can run."""
+"""Claims of a worker: as many jobs as it has slots, of types that a worker can run."""
 
 from __future__ import annotations
 

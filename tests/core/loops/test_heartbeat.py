@@ -1,4 +1,4 @@
-"""The heart: it proves that the worker lives, and learns what it has lost."""
+"""The heartbeat: it proves that the worker is alive, and reports lost runs."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ async def test_a_live_worker_elsewhere_keeps_its_runs_between_two_beats(
     monkeypatch: pytest.MonkeyPatch,
     ear: bool,
 ) -> None:
-    """With its ear, the lock speaks for it; without one, it beats more often."""
+    """The session lock shows that it is alive; without a listener it beats more often."""
     monkeypatch.setattr(heartbeat, "TICK", 0.02)
     held = BlockingHandler()
     number = await make.queued(queue="default")

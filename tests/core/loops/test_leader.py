@@ -1,4 +1,4 @@
-"""The leader: one of all the workers sweeps, and somebody always does."""
+"""The leader: exactly one worker sweeps, and another takes over when it stops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from tests.support.waits import background, until, wait_blocked
 
 S = Status
 SELDOM = {"interval": 3600}
-"""Sweeps at the start only: what comes later is the timer's."""
+"""Sweeps at the start only: later sweeps are the timer's."""
 
 
 @pytest.fixture
@@ -342,7 +342,7 @@ async def test_a_leader_that_cannot_renew_distrusts_its_lease(
 async def test_two_that_both_think_they_lead_do_no_harm(
     rt: Runtime, make: Factory, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first one renews its lease once in five minutes, and so learns nothing."""
+    """The first renews its lease once in five minutes, so it does not notice the second."""
     said, ran = CapturedLog(caplog), []
 
     async def handler(ctx: RunContext) -> Outcome:
@@ -378,7 +378,7 @@ async def test_two_that_both_think_they_lead_do_no_harm(
 
 
 class CutSweeps(Sweeps):
-    """Its connection breaks while a statement is being cancelled: that is what it raises then."""
+    """Its connection breaks while a statement is being canceled, and raises that error."""
 
     inside: asyncio.Event
 

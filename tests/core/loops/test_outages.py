@@ -184,7 +184,7 @@ async def test_a_look_for_the_known_types_that_fails_forgets_no_other_job(
 async def test_after_a_long_outage_whoever_asks_gets_a_connection_at_once(
     database_url: str,
 ) -> None:
-    """The pool waits 1, 2, 4, 8 s between its tries; it gives up before, and begins anew."""
+    """The pool's retries back off for 1, 2, 4, 8 s; it stops before that, and starts over."""
     async with open_proxied(database_url, pool_size=1) as (wire, db):
         wire.cut()
 

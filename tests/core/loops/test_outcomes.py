@@ -1,4 +1,4 @@
-"""How a run ends: what the handler returned or raised, and what follows."""
+"""The end of a run: the handler's result or exception, and the job's next status."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ S = Status
 
 
 class Stray(BaseException):
-    """Neither an Exception nor known to anybody."""
+    """A BaseException of an unknown class."""
 
 
 def returning(value: Any) -> Handler:
@@ -55,7 +55,7 @@ def raising(error: BaseException) -> Handler:
 
 
 async def end_of(rt: Runtime, make: Factory, handler: Handler, *stops: Status, **job: Any) -> Job:
-    """Return a job after one run, and prove that its worker still works."""
+    """Run a job once and return it, after a check that its worker still works."""
     number = await make.queued(type="it", queue="default", **job)
     async with running_worker(runtime_with(rt), {"it": handler, "noop": noop}):
         await wait_for_status(rt, number, *stops)

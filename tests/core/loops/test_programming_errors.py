@@ -38,7 +38,7 @@ LIBRARY = "import json\ndef parse(text):\n    return json.loads(text)['items'].p
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Return an installed library of somebody else."""
+    """Return an installed third-party library."""
     folder = tmp_path / "site-packages"
     folder.mkdir()
     (folder / "some_library.py").write_text(LIBRARY)

@@ -1,4 +1,4 @@
-"""How a worker stops: it claims no more, waits, aborts, and hands back what is left."""
+"""Shutdown of a worker: stop claiming, wait, abort, release the remaining runs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ S = Status
 
 
 class Stubborn(BlockingHandler):
-    """A handler that is told to end, and does not, until it is let."""
+    """A handler that ignores its cancellation until it is released."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,7 +181,7 @@ async def test_a_handler_that_does_not_mind_being_aborted_is_left_behind(
 
 
 class Ending(BlockingHandler):
-    """A handler that takes its time to end what it started."""
+    """A handler that takes time to end its processes."""
 
     whole = False
 

@@ -1,4 +1,4 @@
-"""The dispatcher: how often it tries, whom it lets wait, and how it ends."""
+"""The dispatcher: attempts, waits for slow targets, and shutdown."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ async def test_who_hangs_is_waited_for_by_nobody_else(
 async def test_a_limit_is_kept_by_all_processes_together(
     make: Factory, rt: Runtime, desk: ChatHarness, conn: Connection
 ) -> None:
-    """Two at once, then one every 0.2 s: each take moves the bucket on, and waits for it."""
+    """Two at once, then another every 0.2 s: each attempt takes a token, or waits for it."""
     numbers = [await make.queued(notify=(f"slack:C{n}",)) for n in range(8)]
     for _ in range(2):
         await desk.open(rate=5)

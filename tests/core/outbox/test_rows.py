@@ -1,4 +1,4 @@
-"""Every arrow writes what is to be told in its own transaction, whoever makes it."""
+"""Every transition inserts its deliveries in the same transaction."""
 
 from __future__ import annotations
 

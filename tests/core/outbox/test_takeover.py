@@ -32,9 +32,9 @@ from tests.support.waits import background, until, wait_blocked
 TIMEOUT: Final = 2.0
 """Seconds of a call, which is given up at half of it."""
 LEASE: Final = 3600.0
-"""Seconds that a killed process would hold what it has in its hands."""
+"""Seconds that a killed process would hold its claims."""
 GONE: Final = 2**31 - 1
-"""The number of a session lock that nobody holds."""
+"""The number of a free session lock."""
 ENDS: Final = "SELECT call_ends_at FROM draftsman.deliveries"
 Start = Callable[[], Awaitable[None]]
 
@@ -60,7 +60,7 @@ def told_settings(settings: Settings) -> Settings:
 async def successor(
     rt: Runtime, desk: ChatHarness, told_settings: Settings
 ) -> AsyncIterator[Start]:
-    """Give what starts another process's part in this one."""
+    """Return a function that starts a second process's dispatcher in this process."""
     async with AsyncExitStack() as stack:
 
         async def start() -> None:

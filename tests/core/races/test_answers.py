@@ -110,7 +110,7 @@ async def test_votes_at_once_open_a_gate_once(make: Factory, rt: Runtime, people
 
 
 async def _expire(rt: Runtime) -> int:
-    """Expire in one transaction, as the sweep does."""
+    """Expire in a transaction, as the sweep does."""
     return await rt.db.run_transaction(lambda conn: sweeps.expire(conn, LeaderTerm(), 100))
 
 

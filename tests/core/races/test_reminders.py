@@ -82,7 +82,7 @@ async def test_two_leaders_do_it_once(
 async def test_what_a_leader_found_and_another_said_is_not_said_again(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """It looked, slept, and wakes after the other: what it found is of the past."""
+    """It read, was suspended, and continues after the other leader: its data is outdated."""
     work = await make.asked(ASK, **LOG)
     await clock.forward(60)
     async with rt.db.connection() as conn:

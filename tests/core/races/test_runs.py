@@ -25,7 +25,7 @@ from tests.support.races import FirstSession
 
 
 async def _rescue(rt: Runtime, make: Factory) -> list[RescuedJob]:
-    """Rescue in one transaction, as the sweep does, what the factory's worker holds."""
+    """Rescue the factory worker's jobs in a transaction, as the sweep does."""
     return await rt.db.run_transaction(
         lambda conn: sweeps.rescue(conn, LeaderTerm(), 100, dead=[make.worker], lease=300)
     )

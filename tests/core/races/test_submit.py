@@ -1,4 +1,4 @@
-"""Submitting at once: a key makes one job, a subject one live job, and none is lost."""
+"""Concurrent submissions: a job for each key, an active job for each subject, none lost."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ async def test_fifty_retries_at_once_make_one_job(make: Factory, rt: Runtime) ->
 
 
 def _rescue(rt: Runtime, make: Factory) -> Awaitable[int]:
-    """Take back what the factory's worker held, in the transaction of the sweep."""
+    """Rescue the factory worker's jobs, in the transaction of the sweep."""
     return rt.db.run_transaction(
         lambda conn: rt.sweeps.rescue_runs(conn, LeaderTerm(), [make.worker])
     )
@@ -151,7 +151,7 @@ async def test_a_person_who_retries_a_lost_job_waits_for_its_new_job_and_finds_i
 ) -> None:
     work = await make.running(on_lost="new_job")
     async with first.doing(_rescue(first.rt, make)) as rescued:
-        assert await _rescue(rt, make) == 0  # passes by what another rescue holds
+        assert await _rescue(rt, make) == 0  # skips jobs that another rescue has locked
         by_hand = await first.then(rt.job_control.retry(work.number, make.owner), conn)
     assert rescued.result() == 1
     [new, old] = await rt.read_model.jobs()

@@ -178,7 +178,7 @@ async def test_what_was_decided_stays_borne_out(
     await decide(carol, decided.number, True, "fine")
     await decide(carol, goes_on.number, False, "not yet")
     await decide(carol, twice.number, True, "fine")
-    await decide(carol, twice.number, False)  # who approved may still deny
+    await decide(carol, twice.number, False)  # an approver may still deny
     said = Response(source_event_id="ben", text="red")
     assert (await ben.questions.answer(plain.number, 1, said, await ben.actor())).resolved
     await clock.forward(61)

@@ -18,7 +18,7 @@ from tests.factories import GATE, Factory
 
 DIRTY = "caf\udce9 a\x00b \ud83d"
 CLEAN = "caf? a\ufffdb ?"
-"""What is kept: a lone surrogate becomes `?`, NUL the replacement character."""
+"""The stored text: a lone surrogate becomes `?`, NUL the replacement character."""
 
 
 async def test_a_request(make: Factory, rt: Runtime) -> None:

@@ -1,4 +1,4 @@
-"""Who somebody is: by the configuration first, then by what they joined with a code."""
+"""People: from the configuration first, then by linked identities."""
 
 from __future__ import annotations
 

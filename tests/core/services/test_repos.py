@@ -1,4 +1,4 @@
-"""Repositories that are known: added once, mapped, forgotten, by whoever may."""
+"""Registered repositories: added once, mapped, removed, with permission."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `doctor --invariants` asks: sound data passes, and every violation is found."""
+"""The checks of `doctor --invariants`: sound data passes, and every violation is found."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_a_violation_is_found_and_names_its_job(
 
 
 async def _without_guards(conn: Connection) -> None:
-    """Take away what keeps the data sound, as a hand with psql, or a bug, might."""
+    """Disable the guards of the data, as with psql, or by a bug."""
     await conn.execute("SET session_replication_role = replica")
     for table in ("jobs", "job_questions", "question_times", "deliveries"):
         checks = await conn.execute(

@@ -1,4 +1,4 @@
-"""Reminders of what is open, of which some are due."""
+"""Reminders of open questions, some of which are due."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HAND, LEADER = LeaderTerm(), LeaderTerm(WORKER, 1)
 
 
 def _remind(later: timedelta | None) -> Call:
-    """Say what is due, or put it off."""
+    """Send due reminders, or postpone them."""
 
     async def work(conn: Connection) -> object:
         found = await reminders.due(conn, LEADER, 200)

@@ -1,4 +1,4 @@
-"""What people look at: jobs found by their names, pages, filters, counts, waiting."""
+"""Queries of the front ends: job references, pages, filters, counts, waiting."""
 
 from __future__ import annotations
 
@@ -232,7 +232,7 @@ async def test_a_pulse_tells_what_happened_since_it_was_felt_last(
 async def _pulse_with(
     rt: Runtime, since: datetime, after: store.EventCursor | None, felt: tuple[int, int]
 ) -> Activity:
-    """Wait for what happened: the feed holds back what a transaction elsewhere may be before."""
+    """Wait for the activity: the feed holds back events behind an open transaction."""
 
     found: Activity | None = None
 

@@ -1,4 +1,4 @@
-"""Retry: a new job of a finished one, once, with what was done so far and without its answers."""
+"""Retry: a single new job of a finished job, with its checkpoint and without its answers."""
 
 from __future__ import annotations
 

@@ -64,7 +64,9 @@ async def test_a_month_leaves_and_comes_back_byte_by_byte(
     jobs = await age_events(make, clock)
     before = await event_bytes(conn)
 
-    async def all_told() -> bool:  # not before what began earlier has ended, anywhere on the server
+    async def all_told() -> (
+        bool
+    ):  # waits for all transactions that began before, anywhere on the server
         return len(await rt.read_model.events()) == before.count(b"\n")
 
     await until(all_told, "the whole trail in the feed")
@@ -211,7 +213,7 @@ async def test_a_trail_that_somebody_reads_is_left_for_another_time(
     async with conn.transaction():
         before = await event_bytes(conn)
         with pytest.raises(LostRace, match="a needed lock is held by another session"):
-            async with asyncio.timeout(DEADLINE):  # whoever comes later waits behind it
+            async with asyncio.timeout(DEADLINE):  # later lock requests queue behind it
                 await rt.archives.prune(LeaderTerm())
     assert await event_bytes(conn) == before
     assert await rt.archives.prune(LeaderTerm()) == before.count(b"\n")

@@ -1,4 +1,4 @@
-"""What nobody answering means: the job expires, the default counts, or it goes on without."""
+"""Expiry of questions: the job expires, takes the default, or continues without an answer."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ async def test_only_what_is_due_expires_and_only_once(
 
 
 async def test_the_last_moment_is_too_late_for_everybody(make: Factory, conn: Connection) -> None:
-    """In one transaction time stands still: what is due now is due for all three."""
+    """Time stands still in a transaction: all three questions are due at the same moment."""
     work = await make.asked()
     async with conn.transaction():
         await run(conn, "UPDATE draftsman.job_questions SET expires_at = draftsman.now()")

@@ -1,4 +1,4 @@
-"""Answers: the first that fits resumes the job; the others are kept, and told why not."""
+"""Answers: the first valid answer resumes the job; the others are stored with a reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Approval tokens: kept as hashes, good for one decision of one approver on one gate."""
+"""Approval tokens: stored as hashes, valid for a single decision of their approver."""
 
 from __future__ import annotations
 

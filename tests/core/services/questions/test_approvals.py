@@ -1,4 +1,4 @@
-"""Gates: who may decide, how many must, and what a decision does."""
+"""Approvals: approvers, quorum, and the effect of a decision."""
 
 from __future__ import annotations
 

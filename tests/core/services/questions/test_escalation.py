@@ -1,4 +1,4 @@
-"""A question that nobody answers in time goes to others as well, once, and stays open."""
+"""An expired question escalates to more people, once, and stays open."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The owner of an embedded database on the command line, in the dashboard and in chat: one person.
+"""The owner of an embedded database is the same person on every channel.
 
 `[people.X] login` names them on the terminal, `slack` in Slack.
 """

@@ -1,4 +1,4 @@
-"""What a run saves on its way: checkpoints, steps, artifacts, logs."""
+"""Data saved by runs: checkpoints, steps, artifacts, logs."""
 
 from __future__ import annotations
 

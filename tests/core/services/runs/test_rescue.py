@@ -1,4 +1,4 @@
-"""Rescue: what dead hands held goes back, and each type says what follows."""
+"""Rescue: jobs of dead workers go back, and each type decides how they continue."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _lose(make: Factory, rt: Runtime, **fields: Any) -> int:
 async def test_the_time_until_a_loss_is_noticed_is_no_running_time(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """Nobody is there for a night: the job has its whole time limit still."""
+    """No worker runs for a night: the job still has its whole time limit."""
     work = await make.running(on_lost="resume")
     await clock.forward(43_200)
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 1
@@ -251,7 +251,7 @@ async def test_a_claim_is_lost_after_its_lease_unless_its_worker_beats(
 async def test_a_run_without_a_worker_row_lives_by_its_heartbeat(
     make: Factory, rt: Runtime, clock: Clock
 ) -> None:
-    """A worker row that somebody removed must not hide a lost job, nor kill a live one."""
+    """A deleted worker row must not hide a lost job, nor end a live run."""
     work = await make.running(on_lost="resume")
     await clock.forward(200)
     await rt.claim(make.worker, ()).heartbeat([work.lease], draining=False)
