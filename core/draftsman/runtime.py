@@ -240,12 +240,12 @@ def targets(settings: Settings) -> tuple[Targets, Target | None]:
     try:
         default = tuple(parse(text) for text in notifications.targets)
         fallback = None if notifications.fallback == NONE else parse(notifications.fallback)
-        known = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
+        all_targets = Targets(default, {name: hook.on for name, hook in settings.webhooks.items()})
         for target in (*default, *([fallback] if fallback else ())):
-            known.check(target)
+            all_targets.check(target)
     except UsageError as error:
         raise ConfigError(f"notifications: {error}") from None
-    return known, fallback
+    return all_targets, fallback
 
 
 async def database_url(settings: Settings, *, migrations: bool = True) -> tuple[str, bool]:

@@ -68,9 +68,9 @@ class Execution:
         self._settling = False
         """Whether the handler has finished: from then on the task must not be canceled."""
 
-    def start(self, ended: Callable[[Execution], None]) -> None:
-        """Start the handler; `ended` is called after it finished."""
-        self.task = asyncio.create_task(self._run(ended))
+    def start(self, on_end: Callable[[Execution], None]) -> None:
+        """Start the handler; `on_end` is called after it finished."""
+        self.task = asyncio.create_task(self._run(on_end))
 
     def cancel(self, reason: str) -> None:
         """Cancel the handler, once: `canceled`, `shutdown`, `lost` or `timeout`."""
@@ -106,7 +106,7 @@ class Execution:
         if self._context is not None:
             self._context.beat()
 
-    async def _run(self, ended: Callable[[Execution], None]) -> None:
+    async def _run(self, on_end: Callable[[Execution], None]) -> None:
         self._begun = True
         try:
             if self._stop_reason is None:
@@ -114,7 +114,7 @@ class Execution:
             else:
                 await self._settle_stopped()
         finally:
-            ended(self)
+            on_end(self)
 
     async def _guarded(self) -> None:
         """Run the handler; any exception becomes an outcome of the run."""
@@ -168,13 +168,13 @@ class Execution:
     async def _check_runtime(self) -> float:
         """Return the runtime of earlier runs, in seconds; raises Failure at the limit."""
         claim, lease = self._bench.claim, self.job.lease
-        spent = await self._wait(
+        runtime = await self._wait(
             lambda: claim.previous_runtime(lease), lambda: self._stop_reason is not None
         )
-        if spent >= self._limits.timeout:
-            text = f"ran {spent:.0f} s in total, over the job limit of {self._limits.timeout:g} s"
+        if runtime >= self._limits.timeout:
+            text = f"ran {runtime:.0f} s in total, over the job limit of {self._limits.timeout:g} s"
             raise Failure(text, code="timeout")
-        return spent
+        return runtime
 
     async def _settle_stopped(self) -> None:
         """Settle a run that was stopped; after a lost lease, write nothing."""

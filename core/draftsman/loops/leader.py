@@ -71,8 +71,8 @@ class Leader:
         works = (self._keep_lease(term), self._sweep_when_due(term), self._sweep_once(term))
         parts = {asyncio.create_task(work) for work in works}
         try:
-            ended, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
-            await asyncio.gather(*ended)
+            finished, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.gather(*finished)
         finally:
             for part in parts:
                 part.cancel()

@@ -61,17 +61,17 @@ class People:
         It is valid once, for a quarter of an hour, and stored as a hash. Raises UsageError for a
         configured identity.
         """
-        known = self._policy.resolve(actor)
-        if known.person is not None:
+        resolved = self._policy.resolve(actor)
+        if resolved.person is not None:
             raise UsageError(
-                f"this account is already linked to {known.person} in the configuration"
+                f"this account is already linked to {resolved.person} in the configuration"
             )
         code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_LENGTH))
-        name = clean(known.display_name)[:_NAME_LIMIT]
+        name = clean(resolved.display_name)[:_NAME_LIMIT]
 
         async def work(conn: Connection) -> None:
             await store.create_link_code(
-                conn, known.channel, known.id, name, _hash(code), CODE_LIFE
+                conn, resolved.channel, resolved.id, name, _hash(code), CODE_LIFE
             )
 
         await self._db.run_transaction(work)

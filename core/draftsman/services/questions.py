@@ -86,10 +86,10 @@ class Questions:
                 " [questions] escalate_to"
             )
         if self._policy.people and not self._policy.knows(name):
-            known = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
+            known_names = ", ".join(sorted({*self._policy.groups, *self._policy.people}))
             raise UsageError(
                 f"question {item.key!r}: escalate_to {name!r} is not a group or person;"
-                f" known: {known}"
+                f" known: {known_names}"
             )
         return name
 

@@ -54,8 +54,8 @@ class Threads:
         """Return the open questions asked in a Slack channel within the last `seconds`."""
         async with self._db.connection() as conn:
             refs = await store.open_questions_in(conn, channel, seconds)
-            found = [await questions.get(conn, *name) for name in refs]
-        return [question for question in found if question is not None]
+            loaded = [await questions.get(conn, *name) for name in refs]
+        return [question for question in loaded if question is not None]
 
     async def question_messages(self) -> list[QuestionMessage]:
         """Return the Slack messages of open questions, newest jobs first."""

@@ -82,7 +82,7 @@ class TrelloBoards:
             return await store.present_on(conn, cards)
 
     async def begin_episodes(
-        self, board: str, seen: Sequence[LabelSighting], began: datetime
+        self, board: str, sightings: Sequence[LabelSighting], began: datetime
     ) -> list[Episode]:
         """Record that labels are present; return the episodes that begin.
 
@@ -90,15 +90,15 @@ class TrelloBoards:
         labels observed after `began` are left to the next poll.
         """
         episodes: list[Episode] = []
-        for batch in _batches(seen):
+        for batch in _batches(sightings):
             async with self._db.connection() as conn:
                 episodes += await store.begin_episodes(conn, board, batch, began)
         return episodes
 
-    async def end_episodes(self, seen: Sequence[LabelSighting], began: datetime) -> int:
+    async def end_episodes(self, sightings: Sequence[LabelSighting], began: datetime) -> int:
         """Record that labels are absent; return the number of episodes that end."""
         count = 0
-        for batch in _batches(seen):
+        for batch in _batches(sightings):
             count += await self._db.run_transaction(_end_batch(batch, began))
         return count
 
@@ -106,11 +106,11 @@ class TrelloBoards:
         self, card: str, label: str, board: str, *, present: bool, began: datetime
     ) -> Episode | None:
         """Record the state of a label; return the episode that begins, if any."""
-        seen = [LabelSighting(card, label)]
+        sightings = [LabelSighting(card, label)]
         if not present:
-            await self.end_episodes(seen, began)
+            await self.end_episodes(sightings, began)
             return None
-        episodes = await self.begin_episodes(board, seen, began)
+        episodes = await self.begin_episodes(board, sightings, began)
         return episodes[0] if episodes else None
 
     async def end_removed_episode(self, card: str, label: str, at: datetime) -> bool:
@@ -122,11 +122,11 @@ class TrelloBoards:
             return await store.end_removed_episode(conn, card, label, at)
 
     async def baseline(
-        self, board: str, seen: Sequence[LabelSighting], began: datetime, until: datetime
+        self, board: str, sightings: Sequence[LabelSighting], began: datetime, until: datetime
     ) -> bool:
         """Start to read a board without jobs for its current labels; False where it has started."""
         return await self._db.run_transaction(
-            lambda conn: store.baseline(conn, board, seen, began, until)
+            lambda conn: store.baseline(conn, board, sightings, began, until)
         )
 
     async def cursor(self, board: str) -> BoardCursor | None:
@@ -178,10 +178,10 @@ class TrelloBoards:
             await workers.resign(conn, POLLER, owner, term)
 
 
-def _batches(seen: Sequence[LabelSighting]) -> list[Sequence[LabelSighting]]:
-    ordered = sorted(set(seen), key=lambda sighting: (sighting.card, sighting.label))
+def _batches(sightings: Sequence[LabelSighting]) -> list[Sequence[LabelSighting]]:
+    ordered = sorted(set(sightings), key=lambda sighting: (sighting.card, sighting.label))
     return [ordered[start : start + BATCH_SIZE] for start in range(0, len(ordered), BATCH_SIZE)]
 
 
-def _end_batch(seen: Sequence[LabelSighting], began: datetime) -> _Work:
-    return lambda conn: store.end_episodes(conn, seen, began)
+def _end_batch(sightings: Sequence[LabelSighting], began: datetime) -> _Work:
+    return lambda conn: store.end_episodes(conn, sightings, began)

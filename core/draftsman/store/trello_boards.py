@@ -70,16 +70,18 @@ async def present_on(conn: Connection, cards: Sequence[str]) -> set[tuple[str, s
 
 
 async def begin_episodes(
-    conn: Connection, board: str, seen: Sequence[LabelSighting], began: datetime
+    conn: Connection, board: str, sightings: Sequence[LabelSighting], began: datetime
 ) -> list[Episode]:
     """Begin episodes of present labels; return those that began."""
-    params = _arrays(seen) | {"board": board, "began": began}
+    params = _arrays(sightings) | {"board": board, "began": began}
     return await fetch_all(conn, _Q["begin_episodes"], params, Episode)
 
 
-async def end_episodes(conn: Connection, seen: Sequence[LabelSighting], began: datetime) -> int:
+async def end_episodes(
+    conn: Connection, sightings: Sequence[LabelSighting], began: datetime
+) -> int:
     """End the episodes of absent labels; return their number."""
-    return await execute(conn, _Q["end_episodes"], _arrays(seen) | {"began": began})
+    return await execute(conn, _Q["end_episodes"], _arrays(sightings) | {"began": began})
 
 
 async def end_removed_episode(conn: Connection, card: str, label: str, at: datetime) -> bool:
@@ -89,10 +91,14 @@ async def end_removed_episode(conn: Connection, card: str, label: str, at: datet
 
 
 async def baseline(
-    conn: Connection, board: str, seen: Sequence[LabelSighting], began: datetime, until: datetime
+    conn: Connection,
+    board: str,
+    sightings: Sequence[LabelSighting],
+    began: datetime,
+    until: datetime,
 ) -> bool:
     """Start to read a board; False where it has started."""
-    params = _arrays(seen) | {"board": board, "began": began, "until": until}
+    params = _arrays(sightings) | {"board": board, "began": began, "until": until}
     return bool(await scalar(conn, _Q["baseline"], params))
 
 
@@ -131,9 +137,9 @@ def _key_params(episode: Episode) -> dict[str, Any]:
     return {"card": episode.card, "label": episode.label, "episode": episode.episode}
 
 
-def _arrays(seen: Sequence[LabelSighting]) -> dict[str, Any]:
+def _arrays(sightings: Sequence[LabelSighting]) -> dict[str, Any]:
     return {
-        "cards": [sighting.card for sighting in seen],
-        "labels": [sighting.label for sighting in seen],
-        "ats": [sighting.at for sighting in seen],
+        "cards": [sighting.card for sighting in sightings],
+        "labels": [sighting.label for sighting in sightings],
+        "ats": [sighting.at for sighting in sightings],
     }

@@ -208,7 +208,7 @@ class DeliverySender:
         return Target(item.channel, person)
 
     async def _write_follow_ups(
-        self, conn: Connection, item: ClaimedDelivery, sent: Receipt
+        self, conn: Connection, item: ClaimedDelivery, receipt: Receipt
     ) -> None:
         """Write the files of a sent delivery, and copies for people who cannot see it."""
         if item.channel not in CHAT_CHANNELS or item.kind not in COPIED_KINDS:
@@ -219,8 +219,8 @@ class DeliverySender:
             question = await questions.get(conn, item.job, item.question)
         message = build_message(item, facts, question, self._policy)
         await store.attach(conn, item.seq, overflow_files(message))
-        if sent.absent:
-            await store.copy_to(conn, item.seq, sent.absent)
+        if receipt.absent:
+            await store.copy_to(conn, item.seq, receipt.absent)
 
     async def _find_copy(
         self, message: Message, facts: store.MessageFacts, channel: Channel
@@ -280,10 +280,10 @@ class DeliverySender:
         if message.edits is None:
             return await channel.send(message)
         result = await channel.edit(message)
-        gone = isinstance(result, Failure) and result.code == COPY_GONE
-        if gone and message.kind is DeliveryKind.STATUS:
+        copy_is_gone = isinstance(result, Failure) and result.code == COPY_GONE
+        if copy_is_gone and message.kind is DeliveryKind.STATUS:
             return await channel.send(replace(message, edits=None))
-        return Receipt(message.edits) if gone else result
+        return Receipt(message.edits) if copy_is_gone else result
 
     async def _file(self, message: Message) -> File:
         payload = message.payload or {}

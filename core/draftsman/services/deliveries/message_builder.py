@@ -65,13 +65,13 @@ async def with_identity_links(conn: Connection, policy: Policy, channel: Channel
     """Return the policy extended by the linked identities of a channel."""
     if channel not in CHANNEL_SOURCES:
         return policy
-    source, known = CHANNEL_SOURCES[channel], dict(policy.people)
+    source, people_by_name = CHANNEL_SOURCES[channel], dict(policy.people)
     for link in await people.links(conn, MAX_LINKS):
-        person = known.get(link.person)
+        person = people_by_name.get(link.person)
         if link.channel == source and person is not None and source not in person.ids:
             ids = {**person.ids, source: link.external_id}
-            known[link.person] = replace(person, ids=ids)
-    return replace(policy, people=known)
+            people_by_name[link.person] = replace(person, ids=ids)
+    return replace(policy, people=people_by_name)
 
 
 def requester(policy: Policy, invoker: str, channel: ChannelName) -> str | None:
@@ -122,8 +122,8 @@ def _addressees(
     eligible = policy.answering(question.approvers, invoker, gate=gate)
     if gate:
         return tuple(eligible)
-    named = policy.approvers(question.approvers) | {invoker}
-    nearest = [person for person in eligible if person.name in named]
+    addressed_names = policy.approvers(question.approvers) | {invoker}
+    nearest = [person for person in eligible if person.name in addressed_names]
     if invoker not in policy.people and (own := requester(policy, invoker, channel)) is not None:
         nearest.append(Person(invoker, frozenset(), {CHANNEL_SOURCES[channel]: own}))
     return tuple(nearest or eligible)

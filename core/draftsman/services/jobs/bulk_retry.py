@@ -73,11 +73,11 @@ class BulkRetry:
         """
         for number in numbers:
             try:
-                made = await self._job_control.retry(number, actor, fresh=fresh, again=again)
+                submitted = await self._job_control.retry(number, actor, fresh=fresh, again=again)
             except (Refused, Conflict, NotFound) as error:
                 yield RetryResult(number, None, str(error))
             else:
-                yield RetryResult(number, made)
+                yield RetryResult(number, submitted)
 
     async def _ended(
         self, status: Status, filters: dict[str, object]

@@ -192,10 +192,14 @@ class Submissions:
         """
         targets = self._targets.of(item)
         if item.type == _NOTIFICATION_TYPE and item.type not in self._limits.replaced:
-            named = [parse(text) for text in job_payloads.notification_targets(item.payload)]
-            for target in named:
+            payload_targets = [
+                parse(text) for text in job_payloads.notification_targets(item.payload)
+            ]
+            for target in payload_targets:
                 self._targets.check(target)
-            if not named and not any(DeliveryKind.NOTICE in target.kinds for target in targets):
+            if not payload_targets and not any(
+                DeliveryKind.NOTICE in target.kinds for target in targets
+            ):
                 raise UsageError(
                     "the notification has no targets; add targets to its payload, or use --notify"
                 )
@@ -238,8 +242,8 @@ async def _is_registered(conn: Connection, folder: str) -> bool:
         repo = Repo.at(parse_repo(folder))
     except UsageError:
         return False
-    known = await repos.find_conflict(conn, repo)
-    return known is not None and known.remote_url == repo.remote_url
+    registered = await repos.find_conflict(conn, repo)
+    return registered is not None and registered.remote_url == repo.remote_url
 
 
 def invocation(**fields: Any) -> Invocation:

@@ -83,11 +83,11 @@ class Checkpoints:
         async def work(conn: Connection) -> tuple[bool, store.Step | None]:
             return await store.begin_step(conn, lease, key, invocation, owner)
 
-        owned, known = await self._db.run_transaction(work)
+        owned, existing = await self._db.run_transaction(work)
         if not owned:
             raise _lost(lease)
         new = store.Step(key, "pending", invocation, None, owner)
-        return (known, False) if known else (new, True)
+        return (existing, False) if existing else (new, True)
 
     async def finish_step(
         self, lease: Lease, key: str, result: Any, owner: Owner = Owner.HANDLER
