@@ -117,7 +117,11 @@ async def at_an_agents_work(strike: FaultAction, at: set[str], place: KillEnviro
 async def at_phases(fault: str, at: set[str], place: KillEnvironment) -> None:
     """Strike at these points of an agent's run; fail for a phase without a reached point."""
     campaign = await at_an_agents_work(place.strike(fault), at, place)
-    reachable = {one for one in kill_points.phase_points() if not one.startswith(ELSEWHERE)}
+    reachable = {
+        phase_point
+        for phase_point in kill_points.phase_points()
+        if not phase_point.startswith(ELSEWHERE)
+    }
     none_missed(reachable, campaign.reached)
     none_missed(at & reachable, set(campaign.struck))
 

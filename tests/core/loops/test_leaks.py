@@ -74,4 +74,6 @@ async def _forgotten(earlier: int) -> bool:
 def objects() -> list[Execution | RunContext]:
     """Return the objects that belong to runs, in the whole process."""
     gc.collect()
-    return [one for one in gc.get_objects() if isinstance(one, Execution | RunContext)]
+    return [
+        candidate for candidate in gc.get_objects() if isinstance(candidate, Execution | RunContext)
+    ]

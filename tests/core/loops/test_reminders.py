@@ -73,5 +73,5 @@ async def _reminded(rt: Runtime, number: int) -> bool:
 
 
 async def _escalated(rt: Runtime, number: int) -> bool:
-    found = await rt.questions.open(number)
-    return bool(found) and found[0].escalated_at is not None
+    questions = await rt.questions.open(number)
+    return bool(questions) and questions[0].escalated_at is not None

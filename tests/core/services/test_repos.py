@@ -58,9 +58,9 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
     shop = await rt.repos.add(SHOP, TESTED, people.olga)
     await rt.repos.map(RepoLocation(shop), people.olga, label_id="L1", label="Money")
     await rt.repos.map(RepoLocation(pay), people.olga, label_id="L1", label="Money")
-    found = await rt.repos.resolve(labels=[("L1", "Money")])
-    assert isinstance(found, ResolvedRepo)
-    assert (found.repo, found.method) == (pay, "label_id")
+    resolved = await rt.repos.resolve(labels=[("L1", "Money")])
+    assert isinstance(resolved, ResolvedRepo)
+    assert (resolved.repo, resolved.method) == (pay, "label_id")
     await rt.repos.map(RepoLocation(shop), people.olga, label="money")
     unsure = await rt.repos.resolve(labels=[("L2", "MONEY")])
     assert isinstance(unsure, AmbiguousRepo)
@@ -71,9 +71,13 @@ async def test_labels_and_the_default(rt: Runtime, people: People) -> None:
         await rt.repos.unmap("L1", people.olga)
     for repo in (pay, shop):
         await rt.repos.set_default(repo, people.olga)
-    found = await rt.repos.resolve()
-    assert isinstance(found, ResolvedRepo)
-    assert (found.repo.full_name, found.method, found.confidence) == ("acme/shop", "default", 0.5)
+    resolved = await rt.repos.resolve()
+    assert isinstance(resolved, ResolvedRepo)
+    assert (resolved.repo.full_name, resolved.method, resolved.confidence) == (
+        "acme/shop",
+        "default",
+        0.5,
+    )
     await rt.repos.set_default(None, people.olga)
     with pytest.raises(NotFound, match="no default"):
         await rt.repos.set_default(None, people.olga)

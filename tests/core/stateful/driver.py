@@ -118,7 +118,9 @@ class Driver(RuleBasedStateMachine):
         assert counts == self.model.counts()
         assert stats.open_questions == len(self.model.asked())
         border = self.model.now - LEASE
-        live = [one for one in self.model.workers if one.registered and one.beat > border]
+        live = [
+            worker for worker in self.model.workers if worker.registered and worker.beat > border
+        ]
         assert stats.workers == len(live)
         self._questions_agree(await rt.questions.open(), rt.policy)
         broken = await rt.read_model.invariants()

@@ -109,9 +109,9 @@ async def test_a_violation_is_found_and_names_its_job(
     await make.asked(notify=("log",))
     await _without_guards(conn)
     await run(conn, BREAK[name], {"run": ran.number, "ask": asked.number})
-    found = (await rt.read_model.invariants())[name]
-    assert found
-    assert all(isinstance(job, int) and isinstance(how, str) for job, how in found)
+    violations = (await rt.read_model.invariants())[name]
+    assert violations
+    assert all(isinstance(job, int) and isinstance(how, str) for job, how in violations)
 
 
 async def _without_guards(conn: Connection) -> None:

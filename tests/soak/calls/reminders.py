@@ -19,11 +19,11 @@ def _remind(later: timedelta | None) -> Call:
     """Send due reminders, or postpone them."""
 
     async def work(conn: Connection) -> object:
-        found = await reminders.due(conn, LEADER, 200)
-        assert found
-        assert {item.kind for item in found} <= {*QuestionKind}
+        due = await reminders.due(conn, LEADER, 200)
+        assert due
+        assert {item.kind for item in due} <= {*QuestionKind}
         when = None if later is None else datetime.now(UTC) + later
-        return await reminders.remind(conn, LEADER, [(item, when) for item in found])
+        return await reminders.remind(conn, LEADER, [(item, when) for item in due])
 
     return Call(work, 3 * FEW)
 

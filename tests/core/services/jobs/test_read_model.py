@@ -69,8 +69,8 @@ async def test_jobs_are_filtered(make: Factory, rt: Runtime) -> None:
         "since later": ({"since": datetime.now(UTC) + timedelta(hours=1)}, []),
     }
     for name, (filters, numbers) in expected.items():
-        found = await rt.read_model.jobs(**filters)  # type: ignore[arg-type]
-        assert [job.number for job in found] == numbers, name
+        jobs = await rt.read_model.jobs(**filters)  # type: ignore[arg-type]
+        assert [job.number for job in jobs] == numbers, name
 
 
 async def test_a_rare_tag_is_looked_for_a_stretch_at_a_time(

@@ -288,8 +288,8 @@ async def test_only_what_left_comes_back_and_only_once(
     await conn.execute("UPDATE draftsman.event_archives SET sha256 = 'other'")
     with pytest.raises(Refused, match=f"the archive of {month} does not have the checksum"):
         await rt.archives.restore(path, make.owner)
-    found = await rt.archives.check(path)
-    await conn.execute("UPDATE draftsman.event_archives SET sha256 = %s", (found.sha256,))
+    content = await rt.archives.check(path)
+    await conn.execute("UPDATE draftsman.event_archives SET sha256 = %s", (content.sha256,))
     await rt.archives.restore(path, make.owner)
     with pytest.raises(Refused, match=f"{month} was not pruned from this database"):
         await rt.archives.restore(path, make.owner)

@@ -124,11 +124,11 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
 ) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
-    found = await rt.questions.of_key(work.number, "pick")
-    assert found is not None
-    assert found.digest == QUESTION.digest
+    question = await rt.questions.of_key(work.number, "pick")
+    assert question is not None
+    assert question.digest == QUESTION.digest
     changed = QUESTION.model_copy(update={"text": "Which one now?"})
-    assert changed.digest != found.digest
+    assert changed.digest != question.digest
     await _ask_again(make, work.number, changed)
     (first, second), answers = await rt.questions.of_job(work.number)
     assert (first.status, second.status) == (QuestionStatus.SUPERSEDED, QuestionStatus.OPEN)
