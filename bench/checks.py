@@ -9,14 +9,14 @@ from bench.server import BenchError, Session, session
 DURABLE: tuple[LiteralString, ...] = ("fsync", "synchronous_commit", "full_page_writes")
 TRIGGERS = {
     "jobs_immutable",
-    "jobs_kept",
-    "jobs_created",
-    "jobs_changed",
-    "job_runs_opened",
-    "job_runs_terminal",
-    "job_questions_closed",
-    "job_answers_kept",
-    "job_events_kept",
+    "jobs_no_delete",
+    "jobs_inserted",
+    "jobs_updated",
+    "job_runs_inserted",
+    "job_runs_immutable",
+    "job_questions_immutable",
+    "job_answers_immutable",
+    "job_events_append_only",
 }
 CONSTRAINTS = {
     "jobs_pkey",
@@ -34,7 +34,7 @@ CONSTRAINTS = {
     "job_questions_pkey",
     "job_questions_job_fkey",
     "job_questions_resolved",
-    "job_answers_once",
+    "job_answers_event",
 }
 INDEXES = {
     "jobs_id",

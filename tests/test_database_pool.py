@@ -22,8 +22,8 @@ STAINS = [
     "ALTER TABLE draftsman.jobs DISABLE TRIGGER ALL",
     "GRANT SELECT ON draftsman.jobs TO PUBLIC",
     "ANALYZE draftsman.jobs",
-    "UPDATE draftsman.feed SET epoch = epoch + 1",
-    "DELETE FROM draftsman.schema_migrations WHERE name = '0001_core'",
+    "UPDATE draftsman.event_epoch SET epoch = epoch + 1",
+    "DELETE FROM draftsman.schema_migrations WHERE name = '0001_schema'",
 ]
 COUNTS = "SELECT count(*) FROM draftsman.jobs"
 CLOCK = "SELECT draftsman.now() > now() + interval '1 day'"
@@ -77,7 +77,7 @@ async def test_rows_numbers_and_the_clock_are_as_new(
 async def left_over(conn: Connection) -> list[str]:
     """Return the tables with rows that no migration puts there."""
     found = await rows(conn, "SELECT tablename FROM pg_tables WHERE schemaname = 'draftsman'")
-    names = sorted({name for (name,) in found} - {"schema_migrations", "feed"})
+    names = sorted({name for (name,) in found} - {"schema_migrations", "event_epoch"})
     return [name for name in names if await value(conn, f"SELECT count(*) FROM draftsman.{name}")]
 
 

@@ -103,6 +103,7 @@ def test_the_wheel_puts_nothing_else_into_an_environment(wheel: Path) -> None:
         "draftsman",
         "draftsman_tui",
         "draftsman_bots",
+        "draftsman_soak",
     }
 
 

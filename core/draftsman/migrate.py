@@ -21,7 +21,7 @@ from typing import Final
 from psycopg import AsyncConnection, errors
 
 from draftsman import resources
-from draftsman.errors import CommandHint, LostRace, SchemaOutdated
+from draftsman.errors import CommandHint, LostRace, SchemaOutdated, SchemaUnsupported
 from draftsman.store.postgres import schema
 from draftsman.store.postgres.database import Connection, translate_errors
 
@@ -31,6 +31,8 @@ RETRY_DELAY: Final = 1.0
 """Seconds between two attempts, in which the queued queries run."""
 MAX_ATTEMPTS: Final = 100
 """Maximum attempts for a file: five minutes in all."""
+UNRELEASED: Final = "0001_core"
+"""First migration of the versions before the first release, which had another numbering."""
 
 
 ROLES_HINT: Final = (
@@ -88,6 +90,7 @@ async def grant(url: str) -> str:
     """Grant the rights of the group roles; return the SQL that an administrator must run first."""
     async with _connect(url) as conn:
         await schema.lock(conn)
+        await _compare(conn)
         return await schema.grant_roles(conn)
 
 
@@ -158,8 +161,13 @@ async def _read_migrations(conn: Connection) -> list[Migration]:
 
 
 async def _compare(conn: Connection) -> tuple[list[Migration], str | None]:
-    """Return the migrations of this version, and the newest migration of a newer version."""
+    """Return the migrations of this version, and the newest migration of a newer version.
+
+    Raises SchemaUnsupported on a database of before the first release.
+    """
     applied = await schema.applied(conn)
+    if UNRELEASED in applied:
+        raise SchemaUnsupported
     own = available()
     newer = max(applied.keys() - {item.name for item in own}, default=None)
     migrations = []

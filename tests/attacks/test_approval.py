@@ -91,7 +91,7 @@ async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory
     anna.policy.update_from(Policy({"carol": carol}))
     claimed = await anna.actor()
     assert claimed.person == "carol"
-    with pytest.raises(Refused, match="anna may not decide"):
+    with pytest.raises(Refused, match="anna may not answer"):
         await anna.questions.answer(work.number, 1, _yes("a"), claimed)
     assert (await anna.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
@@ -104,7 +104,7 @@ async def test_a_client_configures_itself_an_approver(as_role: As, make: Factory
 async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> None:
     anna, carol = await as_role("anna"), await as_role("carol")
     work = await make.asked(GATE)
-    with pytest.raises(Refused, match="cannot vouch for an answer of cli"):
+    with pytest.raises(Refused, match="cannot answer as cli"):
         await anna.questions.answer(work.number, 1, _yes("a"), await carol.actor())
 
 
@@ -116,7 +116,7 @@ async def test_a_person_claims_anothers_login(as_role: As, make: Factory) -> Non
 async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) -> None:
     bot, carol = await as_role("bot"), await as_role("carol")
     work = await make.asked(GATE)
-    with pytest.raises(Refused, match="cannot vouch for an answer of cli"):
+    with pytest.raises(Refused, match="cannot answer as cli"):
         await bot.questions.answer(work.number, 1, _yes("b"), await carol.actor())
 
 
@@ -128,7 +128,7 @@ async def test_a_bot_vouches_for_the_command_line(as_role: As, make: Factory) ->
 async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> None:
     anna, work = await as_role("anna"), await make.asked(GATE)
     carol = Actor(Source.SLACK, "U-CAROL", "Carol")
-    with pytest.raises(Refused, match="cannot vouch for an answer of slack:U-CAROL"):
+    with pytest.raises(Refused, match="cannot answer as slack:U-CAROL"):
         await anna.questions.answer(work.number, 1, _yes("a"), carol)
 
 

@@ -108,9 +108,9 @@ async def test_a_worker_passes_a_gate(session: Session, make: Factory, conn: Con
     work, worker = await make.asked(GATE), await session("worker")
     expired = Jsonb({"outcome": "expired", "via": "system"})
     close = "UPDATE draftsman.job_questions SET status = %s, resolution = %s WHERE job = %s"
-    async with refused(FORBIDDEN, "do not bear"):
+    async with refused(FORBIDDEN, "do not support"):
         await worker.execute(close, ("expired", expired, work.number))
-    with pytest.raises(Exception, match="goes on from a gate when that was decided"):
+    with pytest.raises(Exception, match="leaves an approval only when it was decided"):
         await run(
             worker,
             "WITH q AS (UPDATE draftsman.job_questions SET status = 'canceled',"
@@ -188,7 +188,7 @@ async def test_the_actor_is_spoofed(as_role: As, session: Session, roles: Roles)
     made = await anna.submissions.submit(invocation(type="noop"), await anna.actor())
     conn = await session("anna")
     await conn.execute("SELECT set_config('draftsman.actor', 'cli:carol', false)")
-    async with refused(FORBIDDEN, "may not do that to"):
+    async with refused(FORBIDDEN, "may not control"):
         await conn.execute("SELECT draftsman.cancel_job(%s, 'cli:carol', NULL)", (made.number,))
     await anna.job_control.cancel(made.number, await anna.actor())
     actors = {event.actor for event in await anna.read_model.job_events(made.number)}
@@ -243,7 +243,7 @@ async def test_a_person_controls_anothers_job(
         "request_cancel(%s, %s, NULL, '{}')",
         "extend_question(%s, 1, 60, %s)",
     ):
-        async with refused(FORBIDDEN, "may not do that"):
+        async with refused(FORBIDDEN, "may not control"):
             await conn.execute(f"SELECT draftsman.{call}".encode(), (work.number, me))
     assert (await make.rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
 
@@ -276,5 +276,5 @@ async def test_an_unmapped_chat_identity(as_role: As, make: Factory) -> None:
     bot, work = await as_role("bot"), await make.asked(GATE)
     nobody = Actor(Source.SLACK, "U-NOBODY", "N", "carol", frozenset({"approver"}))
     answer = Response(source_event_id="n", decision=True)
-    with pytest.raises(Refused, match="slack:U-NOBODY may not decide"):
+    with pytest.raises(Refused, match="slack:U-NOBODY may not answer"):
         await bot.questions.answer(work.number, 1, answer, nobody)

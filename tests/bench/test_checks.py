@@ -20,8 +20,8 @@ async def test_a_migrated_database_is_taken(database_url: str) -> None:
 @pytest.mark.parametrize(
     ("change", "missing"),
     [
-        ("ALTER TABLE draftsman.jobs DISABLE TRIGGER jobs_changed", "triggers jobs_changed"),
-        ("DROP TRIGGER jobs_changed ON draftsman.jobs", "triggers jobs_changed"),
+        ("ALTER TABLE draftsman.jobs DISABLE TRIGGER jobs_updated", "triggers jobs_updated"),
+        ("DROP TRIGGER jobs_updated ON draftsman.jobs", "triggers jobs_updated"),
         ("ALTER TABLE draftsman.jobs DROP CONSTRAINT jobs_lease", "constraints jobs_lease"),
         ("DROP INDEX draftsman.jobs_claim", "indexes jobs_claim"),
         (

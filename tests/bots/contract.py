@@ -29,7 +29,7 @@ from tests.factories import QUESTION, Factory
 from tests.support.people import People
 from tests.support.waits import until
 
-LIVE = {"pending", "sending", "unknown"}
+LIVE = {"pending", "sending", "unconfirmed"}
 GATE = QuestionSpec(key="gate", kind=QuestionKind.APPROVAL, text="Deploy?", approvers=("carol",))
 LONG = "word " * 9000
 TOKEN = "xoxb-12345678-abcdefgh"
@@ -180,7 +180,7 @@ class BotContract:
         side.remove_destination()
         job = await make.queued(notify=side.notify)
         (sent,) = await wait_until_delivered(rt, job, side.channel)
-        assert (sent.status, sent.attempts) == ("dead", 1)
+        assert (sent.status, sent.attempts) == ("dead_letter", 1)
         assert "log" in {one.channel for one in await deliveries_of(rt, job)}
         await rt.settle.outcome(await make.running(job), Done({}))
         assert (await rt.read_model.job(job)).status == "completed"
@@ -238,9 +238,9 @@ class BotContract:
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settle.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
-        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead"]
+        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]
-        assert "attachment_warned" in {
+        assert "attachment_failed" in {
             one.kind for one in await rt.read_model.job_events(work.number)
         }
 

@@ -164,7 +164,7 @@ async def test_a_wrong_password_is_told_in_one_line_with_what_to_do(server: Embe
         ("cluster", "_set_password", "before"),
         ("cluster", "_run_single", "after"),
         ("password", "write", "after"),
-        ("config", "write", "after"),
+        ("server_config", "write", "after"),
         ("cluster", "_launch", "after"),
     ],
     ids=".".join,

@@ -5,13 +5,22 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import subprocess
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from draftsman import migrate, resources
-from draftsman.errors import DatabaseUnreachable, DraftsmanError, SchemaOutdated
-from draftsman.store.postgres.database import Connection
+from draftsman.errors import (
+    DatabaseUnreachable,
+    DraftsmanError,
+    SchemaOutdated,
+    SchemaUnsupported,
+)
+from draftsman.settings import DatabaseSettings
+from draftsman.store.postgres.database import Connection, Database
+from tests.support import unreleased
 from tests.support.server import Server
 from tests.support.statements import rows, value
 
@@ -85,6 +94,28 @@ async def test_a_database_that_is_newer_is_refused(database_url: str, conn: Conn
             await action(database_url)
 
 
+async def test_a_database_of_before_the_first_release_is_refused(empty_url: str) -> None:
+    unreleased.load(empty_url)
+    refusing: tuple[Callable[[str], Awaitable[object]], ...] = (
+        *(
+            migrate.applied_migrations,
+            migrate.migrate,
+            migrate.check,
+            migrate.check_compatible,
+            migrate.grant,
+        ),
+        *(migrate.start_epoch, lambda url: Database(url, DatabaseSettings()).open()),
+    )
+    for action in refusing:
+        with pytest.raises(
+            SchemaUnsupported, match=r"before the first release.*run: draftsman mig"
+        ):
+            await action(empty_url)
+    with psycopg.connect(empty_url) as conn:
+        row = conn.execute("SELECT count(*) FROM draftsman.schema_migrations").fetchone()
+    assert row == (20,), "nothing was applied to it"
+
+
 async def test_a_file_that_fails_leaves_nothing_of_itself(
     empty_url: str, server: Server, files: Files
 ) -> None:
@@ -125,7 +156,7 @@ async def test_psql_alone_can_apply_them_and_twice_is_harmless(
 
 async def test_a_restored_database_starts_a_new_epoch(database_url: str, conn: Connection) -> None:
     assert await migrate.start_epoch(database_url) == 2
-    assert await value(conn, "SELECT draftsman.feed_epoch()") == 2
+    assert await value(conn, "SELECT draftsman.current_epoch()") == 2
 
 
 async def test_an_unmigrated_database_has_no_epoch(empty_url: str) -> None:

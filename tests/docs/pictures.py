@@ -75,7 +75,7 @@ async def _pictures(rt: Runtime, done: int, asking: int, into: Path) -> None:
         await seen.press("escape")
         await seen.command(f"job D-{asking}")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.see("safe fixes")
         _keep(seen, into / "answer.svg")
 

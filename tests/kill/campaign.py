@@ -32,7 +32,7 @@ LEFT: Final = """
 SELECT FROM draftsman.jobs WHERE finished_at IS NULL
  UNION ALL
 SELECT FROM draftsman.deliveries
- WHERE channel = 'log' AND status IN ('pending', 'sending', 'unknown')
+ WHERE channel = 'log' AND status IN ('pending', 'sending', 'unconfirmed')
  LIMIT 1
 """
 LOOK: Final = 0.05

@@ -116,7 +116,7 @@ async def _look_at_cards(rt: Runtime) -> None:
     await rt.boards.present(board)
     await rt.boards.present_on([card])
     for episode in {*await rt.boards.due(board), *await rt.boards.due_on(card)}:
-        await rt.boards.settle(episode, EpisodeStage.TAKEN)
+        await rt.boards.settle(episode, EpisodeStage.SUBMITTED)
         await rt.boards.end_swapped_episode(episode)
     await rt.boards.end_episodes(old, await rt.boards.clock())
     await rt.boards.end_removed_episode(card, label, await rt.boards.clock())

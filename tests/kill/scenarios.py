@@ -255,7 +255,7 @@ async def ask_people(campaign: Campaign, make: Factory) -> None:
     asked = await rt.questions.get(jobs["reminded"], 1)
     assert asked.reminders == 1
     trail = await rt.read_model.job_events(jobs["unfollowed"])
-    assert [event.kind for event in trail].count("not_followed") == 1
+    assert [event.kind for event in trail].count("retry_not_created") == 1
     for name in ("failed", "expired"):
         assert [job.retry_of for job in all_jobs].count(jobs[name]) == 1, name
 

@@ -8,8 +8,7 @@ from typing import LiteralString
 
 import pytest
 
-from draftsman.domain.job_payloads import MODELS as BUILT_IN
-from draftsman.handlers.clone import git
+from draftsman import handlers
 from draftsman.store import queries
 from tests.kill import kill_points
 from tests.support.queries import QUERIES
@@ -19,9 +18,9 @@ def test_every_query_has_points_and_only_a_read_has_one() -> None:
     found = kill_points.sql_points()
     assert {point.split()[0] for point in found} == {f"{one}.{two}" for one, two in QUERIES}
     assert {"claim.exchange before", "claim.exchange after", "claim.exchange committed"} <= found
-    assert {"inspect.page before", "operate.lock committed"} <= found
+    assert {"read_model.page before", "job_control.lock committed"} <= found
     assert {"archives.drop committed", "archives.copy_in after", "schema.new_epoch after"} <= found
-    assert not {"inspect.page committed", "archives.copy_out after"} & found
+    assert not {"read_model.page committed", "archives.copy_out after"} & found
 
 
 def test_a_new_query_has_points(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,12 +49,11 @@ class New:
 
 
 def test_all_that_drives_an_agent_is_searched() -> None:
-    folder = Path(git.__file__).parent
-    files = [*folder.glob("*.py"), *folder.glob("sandbox/*.py")]
-    named = {path.stem for path in files} - {"__init__", "registry", "sample"}
-    named -= {"inspection", "proposal", "startable"}  # of people's own commands
-    named -= {"mistakes"}  # of the worker, about any handler
-    named -= {*BUILT_IN, "llm", "llm_anthropic", "llm_openai", "output", "json_text"}
+    folder = Path(handlers.__file__).parent
+    files = [path for path in folder.rglob("*.py") if path.parent.name != "builtin"]
+    named = {path.stem for path in files} - {"__init__", "registry", "sample_repo"}
+    named -= {"profile_check", "profile_detection", "command_check"}  # of people's own commands
+    named -= {"programming_errors"}  # of the worker, about any handler
     assert set(kill_points.modules()) == named, "is the new module part of an agent's run?"
     assert {f"{path.stem}" for path in Path(queries.__file__).parent.glob("*.sql")} == {
         family for family, _ in QUERIES
@@ -66,4 +64,4 @@ def test_messages_and_what_is_done_to_the_process_have_points() -> None:
     found = kill_points.phase_points()
     assert {"agent says ask before", "agent is told park after"} <= found
     assert {"agent process start before", "agent process kill after"} <= found
-    assert "git source.Source.push push during" in found
+    assert "git source.RepoSource.push push during" in found

@@ -92,10 +92,10 @@ SELECT j.number, n, coalesce(j.worker_id, md5('worker' || j.number %% 20)::uuid)
 -- The trail's indexes are built at the end, at once.
 -- name: indexes
 SELECT replace(pg_get_indexdef(i), ' ON ONLY ', ' ON ')
-  FROM unnest('{draftsman.job_events_job,draftsman.job_events_feed}'::regclass[]) i
+  FROM unnest('{draftsman.job_events_job,draftsman.job_events_cursor}'::regclass[]) i
 
 -- name: drop_indexes
-DROP INDEX draftsman.job_events_job, draftsman.job_events_feed;
+DROP INDEX draftsman.job_events_job, draftsman.job_events_cursor;
 
 -- The past is of an epoch before this one: its transactions are as many as its jobs. What is live
 -- was written now.
@@ -209,7 +209,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
        CASE WHEN k.kind = 'status' THEN j.version END, s.status, 1,
        CASE WHEN s.status = 'pending' THEN now() + (j.number %% 900 - 600) * interval '1 second' END,
        CASE WHEN s.status = 'sent' THEN 'ref' || j.number END,
-       CASE WHEN s.status = 'dead' THEN 'seeded' END, j.created_at,
+       CASE WHEN s.status = 'dead_letter' THEN 'seeded' END, j.created_at,
        CASE WHEN s.status = 'sent' THEN j.created_at END,
        CASE WHEN k.kind <> 'status' THEN k.kind || ':1' END
   FROM draftsman.jobs j
@@ -218,7 +218,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
  CROSS JOIN LATERAL (SELECT (CASE
        WHEN j.status IN ('scheduled', 'retrying', 'queued', 'resumed', 'claimed', 'running')
             THEN 'pending'
-       WHEN j.finished_at IS NOT NULL AND j.number %% 1000 = 0 THEN 'dead'
+       WHEN j.finished_at IS NOT NULL AND j.number %% 1000 = 0 THEN 'dead_letter'
        ELSE 'sent' END)::draftsman.delivery_status AS status) s
  WHERE CASE k.kind WHEN 'question' THEN j.status IN ('waiting_for_input', 'waiting_for_approval')
                    WHEN 'result' THEN j.finished_at IS NOT NULL ELSE true END
@@ -229,7 +229,7 @@ SELECT j.number, CASE WHEN k.kind = 'question' THEN 1 END, t.channel, t.target, 
 INSERT INTO draftsman.event_archives (month, events, sha256, host, path, last_epoch, last_txid,
        last_id)
 VALUES (%(month)s, %(batch)s, '0', 'seed', '/seed', 1, '3', 1);
-INSERT INTO draftsman.archived_jobs (job, month, events, steps)
+INSERT INTO draftsman.archived_jobs (job, month, events, transitions)
 SELECT number, %(month)s, 1, 0 FROM draftsman.jobs WHERE number <= %(batch)s
 
 -- name: workers
@@ -246,7 +246,7 @@ INSERT INTO draftsman.trello_board_configs (board_id, name) VALUES (repeat('b', 
 -- name: end
 INSERT INTO draftsman.leases (name, owner, term, expires_at)
 VALUES ('leader', md5('worker0')::uuid, 1, now() + interval '1 day');
-UPDATE draftsman.feed SET epoch = 2;
+UPDATE draftsman.event_epoch SET epoch = 2;
 SELECT setval('draftsman.jobs_number_seq', max(number)),
        setval('draftsman.job_positions', max(position)),
        setval('draftsman.job_event_ids', max(number) * 10 + 10),

@@ -33,7 +33,7 @@ class PooledLine(DedicatedSession):
 class HeldDatabase(Database):
     """A database whose transactions stay open, done and not committed, until they are let go."""
 
-    def line(self, *, pinned: bool = True) -> DedicatedSession:
+    def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session that is held like any other."""
         return PooledLine(self, pinned=pinned)
 

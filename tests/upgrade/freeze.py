@@ -1,10 +1,12 @@
-"""Freezes a release: its code, and data that its own code made, for the tests of every later one.
+"""Freezes a release: data that its own code made, and its code, for the tests of later versions.
 
-python -m tests.upgrade.freeze VERSION
+python -m tests.upgrade.freeze VERSION [--code]
 
-Run it in a clean checkout of the release. It writes tests/upgrade/releases/VERSION: `code.tar.xz`
-(core, migrations, config), `data.tar.xz` (one file of COPY for each table) and `manifest.json`. The
-code's archive is the same whenever it is made; the data has ids and times of its own.
+Run it in a clean checkout. It writes tests/upgrade/releases/VERSION: `data.tar.xz` (one file of
+COPY for each table) and `manifest.json`. Run it again whenever a migration changes before VERSION
+is released. With `--code`, on its release, it also writes `code.tar.xz` (core, migrations,
+config); without that archive the tests take the code of the checkout. The code's archive is the
+same whenever it is made; the data has ids and times of its own.
 """
 
 from __future__ import annotations
@@ -14,24 +16,30 @@ import hashlib
 import io
 import json
 import lzma
-import subprocess
 import sys
 import tarfile
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from draftsman import resources
-from draftsman.domain.job import Source, Status
+from draftsman.domain.job import Mode, Source, Status
+from draftsman.domain.messages.delivery import ChannelName, Receipt
 from draftsman.domain.people.actor import Actor
-from draftsman.runtime import Runtime, wire
+from draftsman.domain.quota import Quota, QuotaLimit
+from draftsman.domain.repos.repo_catalog import Repo, RepoLocation
+from draftsman.domain.repos.repo_profile import RepoProfile
+from draftsman.domain.trello.board import BoardConfig, LabelSighting
+from draftsman.errors import Failure
+from draftsman.runtime import Runtime, directory, wire
+from draftsman.services.questions import MAX_REFUSALS_PER_VOTER
 from draftsman.settings import Settings
 from draftsman.store.postgres.database import Connection, Database
 from tests.factories import GATE, QUESTION, Factory
 from tests.support.people import GROUPS, PEOPLE, People
 from tests.support.server import Server, make_home
+from tests.upgrade.releases import ROOT, UNFILLED, checkout
 
-ROOT: Final = Path(__file__).resolve().parents[2]
-CODE: Final = ("core", "migrations", "config", "pyproject.toml")
 NO_EXPIRY: Final = {"expires_in": 0}
 TABLES: Final = """
 SELECT relname FROM pg_class
@@ -43,7 +51,7 @@ SELECT sequencename, last_value FROM pg_sequences
 
 
 async def fill(rt: Runtime, make: Factory) -> None:
-    """Leave a job in every status, and a row in every table.
+    """Leave a job in every status, and a row in every table but those of archives.
 
     Questions of type `asks` and gates of type `gates` are what those handlers ask; every job that
     a worker holds is a dead one's.
@@ -58,10 +66,11 @@ async def fill(rt: Runtime, make: Factory) -> None:
         await make.job_in(status, **fields)
     answered = await make.asked(QUESTION, type="asks")
     await make.answer(answered.number, "red")
-    await make.answer(answered.number, "blue")  # refused: it is answered
+    for _ in range(MAX_REFUSALS_PER_VOTER + 1):  # refused: it is answered
+        await make.answer(answered.number, "blue")
     await make.asked(QUESTION.model_copy(update={"expires_in": 86_400.0}), type="asks")
     gate = await make.asked(GATE, type="gates")
-    await rt.questions.mint_token(gate.number, 1, "carol", people.olga)
+    await rt.questions.mint_token(gate.number, 1, "carol", people.carol)
     await rt.job_control.retry(await make.failed(), make.owner)
     work = await make.running(type="works", worker=dead, on_lost="resume")
     await rt.checkpoints.save(work.lease, {"at": 7, "text": "ä\n\t\\"}, b"a bundle")
@@ -71,7 +80,33 @@ async def fill(rt: Runtime, make: Factory) -> None:
     await rt.checkpoints.artifact(work.lease, "report.txt", "report", bytes(range(256)))
     await rt.checkpoints.event(work.lease, "note", {"text": "ä\n\t\\"})
     await rt.checkpoints.log(work.lease, 0, "a line\n")
+    await rt.checkpoints.spend(work.lease, Quota.EVENTS, 20, QuotaLimit(1000))
     await rt.sweeps.acquire(dead, 30)
+    await fill_outbox(rt, make)
+    await fill_chat(rt, make)
+
+
+async def fill_outbox(rt: Runtime, make: Factory) -> None:
+    """Leave deliveries that were sent, are a dead letter or wait, and a paused channel."""
+    await make.completed(type="noop", notify=("log", "slack:C1/17.5"))
+    (sent,) = await rt.delivery_sender.claim(ChannelName.LOG, free=1, share=1)
+    await rt.delivery_sender.record(sent, Receipt("log:1"))
+    (dead,) = await rt.delivery_sender.claim(ChannelName.SLACK, free=1, share=1)
+    await rt.delivery_sender.record(dead, Failure("channel_not_found", declared="PERMANENT"))
+    await rt.delivery_sender.pause(ChannelName.SLACK, 60, "Retry-After")
+
+
+async def fill_chat(rt: Runtime, make: Factory) -> None:
+    """Leave a repository with its profile and label, a board with its labels, and a link code."""
+    repo = Repo(None, "example.org", "acme", "shop", "https://example.org/acme/shop.git")
+    repo = await rt.repos.add(repo, RepoProfile(), make.owner)
+    await rt.repos.map(RepoLocation(repo, ""), make.owner, label="shop")
+    board, label, now = "b" * 24, "1" * 24, datetime.now(UTC)
+    labels = {label: {"name": "draftsman", "mode": Mode.FIX}}
+    config = {"board_id": board, "name": "Shop", "labels": labels}
+    await rt.boards.save(BoardConfig.model_validate(config), make.owner)
+    await rt.boards.baseline(board, [LabelSighting("c" * 24, label)], now, now)
+    await rt.people.create_link_code(Actor(Source.SLACK, "U-NEW", "New"))
 
 
 async def tables(conn: Connection) -> dict[str, bytes]:
@@ -95,32 +130,27 @@ def packed(files: dict[str, bytes]) -> bytes:
     return lzma.compress(plain.getvalue(), preset=9 | lzma.PRESET_EXTREME)
 
 
-def code() -> dict[str, bytes]:
-    """Return the tracked files of the release that a worker of it needs."""
-    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", *CODE]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return {name: (ROOT / name).read_bytes() for name in done.stdout.split("\0") if name}
-
-
-async def freeze(folder: Path, url: str) -> None:
-    """Write the three files, on a database that this version has migrated."""
+async def freeze(folder: Path, url: str, *, code: bool) -> None:
+    """Write the files, on a database that this version has migrated."""
     settings = Settings.model_validate(
         {"database_url": url, "people": PEOPLE, "groups": GROUPS, "questions": NO_EXPIRY}
     )
     db = Database(url, settings.database)
     await db.open()
     rt = wire(settings, db, False)
+    await rt.people.save(directory(settings))
     await fill(rt, Factory(rt, Actor(Source.CLI, "root", "Root", person="root", owner=True)))
     async with db.connection() as conn:
         data = await tables(conn)
         sequences = dict(await (await conn.execute(SEQUENCES)).fetchall())
     await db.close()
-    empty = [name for name, rows in data.items() if rows.count(b"\n") < 2]
-    assert not empty, f"no row in {', '.join(empty)}"
+    empty = {name.partition(".")[0] for name, rows in data.items() if rows.count(b"\n") < 2}
+    assert not (empty := empty - UNFILLED), f"no row in {', '.join(empty)}"
     sums = {name: hashlib.sha256(sql.encode()).hexdigest() for name, sql in resources.migrations()}
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "data.tar.xz").write_bytes(packed(data))
-    (folder / "code.tar.xz").write_bytes(packed(code()))
+    if code:
+        (folder / "code.tar.xz").write_bytes(packed(checkout()))
     manifest = {"version": folder.name, "migrations": sums, "sequences": sequences}
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
 
@@ -130,7 +160,8 @@ def main() -> None:
     server = Server(make_home(), None)
     try:
         name = server.create()
-        asyncio.run(freeze(ROOT / "tests" / "upgrade" / "releases" / sys.argv[1], server.url(name)))
+        folder = ROOT / "tests" / "upgrade" / "releases" / sys.argv[1]
+        asyncio.run(freeze(folder, server.url(name), code="--code" in sys.argv))
     finally:
         server.end()
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 from typing import Final
 
 from tests.acceptance.processes import Installation, Process
-from tests.upgrade.releases import Release
+from tests.upgrade.releases import Release, checkout, unpack
 
 HANDLERS: Final = """
 import asyncio, os
@@ -92,7 +93,7 @@ class Upgrade:
 
     def __init__(self, place: Installation, release: Release) -> None:
         self.place = place
-        self.code = release.unpack(place.folder / "release")
+        self.code = unpack(release.files, place.folder / "release")
         (place.folder / "both.py").write_text(HANDLERS)
         paths = {f"handlers.{name}": f"both:{name}" for name in ("quick", "held", "asks")}
         place.configure(None, worker__slots=4, worker__poll=0.2, sweeps__lease=2, **paths)
@@ -106,6 +107,14 @@ class Upgrade:
     def new(self, script: str) -> Process:
         """Start a script with today's code."""
         return self.place.start("today", through=(sys.executable, "-c", script))
+
+    async def next(self, *args: str) -> subprocess.CompletedProcess[str]:
+        """Run a command of a version that has one migration more than today's."""
+        name, sql = WIDE_MIGRATION
+        files = checkout() | {f"migrations/{name}.sql": sql.encode()}
+        code = unpack(files, self.place.folder / "next")
+        path = self.place.environment()["PYTHONPATH"]
+        return await self.place.run(*args, PYTHONPATH=os.pathsep.join([str(code), path]))
 
     async def migrate(self, processes: int) -> list[list[str]]:
         """Migrate to today's schema and beyond, so often at once; return what each applied."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import tarfile
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,11 @@ from typing import Any, Final
 
 import psycopg
 
+ROOT: Final = Path(__file__).resolve().parents[2]
 FOLDER: Final = Path(__file__).with_name("releases")
+CODE: Final = ("core", "migrations", "config", "pyproject.toml")
+UNFILLED: Final = frozenset({"event_archives", "archived_jobs"})
+"""Tables without rows in a frozen release: a month is archived long after it ended."""
 
 
 @dataclass(frozen=True)
@@ -38,19 +43,21 @@ class Release:
         del found["schema_migrations"]
         return found
 
-    def unpack(self, folder: Path) -> Path:
-        """Write the released code into a folder; return the root of its packages."""
-        with tarfile.open(self.folder / "code.tar.xz") as tar:
-            tar.extractall(folder, filter="data")
-        return folder / "core"
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """Return the code of the release; of one that is not released yet, that of the checkout."""
+        archive = self.folder / "code.tar.xz"
+        if not archive.exists():
+            return checkout()
+        with tarfile.open(archive) as tar:
+            files = {entry.name: tar.extractfile(entry) for entry in tar}
+            return {name: file.read() for name, file in files.items() if file}
 
     def load(self, url: str) -> None:
         """Bring an empty database to the state of this release, data included."""
-        with tarfile.open(self.folder / "code.tar.xz") as tar, psycopg.connect(url) as conn:
+        with psycopg.connect(url) as conn:
             for name, checksum in self.manifest["migrations"].items():
-                file = tar.extractfile(f"migrations/{name}.sql")
-                assert file is not None
-                conn.execute(file.read())
+                conn.execute(self.files[f"migrations/{name}.sql"])
                 record = "UPDATE draftsman.schema_migrations SET checksum = %s WHERE name = %s"
                 conn.execute(record, (checksum, name))
             conn.execute("SET LOCAL session_replication_role = replica")
@@ -67,6 +74,22 @@ class Release:
         statement = f"COPY (SELECT {columns(self.tables[table])} FROM draftsman.{table}) TO STDOUT"
         with psycopg.connect(url) as conn, conn.cursor().copy(statement.encode()) as copy:
             return sorted(bytes(row) for row in copy)
+
+
+def checkout() -> dict[str, bytes]:
+    """Return the tracked files of this checkout that a worker needs."""
+    command = ["git", "-c", f"safe.directory={ROOT}", "ls-files", "-z", *CODE]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name: (ROOT / name).read_bytes() for name in done.stdout.split("\0") if name}
+
+
+def unpack(files: dict[str, bytes], folder: Path) -> Path:
+    """Write code into a folder; return the root of its packages."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return folder / "core"
 
 
 def columns(rows: bytes) -> str:

@@ -1,7 +1,7 @@
 """The job: the durable unit of work, and the table of what may happen to it.
 
 `TRANSITIONS` is the only place where the life cycle is written down in Python. Its twin is the
-guard in `migrations/0003_lean.sql`; a test renders one from the other and tries every pair
+guard in `migrations/0006_transitions.sql`; a test renders one from the other and tries every pair
 against PostgreSQL.
 """
 
@@ -82,7 +82,7 @@ TRANSITIONS: Final[dict[tuple[Status, Status], str]] = {
     (S.RUNNING, S.SCHEDULED): "job_paused",
     (S.RUNNING, S.COMPLETED): "job_completed",
     (S.RUNNING, S.FAILED): "job_failed",
-    (S.RUNNING, S.DEAD_LETTER): "queue_job_dead",
+    (S.RUNNING, S.DEAD_LETTER): "job_dead_lettered",
     (S.RUNNING, S.RETRYING): "job_retrying",
     (S.RUNNING, S.CANCELED): "job_canceled",
     (S.RUNNING, S.RESUMED): "job_handed_back",

@@ -25,12 +25,11 @@ AGENT_KIND: Final = "agent."
 """Prefix of the kind of every event that an agent sends."""
 EVENT_KINDS: Final = frozenset(TRANSITIONS.values()) | {
     *("action_refused", "answer_deleted", "answer_edited", "answer_received", "answer_refused"),
-    *("attachment_uploaded", "attachment_warned", "branch_published", "cancel_requested"),
-    *("command_executed", "delivery_dead", "delivery_posted", "job_created", "not_followed"),
-    *("pr_created",),
+    *("attachment_failed", "attachment_uploaded", "branch_published", "cancel_requested"),
+    *("command_executed", "delivery_dead_lettered", "delivery_sent", "job_created", "pr_created"),
     *("question_escalated", "question_expired", "question_extended", "redelivered"),
-    *("repo_resolved", "request_joined", "sandbox_applied", "token_minted", "token_redeemed"),
-    *("token_refused", "validation_ran", "vote_received"),
+    *("repo_resolved", "request_joined", "retry_not_created", "sandbox_applied", "token_minted"),
+    *("token_redeemed", "token_refused", "validation_ran", "vote_received"),
 }
 """Kinds of the events that draftsman itself writes."""
 PATCH: Final = "changes.patch"

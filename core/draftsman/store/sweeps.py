@@ -37,7 +37,7 @@ class RescuedJob:
     number: int
     status: Status
     on_lost: OnLost
-    told: str | None
+    notified: str | None
 
 
 async def expire(conn: Connection, term: LeaderTerm, limit: int) -> int:

@@ -129,7 +129,7 @@ async def test_case_50_a_target_that_is_gone_is_given_up_at_once(
     ended = failed(await channel.send(message(DeliveryKind.RESULT, room)))
     assert ended.code == TARGET_GONE
     assert code in str(ended)
-    assert after_attempt(ended, 1, LIMITS).status is DeliveryStatus.DEAD
+    assert after_attempt(ended, 1, LIMITS).status is DeliveryStatus.DEAD_LETTER
 
 
 @pytest.mark.parametrize("code", sorted(CONTENT))
@@ -226,7 +226,11 @@ async def test_an_error_nobody_knows_is_given_up_with_its_name(
 
 @pytest.mark.parametrize(
     ("status", "then"),
-    [(200, DeliveryStatus.DEAD), (408, DeliveryStatus.PENDING), (400, DeliveryStatus.DEAD)],
+    [
+        (200, DeliveryStatus.DEAD_LETTER),
+        (408, DeliveryStatus.PENDING),
+        (400, DeliveryStatus.DEAD_LETTER),
+    ],
 )
 async def test_an_unlisted_error_is_retried_as_its_http_status_says(
     slack: FakeSlack, room: str, channel: SlackChannel, status: int, then: DeliveryStatus

@@ -35,7 +35,7 @@ from tests.support.slack import FakeSlack, error
 from tests.support.slack.message_store import put, remove
 from tests.support.waits import until
 
-LIVE = {"pending", "sending", "unknown"}
+LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 LONG = "".join(f"line {n}\n" for n in range(40))
 GATE = QuestionSpec(
@@ -239,7 +239,7 @@ async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
     job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
     assert [(one.target, one.status) for one in sent] == [
-        (flow.room, DeliveryStatus.DEAD),
+        (flow.room, DeliveryStatus.DEAD_LETTER),
         (flow.anna, DeliveryStatus.SENT),
     ]
     (instead,) = flow.slack.messages(flow.slack.direct(flow.anna))
@@ -247,7 +247,7 @@ async def test_case_50_a_channel_that_is_gone_is_replaced_by_the_requester_once(
     assert flow.slack.messages(flow.room) == []
     await flow.rt.job_control.cancel(job, people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
-    assert [one.status for one in sent].count(DeliveryStatus.DEAD) == 1, "it is remembered"
+    assert [one.status for one in sent].count(DeliveryStatus.DEAD_LETTER) == 1, "it is remembered"
     card = flow.slack.messages(flow.slack.direct(flow.anna))[0]
     assert "canceled" in shown(card), "the card is the same one"
     assert await flow.rt.outbox.dead_count() == 0, "what was said instead needs no operator"
@@ -260,7 +260,7 @@ async def test_what_slack_refuses_with_an_unlisted_error_goes_to_the_requester_o
     job = await make.queued(notify=flow.notify, actor=people.on(Source.SLACK, "anna"))
     sent = await flow.quiet(job)
     assert [(one.target, one.status) for one in sent] == [
-        (flow.room, DeliveryStatus.DEAD),
+        (flow.room, DeliveryStatus.DEAD_LETTER),
         (flow.anna, DeliveryStatus.SENT),
     ]
     flow.slack.faults.next("chat.postMessage", error("brand_new_error"), times=2)

@@ -27,7 +27,7 @@ from tests.support.statements import rows
 from tests.support.trello import FakeTrello, Fault
 from tests.support.waits import until
 
-LIVE = {"pending", "sending", "unknown"}
+LIVE = {"pending", "sending", "unconfirmed"}
 PATCH = b"--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n"
 COMMENTS, COMMENT_NOW = "/cards/{id}/actions/comments", "/actions/{id}"
 FILES, MOVE = "/cards/{id}/attachments", "/cards/{id}/idList"
@@ -117,7 +117,7 @@ async def test_case_70_a_card_that_is_deleted_meanwhile_ends_the_telling_and_not
     flow.trello.delete_card(flow.card)
     await flow.rt.settle.outcome(await make.running(job), Done({}))
     last = (await flow.quiet(job))[-1]
-    assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead", 1)
+    assert (last.kind, last.status, last.attempts) == (DeliveryKind.RESULT, "dead_letter", 1)
     assert "not found" in (last.last_error or "")
     instead = [
         one for one in await deliveries_of(flow.rt, job) if one.channel is not ChannelName.TRELLO

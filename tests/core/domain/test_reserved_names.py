@@ -15,9 +15,9 @@ IN_SQL: Final = re.compile(
     r"(?:'system'|%\((?:actor|by)\)s|who|n\.status|e\.actor)"
 )
 """A kind, before the actor of its event (of a new job: its status)."""
-CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z]+)'")
+CASES: Final = re.compile(r"(?:THEN|ELSE) '((?:delivery|attachment)_[a-z_]+)'")
 IN_PYTHON: Final = re.compile(
-    r"(?:\bnote\(\s*conn,[^\"]*|_remark\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
+    r"(?:\badd_event\(\s*conn,[^\"]*|_remark\([^\"]*|\.event\(\s*|\bkind=)\"([a-z]+_[a-z_]+)\""
 )
 
 
@@ -26,8 +26,8 @@ def test_every_kind_that_the_code_writes_is_reserved() -> None:
     statements += [path.read_text() for path in (CORE / "store" / "queries").glob("*.sql")]
     found = {kind for text in statements for kind in IN_SQL.findall(text) + CASES.findall(text)}
     for part in ("services", "handlers", "loops"):
-        for path in (CORE / part).glob("*.py"):
+        for path in (CORE / part).rglob("*.py"):
             found |= {*IN_PYTHON.findall(path.read_text())}
-    assert {"job_created", "question_escalated", "delivery_dead", "answer_edited"} <= found
+    assert {"job_created", "question_escalated", "delivery_dead_lettered", "answer_edited"} <= found
     assert {"branch_published", "vote_received", "repo_resolved", "answer_received"} <= found
     assert found <= EVENT_KINDS

@@ -113,7 +113,7 @@ async def test_what_is_raised_decides_what_follows_and_what_is_spent(
 async def test_a_failure_with_a_spent_budget_is_a_dead_letter(rt: Runtime, make: Factory) -> None:
     job = await end_of(rt, make, raising(ValueError("no luck")), S.DEAD_LETTER, max_attempts=0)
     assert job.last_error == "ValueError: no luck"
-    assert (await event_kinds(rt, job.number))[-1] == "queue_job_dead"
+    assert (await event_kinds(rt, job.number))[-1] == "job_dead_lettered"
 
 
 async def test_what_the_other_side_wants_to_wait_is_waited(rt: Runtime, make: Factory) -> None:

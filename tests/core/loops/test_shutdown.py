@@ -300,7 +300,7 @@ async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
         (await held.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
-    assert said.lines("Heart broke: odd")
+    assert said.lines("Heartbeat broke: odd")
     assert (await rt.read_model.job(number)).status is S.RESUMED
     assert await row_of(rt, crew.id) is None
 

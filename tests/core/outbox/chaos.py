@@ -27,7 +27,9 @@ POSTED = (
     "SELECT count(*) FROM draftsman.deliveries"
     " WHERE job = %s AND kind = 'question' AND status = 'sent'"
 )
-LIVE = "SELECT count(*) FROM draftsman.deliveries WHERE status IN ('pending','sending','unknown')"
+LIVE = (
+    "SELECT count(*) FROM draftsman.deliveries WHERE status IN ('pending','sending','unconfirmed')"
+)
 
 
 class VisibleMessage(NamedTuple):
@@ -172,7 +174,7 @@ class ChaosRun:
         )
         kinds = Counter(str(kind) for _, _, kind, *_ in found)
         assert kinds["notice"] == self.jobs * self.notices
-        assert kinds["settle"] > 0, "no copy had to be rewritten"
+        assert kinds["question_closed"] > 0, "no copy had to be rewritten"
         posts = self.sky.seen()
         seen = Counter(post.marker for post in posts)
         assert max(seen.values()) == 1, "a message is visible twice"

@@ -55,7 +55,7 @@ class ChatHarness:
         """Wait until nothing of a job is left to be sent to the chat."""
 
         async def look() -> bool:
-            live = {"pending", "sending", "unknown"}
+            live = {"pending", "sending", "unconfirmed"}
             found = await deliveries_of(self.rt, job)
             return not [
                 one for one in found if one.status in live and one.channel is ChannelName.SLACK

@@ -47,8 +47,12 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     await desk.open(fallback="log")
     await desk.quiet(number)
     dead, instead = await deliveries_of(rt, number)
-    assert (dead.status, dead.attempts, dead.last_error) == (DeliveryStatus.DEAD, 1, "HTTP 400")
-    assert (instead.channel, instead.target, instead.of_delivery) == ("log", "log", dead.seq)
+    assert (dead.status, dead.attempts, dead.last_error) == (
+        DeliveryStatus.DEAD_LETTER,
+        1,
+        "HTTP 400",
+    )
+    assert (instead.channel, instead.target, instead.original) == ("log", "log", dead.seq)
 
     async def said() -> bool:  # after the commit, which this test may see first
         return bool(caplog.text)
@@ -59,7 +63,9 @@ async def test_the_last_try_is_the_end_and_the_fallback_says_it(
     )
     assert f"HTTP 400; replaced by delivery {instead.seq}" in caplog.text
     assert "Tidy up" not in caplog.text
-    events = [e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead"]
+    events = [
+        e for e in await rt.read_model.job_events(number) if e.kind == "delivery_dead_lettered"
+    ]
     assert [event.payload["delivery"] for event in events] == [dead.seq]
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, Failure("gone", declared="PERMANENT"))
@@ -79,7 +85,7 @@ async def test_what_passes_is_tried_again_up_to_a_limit(
     await desk.open()
     await desk.quiet(number)
     (one,) = await deliveries_of(rt, number)
-    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.DEAD, 4, True)
+    assert (one.status, one.attempts, one.in_doubt) == (DeliveryStatus.DEAD_LETTER, 4, True)
 
 
 async def test_one_that_died_is_sent_again_when_told_and_looked_for_first(
@@ -244,7 +250,7 @@ async def test_a_broken_channel_leaves_its_delivery_in_doubt(
     await desk.open()
     await desk.quiet(number)
     (one,) = await deliveries_of(rt, number)
-    assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD, True)
+    assert (one.status, one.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
     assert one.last_error == "no reply: ValueError: a bug"
 
 

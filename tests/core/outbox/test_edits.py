@@ -36,7 +36,7 @@ async def test_a_story_is_told_in_order_and_its_question_rewritten(
     assert thread[2].text.splitlines()[1:] == ["all is well", "https://x/1"]
     assert len(thread[0].edited_by) >= 1
     kinds = [event.kind for event in await rt.read_model.job_events(work.number)]
-    assert kinds.count("delivery_posted") == 2, "the question and the result"
+    assert kinds.count("delivery_sent") == 2, "the question and the result"
 
 
 async def test_a_lost_reply_is_looked_for_and_not_posted_again(
@@ -98,8 +98,8 @@ async def test_a_copy_that_was_deleted_needs_no_rewriting(
     await make.answer(work.number, "red")
     await desk.quiet(work.number)
     found = await kinds_and_statuses(rt, work.number)
-    assert ("settle", "sent") in found
-    assert "dead" not in {status for _, status in found}
+    assert ("question_closed", "sent") in found
+    assert "dead_letter" not in {status for _, status in found}
 
 
 async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
@@ -121,7 +121,7 @@ async def test_a_dead_post_that_may_be_visible_is_found_and_rewritten(
     (question,) = [
         o for o in await deliveries_of(rt, work.number) if o.kind is DeliveryKind.QUESTION
     ]
-    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD, True)
+    assert (question.status, question.in_doubt) == (DeliveryStatus.DEAD_LETTER, True)
     desk.rule = None
     await make.answer(work.number, "red")
     await desk.quiet(work.number)

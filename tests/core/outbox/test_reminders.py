@@ -276,5 +276,5 @@ async def test_a_question_is_escalated_once_whoever_writes(make: Factory, conn: 
     await run(conn, mark, ("1 s",))
     async with refused(CHANGE, "a question is escalated once"):
         await run(conn, mark, ("2 s",))
-    async with refused(CHANGE, "questions are kept for ever"):
+    async with refused(CHANGE, "questions are never deleted"):
         await run(conn, "DELETE FROM draftsman.question_times")

@@ -67,7 +67,10 @@ async def test_a_status_on_its_way_is_followed_by_the_next(make: Factory, rt: Ru
     assert await kinds_and_statuses(rt, number) == [("status", "sending"), ("status", "pending")]
     assert await claim(rt) == [], "it waits behind the first"
     await rt.delivery_sender.record(first, Unconfirmed("cut"))
-    assert await kinds_and_statuses(rt, number) == [("status", "unknown"), ("status", "pending")]
+    assert await kinds_and_statuses(rt, number) == [
+        ("status", "unconfirmed"),
+        ("status", "pending"),
+    ]
 
 
 async def test_what_is_rolled_back_is_told_to_nobody(
@@ -142,12 +145,12 @@ async def test_a_question_that_closes_unposted_stays_unsaid(
     await _closed_by(how, make, rt, people, work)
     found = await kinds_and_statuses(rt, work.number)
     assert ("question", "superseded") in found
-    assert "settle" not in {kind for kind, _ in found}
+    assert "question_closed" not in {kind for kind, _ in found}
     assert (await send_all(rt))[0].kind is DeliveryKind.STATUS
 
 
 @pytest.mark.parametrize("how", HOW)
-@pytest.mark.parametrize("copy", ["sent", "sending", "unknown"])
+@pytest.mark.parametrize("copy", ["sent", "sending", "unconfirmed"])
 async def test_a_question_that_closes_settles_every_copy_once(
     make: Factory, rt: Runtime, people: People, how: str, copy: str
 ) -> None:
@@ -158,12 +161,12 @@ async def test_a_question_that_closes_settles_every_copy_once(
     assert question.kind is DeliveryKind.QUESTION
     if copy == "sent":
         await rt.delivery_sender.record(question, RECEIPT)
-    elif copy == "unknown":
+    elif copy == "unconfirmed":
         await rt.delivery_sender.record(question, Unconfirmed("cut"))
     await _closed_by(how, make, rt, people, work)
     found = await deliveries_of(rt, work.number)
     settles = [one for one in found if one.kind is DeliveryKind.QUESTION_CLOSED]
-    assert [(one.of_delivery, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
+    assert [(one.original, one.channel) for one in settles] == [(question.seq, ChannelName.LOG)]
     (other,) = [
         one
         for one in found
@@ -245,8 +248,8 @@ async def test_what_was_sent_stays(conn: Connection, make: Factory, rt: Runtime)
     await send_all(rt)
     again = "status = 'pending', sent_at = NULL, next_attempt_at = now()"
     for change in (again, "kind = 'result', version = NULL", "thread_key = 'T'", "id = id"):
-        async with refused(CHANGE, "what was sent stays as it was sent"):
+        async with refused(CHANGE, "a sent delivery is immutable"):
             await run(conn, f"UPDATE draftsman.deliveries SET {change}")
     for statement in ("DELETE FROM draftsman.deliveries", "TRUNCATE draftsman.deliveries CASCADE"):
-        async with refused(CHANGE, "deliveries are kept for ever"):
+        async with refused(CHANGE, "deliveries are never deleted"):
             await run(conn, statement)

@@ -123,9 +123,9 @@ class World:
         """Check the end state: nothing waits, and no copy shows a closed question as open."""
         await self.check()
         found = await deliveries_of(self.rt, self.number)
-        over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD}
+        over = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
         assert {one.status for one in found} <= over
-        settled = {one.of_delivery for one in found if one.kind is DeliveryKind.QUESTION_CLOSED}
+        settled = {one.original for one in found if one.kind is DeliveryKind.QUESTION_CLOSED}
         for one in found:
             if one.kind is DeliveryKind.QUESTION and one.status is DeliveryStatus.SENT:
                 question = await self.rt.questions.get(self.number, one.question or 0)

@@ -261,15 +261,11 @@ async def test_what_a_live_session_holds_is_nobody_elses(
     assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 1
 
 
-async def test_what_an_earlier_release_claimed_is_left_to_its_lease(
+async def test_what_a_process_without_a_session_claimed_is_left_to_its_lease(
     make: Factory, rt: Runtime, conn: Connection
 ) -> None:
-    """It writes a token of its own, and no sender."""
     await make.queued(**CHAT)
-    await claim(rt, ChannelName.SLACK, sender=GONE)
-    await run(
-        conn, "UPDATE draftsman.deliveries SET lease_token = nextval('draftsman.lease_tokens')"
-    )
+    await claim(rt, ChannelName.SLACK)
     assert await rt.delivery_sender.reclaim([ChannelName.SLACK]) == 0
     await run(conn, "UPDATE draftsman.deliveries SET next_attempt_at = now()")
     (item,) = await claim(rt, ChannelName.SLACK)

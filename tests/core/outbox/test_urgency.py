@@ -49,7 +49,7 @@ async def test_the_thread_of_a_question_goes_before_cards_that_were_due_earlier(
     assert {item.job for item in await claim(rt, share=9)} == set(cards)
 
 
-@pytest.mark.parametrize("what", ["settle", "result"])
+@pytest.mark.parametrize("what", ["question_closed", "result"])
 async def test_a_decision_and_a_result_are_urgent_too(
     make: Factory, rt: Runtime, what: str
 ) -> None:

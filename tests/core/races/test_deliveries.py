@@ -42,7 +42,7 @@ async def test_a_post_that_is_recorded_after_its_question_closed_is_rewritten(
     job, question = await _asking(make, rt)
     async with first.doing(_answer(first.rt, make, job)):
         assert await first.then(rt.delivery_sender.record(question, RECEIPT), conn) == "sent"
-    assert [str(one.kind) for one in await send_all(rt)] == ["settle", "status"]
+    assert [str(one.kind) for one in await send_all(rt)] == ["question_closed", "status"]
 
 
 async def test_a_post_that_failed_while_its_question_closed_is_not_tried_again(
@@ -65,7 +65,7 @@ async def test_an_answer_waits_for_a_post_that_is_being_recorded(
     settles = [
         one for one in await deliveries_of(rt, job) if one.kind is DeliveryKind.QUESTION_CLOSED
     ]
-    assert [one.of_delivery for one in settles] == [question.seq]
+    assert [one.original for one in settles] == [question.seq]
 
 
 async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
@@ -78,9 +78,12 @@ async def test_an_answer_waits_for_a_claim_and_settles_what_it_took(
         assert (await first.then(_answer(rt, make, work.number), conn)).accepted
     (question,) = taken.result()
     assert await kinds_and_statuses(rt, work.number) == [
-        ("status", "sent"), ("question", "sending"), ("settle", "pending"), ("status", "pending"),
+        ("status", "sent"), ("question", "sending"),
+        ("question_closed", "pending"), ("status", "pending"),
     ]  # fmt: skip
-    assert await rt.delivery_sender.record(question, Unconfirmed("cut")) is DeliveryStatus.UNKNOWN
+    assert (
+        await rt.delivery_sender.record(question, Unconfirmed("cut")) is DeliveryStatus.UNCONFIRMED
+    )
 
 
 async def test_a_claim_passes_by_what_an_answer_is_about_to_unsay(
@@ -176,7 +179,7 @@ async def test_redelivering_twice_at_once_revives_once(
     await make.queued(**LOG)
     (item,) = await claim(rt)
     gone = Failure("gone", declared="PERMANENT")
-    assert await rt.delivery_sender.record(item, gone) is DeliveryStatus.DEAD
+    assert await rt.delivery_sender.record(item, gone) is DeliveryStatus.DEAD_LETTER
     again = first.rt.outbox.redeliver([item.seq], make.owner)
     async with first.doing(again) as revived:
         assert await first.then(rt.outbox.redeliver([item.seq], make.owner), conn) == []

@@ -80,7 +80,7 @@ async def test_a_worker_sweeps(as_role: As, make: Factory, clock: Clock, known: 
     assert (await known.read_model.job(due)).status is Status.QUEUED
     assert [one.kind for one in await known.outbox.all(dead)] == ["result"]
     told = {event.kind for event in await known.read_model.job_events(followed.number)}
-    assert "not_followed" not in told
+    assert "retry_not_created" not in told
     assert (await known.read_model.job(followed.number)).status in TERMINAL
 
 

@@ -15,17 +15,18 @@ from tests.support.queries import FAMILIES, plan
 SCHEMA: Final = {"schema.record", "schema.grant_roles", "schema.new_epoch", "people.save"}
 PEOPLE: Final = {"people.create_link_code", "people.link", "people.unlink"}
 BOARDS: Final = {
-    f"boards.{name}"
+    f"trello_boards.{name}"
     for name in (
-        "save", "remove", "webhook", "appeared", "vanished", "taken_off", "baseline", "advance",
-        "settle", "swapped",
+        "save", "remove", "webhook", "begin_episodes", "end_episodes", "end_removed_episode",
+        "baseline", "advance",
+        "settle", "end_swapped_episode",
     )
 }  # fmt: skip
 REPOS: Final = {
     f"repos.{name}"
     for name in (
         "add", "remove", "clear_default", "set_default", "map_id", "map_name", "unmap",
-        "save_profile", "checked",
+        "save_profile", "save_check",
     )
 }  # fmt: skip
 WORK: Final = {
@@ -67,7 +68,8 @@ LEASES: Final = {"workers.acquire", "workers.renew", "workers.resign"}
 SENDING: Final = {
     f"deliveries.{name}"
     for name in (
-        "say", "notify", "finish", "attach", "copy_to", "make_buckets", "take", "pause", "let_go",
+        "enqueue", "notify", "finish", "attach", "copy_to", "make_buckets", "consume_tokens",
+        "pause", "resume",
     )
 } | {"delivery_claims.claim", "delivery_claims.reclaim", "delivery_claims.begin_call"}  # fmt: skip
 TALKING: Final = {

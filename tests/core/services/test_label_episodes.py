@@ -49,7 +49,7 @@ async def test_an_episode_begins_only_after_an_absence_that_was_seen(
     assert [one.episode for one in begun] == list(range(1, model.episode + 1))
     assert len({one.key for one in begun}) == len(begun)
     due = [(one.episode, one.stage) for one in await rt.boards.due_on(card)]
-    stage = EpisodeStage.TAKEN if model.taken else EpisodeStage.SEEN
+    stage = EpisodeStage.SUBMITTED if model.taken else EpisodeStage.PENDING
     assert due == ([(model.episode, stage)] if model.there else [])
 
 
@@ -66,8 +66,8 @@ async def _do(
         case ["take" | "swap"]:
             for episode in begun[-1:]:
                 if op == "take":
-                    await boards.settle(episode, EpisodeStage.TAKEN)
-                elif EpisodeStage.TAKEN in [one.stage for one in await boards.due_on(card)]:
+                    await boards.settle(episode, EpisodeStage.SUBMITTED)
+                elif EpisodeStage.SUBMITTED in [one.stage for one in await boards.due_on(card)]:
                     await boards.end_swapped_episode(episode)
         case [*late, what]:
             began = start if late and begun else await boards.clock()

@@ -63,7 +63,7 @@ async def test_an_episode_begins_when_a_label_is_seen_after_it_was_seen_absent(
 ) -> None:
     first = await see(rt)
     assert first is not None
-    assert (first.episode, first.stage) == (1, EpisodeStage.SEEN)
+    assert (first.episode, first.stage) == (1, EpisodeStage.PENDING)
     assert first.key == f"trello:lbl:{CARD}:{LABEL}:1"
     assert await see(rt) is None
     await see(rt, present=False)
@@ -131,9 +131,9 @@ async def test_a_cursor_never_goes_back(rt: Runtime, people: People) -> None:
 async def test_an_episode_is_settled_once_and_only_while_it_lasts(rt: Runtime) -> None:
     first = await see(rt)
     assert first is not None
-    assert await rt.boards.settle(first, EpisodeStage.TAKEN)
+    assert await rt.boards.settle(first, EpisodeStage.SUBMITTED)
     [taken] = await rt.boards.due(BOARD)
-    assert taken.stage is EpisodeStage.TAKEN
+    assert taken.stage is EpisodeStage.SUBMITTED
     assert await rt.boards.end_swapped_episode(first)
     assert not await rt.boards.end_swapped_episode(first)
     assert await rt.boards.due(BOARD) == []
@@ -149,7 +149,7 @@ async def test_a_label_that_was_taken_off_in_time_leads_to_nothing(rt: Runtime) 
     assert first is not None
     await see(rt, present=False)
     assert await rt.boards.due(BOARD) == []
-    assert not await rt.boards.settle(first, EpisodeStage.TAKEN)
+    assert not await rt.boards.settle(first, EpisodeStage.SUBMITTED)
 
 
 async def test_a_thousand_labels_are_noted_at_once(rt: Runtime) -> None:

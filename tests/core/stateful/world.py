@@ -85,7 +85,7 @@ class FrozenDatabase(Database):
     meanwhile: Callable[[], Awaitable[None]] | None = None
     admin: psycopg.Connection[Any]
 
-    def line(self, *, pinned: bool = True) -> DedicatedSession:
+    def dedicated_session(self, *, pinned: bool = True) -> DedicatedSession:
         """Return a session whose clock stands still and that can be cut, like any other."""
         return PooledLine(self, pinned=pinned)
 

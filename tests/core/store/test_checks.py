@@ -70,9 +70,9 @@ QUESTIONS = [
 ]
 TIMES = [
     ("patch_sha256 = 'abc'", "question_times_patch"),
-    ("reminders = 4, remind_at = NULL", "question_times_few"),
-    ("reminders = 3, remind_at = now()", "question_times_few"),
-    ("reminders = -1", "question_times_few"),
+    ("reminders = 4, remind_at = NULL", "question_times_reminders"),
+    ("reminders = 3, remind_at = now()", "question_times_reminders"),
+    ("reminders = -1", "question_times_reminders"),
     ("escalated_at = now()", "question_times_escalated"),
     ("escalate_to = ''", "question_times_escalate_to_check"),
 ]
@@ -84,11 +84,14 @@ ROWS = [
         "job_answers_refused",
     ),
     (
-        "job_steps (job, key, status, invocation_id, run) VALUES (%s, 'k', 'done', '', 1)",
+        (
+            "job_steps (job, key, owner, status, invocation_id, run)"
+            " VALUES (%s, 'k', 'handler', 'done', '', 1)"
+        ),
         "job_steps_finished",
     ),
     (
-        "job_steps (job, key, invocation_id, run) VALUES (%s, '', '', 1)",
+        "job_steps (job, key, owner, invocation_id, run) VALUES (%s, '', 'handler', '', 1)",
         "job_steps_key_check",
     ),
     (
@@ -109,11 +112,11 @@ ROWS = [
         "event_archives_events_check",
     ),
     (
-        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 0, 0)",
+        "archived_jobs (job, month, events, transitions) VALUES (%s, '2026-01-01', 0, 0)",
         "archived_jobs_events_check",
     ),
     (
-        "archived_jobs (job, month, events, steps) VALUES (%s, '2026-01-01', 1, 2)",
+        "archived_jobs (job, month, events, transitions) VALUES (%s, '2026-01-01', 1, 2)",
         "archived_jobs_check",
     ),
     (
@@ -183,14 +186,14 @@ DELIVERIES = [
     ({"status": "'sending'", "next_attempt_at": "now()"}, "deliveries_lease"),
     ({"status": "'sending'", "lease_token": "1"}, "deliveries_lease"),
     ({"lease_token": "1"}, "deliveries_lease"),
-    ({"status": "'superseded'", "next_attempt_at": "now()"}, "deliveries_over"),
+    ({"status": "'superseded'", "next_attempt_at": "now()"}, "deliveries_next_attempt"),
     ({"status": "'sent'", "external_ref": "'r'"}, "deliveries_sent"),
     ({"status": "'sent'", "sent_at": "now()"}, "deliveries_sent"),
     ({"sent_at": "now()"}, "deliveries_sent"),
-    ({"status": "'unknown'"}, "deliveries_doubt"),
-    ({"status": "'dead'"}, "deliveries_dead"),
+    ({"status": "'unconfirmed'"}, "deliveries_in_doubt"),
+    ({"status": "'dead_letter'"}, "deliveries_dead_letter"),
     ({"kind": "'question'"}, "deliveries_question"),
-    ({"kind": "'settle'", "question": "1"}, "deliveries_settle"),
+    ({"kind": "'question_closed'", "question": "1"}, "deliveries_question_closed"),
     ({"kind": "'status'"}, "deliveries_version"),
     ({"version": "1"}, "deliveries_version"),
 ]
@@ -309,7 +312,7 @@ async def test_a_gate_takes_a_decision_and_can_only_expire_or_escalate(
     make: Factory, conn: Connection, change: str
 ) -> None:
     await make.asked(GATE)
-    async with refused(CHECK, '"job_questions_gate"'):
+    async with refused(CHECK, '"job_questions_approval"'):
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
@@ -332,7 +335,11 @@ async def test_what_a_run_leaves_is_bounded_and_complete(
         ),
         ("approval_tokens", "token_hash, job, question, approver", "'h', 77, 1, 'carol'"),
         ("job_checkpoints", "job, run, data", "77, 1, '{}'"),
-        ("job_steps", "job, key, invocation_id, run", "77, 'k', gen_random_uuid(), 1"),
+        (
+            "job_steps",
+            "job, key, owner, invocation_id, run",
+            "77, 'k', 'handler', gen_random_uuid(), 1",
+        ),
     ],
 )
 async def test_nothing_belongs_to_a_job_that_does_not_exist(
@@ -366,11 +373,16 @@ async def test_every_check_of_the_schema_is_tried_here(conn: Connection) -> None
     tables = (JOBS, ENDS, INSERTS, RUNS, QUESTIONS, TIMES, ROWS, TARGETS, LINKS, DELIVERIES)
     others = (*people.TABLES, *repos.TABLES, *trello.TABLES)
     tried = {entry[-1] for table in (*tables, *others) for entry in table}
-    tried |= {"job_questions_gate", "workers_slots_check", "leases_term_check", "feed_single_check"}
+    tried |= {
+        "job_questions_approval",
+        "workers_slots_check",
+        "leases_term_check",
+        "event_epoch_single_check",
+    }
     tried |= {"channel_limits_bucket_check"}
     assert {name for (name,) in known} == tried
 
 
 async def test_there_is_one_epoch_of_the_feed(conn: Connection) -> None:
-    async with refused(CHECK, '"feed_single_check"'):
-        await conn.execute("INSERT INTO draftsman.feed (single, epoch) VALUES (false, 2)")
+    async with refused(CHECK, '"event_epoch_single_check"'):
+        await conn.execute("INSERT INTO draftsman.event_epoch (single, epoch) VALUES (false, 2)")

@@ -216,19 +216,19 @@ async def test_a_read_only_session_cannot_write(database_url: str, make: Factory
             assert len(await rows(conn, "SELECT 1 FROM draftsman.jobs")) == 1
         with pytest.raises(Refused, match="read-only"):
             async with db.connection() as conn:
-                await conn.execute("UPDATE draftsman.feed SET epoch = 2")
+                await conn.execute("UPDATE draftsman.event_epoch SET epoch = 2")
     finally:
         await db.close()
 
 
 async def test_a_transaction_that_fails_leaves_nothing(db: Database, conn: Connection) -> None:
     async def work(mine: Connection) -> None:
-        await mine.execute("UPDATE draftsman.feed SET epoch = 9")
+        await mine.execute("UPDATE draftsman.event_epoch SET epoch = 9")
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
         await db.run_transaction(work)
-    assert await value(conn, "SELECT epoch FROM draftsman.feed") == 1
+    assert await value(conn, "SELECT epoch FROM draftsman.event_epoch") == 1
 
 
 async def test_an_arrow_runs_again_after_a_deadlock(
@@ -283,11 +283,13 @@ async def test_a_waiting_session_is_seen(db: Database, conn: Connection) -> None
     """The races depend on this: it shows which session waits for which."""
     async with db.connection() as first, db.connection() as second:
         async with first.transaction():
-            await first.execute("UPDATE draftsman.feed SET epoch = 2")
-            waiting = asyncio.ensure_future(second.execute("UPDATE draftsman.feed SET epoch = 3"))
+            await first.execute("UPDATE draftsman.event_epoch SET epoch = 2")
+            waiting = asyncio.ensure_future(
+                second.execute("UPDATE draftsman.event_epoch SET epoch = 3")
+            )
             await wait_blocked(conn, by=first.info.backend_pid)
         await waiting
-    assert await value(conn, "SELECT epoch FROM draftsman.feed") == 3
+    assert await value(conn, "SELECT epoch FROM draftsman.event_epoch") == 3
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ async def test_what_was_asked_stays_as_it_was_asked(
     make: Factory, conn: Connection, column: str
 ) -> None:
     number = await make.queued()
-    async with refused(CHANGE, "what was asked stays as it was asked"):
+    async with refused(CHANGE, "the request of a job is immutable"):
         await run(
             conn,
             f"UPDATE draftsman.jobs SET {column} = {IMMUTABLE[column]} WHERE number = %s",
@@ -62,13 +62,13 @@ async def test_a_finished_job_stays_as_it_ended(
 ) -> None:
     number = await make.job_in(status)
     for change in ("result = '{}'", "position = 1", "finished_at = now()", "last_error = 'other'"):
-        async with refused(CHANGE, "a finished job stays as it ended"):
+        async with refused(CHANGE, "a finished job is immutable"):
             await run(conn, f"UPDATE draftsman.jobs SET {change} WHERE number = {number}")
 
 
 async def test_a_finished_run_stays_as_it_ended(make: Factory, conn: Connection) -> None:
     await make.completed()
-    async with refused(CHANGE, "a finished run stays as it ended"):
+    async with refused(CHANGE, "a finished run is immutable"):
         await conn.execute("UPDATE draftsman.job_runs SET usage = '{}'")
 
 
@@ -85,7 +85,7 @@ async def test_a_resolved_question_stays_resolved(
 ) -> None:
     work = await make.asked()
     assert (await make.answer(work.number, "red")).resolved
-    async with refused(CHANGE, "a resolved question stays resolved"):
+    async with refused(CHANGE, "a closed question is immutable"):
         await run(conn, f"UPDATE draftsman.job_questions SET {change}")
 
 
@@ -103,7 +103,7 @@ async def test_only_an_answered_or_expired_question_can_be_superseded(
 async def test_an_answer_stays_as_it_was_given(make: Factory, conn: Connection) -> None:
     work = await make.asked()
     await make.answer(work.number, "red")
-    async with refused(CHANGE, "answers are kept as they were given"):
+    async with refused(CHANGE, "answers are immutable"):
         await conn.execute("UPDATE draftsman.job_answers SET payload = '{}'")
 
 
@@ -142,7 +142,7 @@ async def test_the_trail_is_append_only(make: Factory, conn: Connection, stateme
     partition = await _partition(conn)
     assert partition != "draftsman.job_events_default"
     for table in ("draftsman.job_events", partition):
-        async with refused(CHANGE, "the trail is append-only"):
+        async with refused(CHANGE, "events are append-only"):
             await run(conn, statement.format(table))
 
 
@@ -154,7 +154,7 @@ async def test_no_partition_of_the_trail_can_be_truncated(conn: Connection) -> N
     )
     assert len(tables) > 3
     for (table,) in tables:
-        async with refused(CHANGE, "the trail is append-only"):
+        async with refused(CHANGE, "events are append-only"):
             await run(conn, f"TRUNCATE draftsman.{table}")
 
 
@@ -168,7 +168,7 @@ async def test_a_job_has_at_most_one_open_run_and_one_open_question(
     make: Factory, conn: Connection
 ) -> None:
     running, asked = await make.running(), await make.asked()
-    async with refused(CONSISTENCY, "run 2 is not the newest of a job that runs"):
+    async with refused(CONSISTENCY, "run 2 is not the newest run of a running job"):
         await run(conn, _COPY_RUN, {"job": running.number})
     async with refused("23505", "job_questions_open"):
         await run(conn, _COPY_QUESTION, {"job": asked.number})
@@ -179,10 +179,10 @@ async def test_a_run_is_opened_under_the_lease_of_a_running_job_and_no_other(
 ) -> None:
     running, queued = await make.running(), await make.queued()
     for job, token in ((queued, 1), (10**9, 1), (running.number, running.token + 1)):
-        async with refused(CONSISTENCY, "is not the newest of a job that runs"):
+        async with refused(CONSISTENCY, "is not the newest run of a running job"):
             await run(conn, _OPEN_RUN, {"job": job, "token": token})
     claimed = await make.claimed()
-    async with refused(CONSISTENCY, "is not the newest of a job that runs"):
+    async with refused(CONSISTENCY, "is not the newest run of a running job"):
         await run(conn, _START, {"job": claimed.number, "other": 1})
     assert await run(conn, _START, {"job": claimed.number, "other": 0}) == 1
 
@@ -217,7 +217,7 @@ async def test_one_answer_of_an_input_and_one_vote_a_voter_can_be_accepted(
         async with refused("23505", "job_answers_"):
             await run(conn, _ANSWER, answer | {"event": "2"})
         assert await run(conn, _ANSWER, answer | {"event": "2", "accepted": False}) == 1
-        async with refused("23505", "job_answers_once"):
+        async with refused("23505", "job_answers_event"):
             await run(conn, _ANSWER, answer | {"event": "2", "accepted": False})
 
 
@@ -234,7 +234,7 @@ async def test_only_a_person_who_denied_the_gate_makes_a_job_denied(
     end = "status = 'failed', version = version + 1, finished_at = now()"
     failed, work = await make.failed(), await make.asked(GATE)
     for change in (f"WHERE number = {failed}", f", {end} WHERE number = {work.number}"):
-        async with refused(CONSISTENCY, "a job is denied by a person who denied its last question"):
+        async with refused(CONSISTENCY, "error class DENIED requires"):
             await run(conn, f"{denied} {change}")
     await make.decide(work.number, False, people.carol)
     assert (await rt.read_model.job(work.number)).error_class == "DENIED"

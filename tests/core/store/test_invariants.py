@@ -77,7 +77,7 @@ BREAK = {
     "closed_question_has_no_reminder": (
         "UPDATE draftsman.question_times SET remind_at = now() WHERE remind_at IS NULL"
     ),
-    "answers_are_attested": "UPDATE draftsman.job_answers SET vouched_by = 'bot:slack'",
+    "answers_are_attested": "UPDATE draftsman.job_answers SET session_role = 'bot:slack'",
     "approvals_have_their_votes": "UPDATE draftsman.job_questions SET quorum = 2",
     "approvals_were_decided": "DELETE FROM draftsman.job_answers WHERE kind = 'approval'",
     "decisions_were_made_by_their_actor": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from types import ModuleType
 from uuid import UUID
 
@@ -22,20 +22,20 @@ from tests.support.queries import FAMILIES, QUERIES, explain, plan
 from tests.support.statements import rows
 
 OTHER_NAMES = {
-    "questions.open": "open_ones",
+    "questions.open": "open_questions",
     "questions.lock_job": "lock",
     "checkpoints.clear_chunks": "artifact",
     "checkpoints.chunk": "artifact",
     "checkpoints.chunks": "content",
     "workers.list": "all_workers",
-    "read_model.in_order": "feed",
+    "read_model.in_order": "events",
     "schema.record": "apply",
     "schema.enums": "Database",
     "schema.lock_timeout": "apply",
     "schema.configure": "Database",
     "schema.read_only": "Database",
     "schema.pin_plans": "Database",
-    "schema.wake": "hears",
+    "schema.wake": "receives_notifications",
 }
 """Queries whose function has another name: theirs is a builtin, or they are part of a whole."""
 INDEXES = {
@@ -50,10 +50,10 @@ INDEXES = {
     },
     "job_runs": {"job_runs_pkey"},
     "job_questions": {"job_questions_pkey", "job_questions_open", "job_questions_expiry"},
-    "job_events": {"job_events_job", "job_events_feed"},
+    "job_events": {"job_events_job", "job_events_cursor"},
     "job_targets": {
         "job_targets_pkey",
-        "job_targets_once",
+        "job_targets_unique",
         "job_targets_thread",
         "job_targets_trello",
     },
@@ -62,12 +62,12 @@ INDEXES = {
         "deliveries_id",
         "deliveries_job",
         "deliveries_thread",
-        "deliveries_turn",
+        "deliveries_head",
         "deliveries_due",
         "deliveries_urgent",
         "deliveries_status",
         "deliveries_pending",
-        "deliveries_once",
+        "deliveries_dedupe",
         "deliveries_slack",
         "deliveries_trello",
     },
@@ -87,7 +87,7 @@ async def test_postgresql_can_plan_every_query_and_compiles_none(
 @cache
 def _users(family: str) -> list[ModuleType]:
     """Return the modules of the store that run queries of a family."""
-    names = [f"draftsman.store.{module.name}" for module in iter_modules(store.__path__)]
+    names = [module.name for module in walk_packages(store.__path__, "draftsman.store.")]
     modules = [import_module(name) for name in names]
     return [one for one in modules if f'_Q = load("{family}")' in inspect.getsource(one)]
 
@@ -148,13 +148,13 @@ async def test_the_claim_reads_its_index_in_order_and_sorts_nothing(conn: Connec
         ("sweeps", "promote", "jobs_due"),
         ("sweeps", "expire", "job_questions_expiry"),
         ("sweeps", "next_due", "jobs_due"),
-        ("inspect", "feed", "_epoch_txid_id_idx"),
-        ("inspect", "trail", "_job_id_idx"),
-        ("inspect", "find", "jobs_id"),
-        ("intake", "submit", "jobs_key"),
-        ("intake", "submit", "jobs_subject"),
-        ("intake", "known", "jobs_key"),
-        ("intake", "known", "jobs_subject"),
+        ("read_model", "events", "_epoch_txid_id_idx"),
+        ("read_model", "job_events", "_job_id_idx"),
+        ("read_model", "find", "jobs_id"),
+        ("submissions", "submit", "jobs_key"),
+        ("submissions", "submit", "jobs_subject"),
+        ("submissions", "existing", "jobs_key"),
+        ("submissions", "existing", "jobs_subject"),
     ],
 )
 async def test_a_hot_query_uses_the_index_made_for_it(
@@ -196,7 +196,7 @@ async def test_the_outbox_is_asked_by_its_indexes(conn: Connection, query: str, 
     await conn.execute("SET enable_seqscan = off")
     await conn.execute("SET enable_bitmapscan = off")
     numbers = dict.fromkeys(("job", "limit", "most", "free", "share", "lease", "head_start"), 1)
-    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead"]}
+    given = {"channel": ChannelName.SLACK, "after": "", "statuses": ["dead_letter"]}
     given |= {"busy": [], "reserved": [], "channels": ["slack"]}
     family, name = query.split(".")
     plan = await explain(conn, queries.load(family)[name], numbers | given)

@@ -16,7 +16,7 @@ from tests.factories import Factory
 from tests.support.statements import CHANGE, CONSISTENCY, TRANSITION, outcome, refused, run, value
 
 S = Status
-MIGRATIONS = dict(resources.migrations())
+MIGRATION = dict(resources.migrations())["0006_transitions"]
 SITUATIONS = [*S, "paused", "claimed again"]
 """Every status, and the two whose past matters: scheduled after a run, claimed from `resumed`."""
 
@@ -30,19 +30,9 @@ def test_the_steps_in_the_guard_are_rendered_from_the_table() -> None:
             fused = "".join(f" WHEN n.status = '{after}' THEN 2" for after in twos)
             rule = f"CASE WHEN n.status IN ({ones}) THEN 1{fused} END"
             lines.append(f"                WHEN '{before}' THEN {rule}\n")
-    guard = _newest("FUNCTION draftsman.record_transitions()")
+    guard = MIGRATION.split("FUNCTION draftsman.record_transitions()")[1]
     cases = guard.split("CASE o.status\n")[1].split("            END\n")[0]
     assert cases == "".join(lines)
-
-
-def _newest(function: str) -> str:
-    """Return the text from a function's definition on, in the newest migration that defines it."""
-    found = [
-        text
-        for text in MIGRATIONS.values()
-        if f"CREATE {function}" in text or f"REPLACE {function}" in text
-    ]
-    return found[-1].split(function)[1]
 
 
 def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
@@ -52,7 +42,7 @@ def test_the_kinds_in_the_migration_are_rendered_from_the_table() -> None:
         if kinds:
             rules = "".join(f"\n            WHEN '{after}' THEN '{kind}'" for after, kind in kinds)
             lines.append(f"        WHEN '{before}' THEN CASE after{rules} END\n")
-    text = MIGRATIONS["0002_guards"].split("CREATE FUNCTION draftsman.transition_kind(")[1]
+    text = MIGRATION.split("CREATE FUNCTION draftsman.transition_kind(")[1]
     assert text.split("SELECT CASE before\n")[1].split("    END\n$$;")[0] == "".join(lines)
 
 

@@ -23,8 +23,8 @@ LABELS: Final = [
     ({"label": "''"}, "trello_labels_label_check"),
     ({"episode": "-1"}, "trello_labels_episode_check"),
     ({"stage": "'begun'"}, "trello_labels_stage_check"),
-    ({"episode": "0", "stage": "'seen'"}, "trello_labels_begun"),
-    ({"present": "false", "stage": "'seen'"}, "trello_labels_absent"),
+    ({"episode": "0", "stage": "'pending'"}, "trello_labels_baseline"),
+    ({"present": "false", "stage": "'pending'"}, "trello_labels_absent"),
 ]
 TABLES: Final = (BOARDS, LABELS)
 

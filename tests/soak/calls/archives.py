@@ -54,7 +54,7 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: archives.holders(conn, MONTH, 12, 5), why=WHOLE, everything=True
     ),
     "archives.lock_month": Call(lambda conn: archives.lock_month(conn, MONTH)),
-    "archives.hold: one that left": Call(lambda conn: archives.lock_month(conn, AWAY)),
+    "archives.lock_month: one that left": Call(lambda conn: archives.lock_month(conn, AWAY)),
     "archives.copy_out": Call(_copy_out, why=WHOLE, everything=True),
     "archives.drop": Call(lambda conn: _drop(conn, HAND), why=WHOLE, everything=True),
     "archives.drop: not leading": Call(lambda conn: _drop(conn, LeaderTerm(WORKER, 2))),

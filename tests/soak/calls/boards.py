@@ -18,7 +18,7 @@ from tests.soak.calls.call import Call
 BOARD, CARD, LABEL = "b" * 24, "c" * 24, "a" * 24
 NOW: Final = datetime(2030, 1, 1, tzinfo=UTC)
 SEEN: Final = [LabelSighting(CARD, LABEL, NOW), LabelSighting("d" * 24, LABEL)]
-EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.SEEN, None)
+EPISODE: Final = Episode(CARD, LABEL, BOARD, 1, True, EpisodeStage.PENDING, None)
 CONFIG: Final = BoardConfig(board_id=BOARD, name="Work", labels={LABEL: LabelRule(name="do")})
 CALLS: Final[dict[str, Call]] = {
     "trello_boards.listed": Call(trello_boards.listed),
@@ -43,7 +43,7 @@ CALLS: Final[dict[str, Call]] = {
     "trello_boards.due": Call(lambda conn: trello_boards.due(conn, BOARD, 50)),
     "trello_boards.due_on": Call(lambda conn: trello_boards.due_on(conn, CARD)),
     "trello_boards.settle": Call(
-        lambda conn: trello_boards.settle(conn, EPISODE, EpisodeStage.TAKEN, 1)
+        lambda conn: trello_boards.settle(conn, EPISODE, EpisodeStage.SUBMITTED, 1)
     ),
     "trello_boards.end_swapped_episode": Call(
         lambda conn: trello_boards.end_swapped_episode(conn, EPISODE)

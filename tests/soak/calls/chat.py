@@ -17,12 +17,12 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "threads.open_questions_in": Call(lambda conn: threads.open_questions_in(conn, "C1", 600)),
     "threads.question_messages": Call(threads.question_messages),
-    "threads.remark: none": Call(
+    "threads.record_answer_change: none": Call(
         lambda conn: threads.record_answer_change(
             conn, NEWEST, 1, "slack:msg:1", "answer_edited", "soak", {}
         )
     ),
-    "threads.remark: answered": Call(
+    "threads.record_answer_change: answered": Call(
         lambda conn: threads.record_answer_change(
             conn, MIDDLE, 1, "slack:msg:1", "answer_deleted", "soak", {}
         )

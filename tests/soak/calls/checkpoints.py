@@ -23,14 +23,16 @@ ARTIFACT = Call(lambda conn: checkpoints.artifact(conn, RUN, "report", "report",
 CALLS: Final[dict[str, Call]] = {
     "checkpoints.checkpoint": Call(lambda conn: checkpoints.checkpoint(conn, RUN, {"at": 2}, None)),
     "checkpoints.last_checkpoint": Call(lambda conn: checkpoints.last_checkpoint(conn, MIDDLE)),
-    "progress.last_checkpoint: none": Call(lambda conn: checkpoints.last_checkpoint(conn, MISSING)),
+    "checkpoints.last_checkpoint: none": Call(
+        lambda conn: checkpoints.last_checkpoint(conn, MISSING)
+    ),
     "checkpoints.begin_step": Call(lambda conn: checkpoints.begin_step(conn, RUN, "new", "id")),
-    "progress.begin_step: known": Call(
+    "checkpoints.begin_step: known": Call(
         lambda conn: checkpoints.begin_step(conn, RUN, "step1", "id")
     ),
     "checkpoints.finish_step": Call(lambda conn: checkpoints.finish_step(conn, RUN, "step1", 1)),
     "checkpoints.steps": Call(lambda conn: checkpoints.steps(conn, MIDDLE)),
-    "progress.steps: none": Call(lambda conn: checkpoints.steps(conn, MIDDLE + 1)),
+    "checkpoints.steps: none": Call(lambda conn: checkpoints.steps(conn, MIDDLE + 1)),
     "checkpoints.event": Call(lambda conn: checkpoints.event(conn, RUN, "said", {"text": "x"})),
     "checkpoints.artifact": ARTIFACT,
     "checkpoints.clear_chunks": ARTIFACT,
@@ -40,27 +42,27 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: checkpoints.consume_quota(conn, RUN, Quota.EVENTS, 10, QuotaLimit(100, 1000))
     ),
     "checkpoints.find_patch": Call(lambda conn: checkpoints.find_patch(conn, MIDDLE)),
-    "progress.find_patch: of a run": Call(lambda conn: checkpoints.find_patch(conn, MIDDLE, 1)),
-    "progress.find_patch: none": Call(lambda conn: checkpoints.find_patch(conn, MIDDLE + 1)),
+    "checkpoints.find_patch: of a run": Call(lambda conn: checkpoints.find_patch(conn, MIDDLE, 1)),
+    "checkpoints.find_patch: none": Call(lambda conn: checkpoints.find_patch(conn, MIDDLE + 1)),
     "checkpoints.artifacts": Call(lambda conn: checkpoints.artifacts(conn, MIDDLE)),
-    "progress.artifacts: none": Call(lambda conn: checkpoints.artifacts(conn, MIDDLE + 1)),
+    "checkpoints.artifacts: none": Call(lambda conn: checkpoints.artifacts(conn, MIDDLE + 1)),
     "checkpoints.find_artifact": Call(
         lambda conn: checkpoints.find_artifact(conn, MIDDLE, "report")
     ),
-    "progress.find_artifact: none": Call(
+    "checkpoints.find_artifact: none": Call(
         lambda conn: checkpoints.find_artifact(conn, MIDDLE, "no")
     ),
     "checkpoints.chunks": Call(_content),
     "checkpoints.logs": Call(lambda conn: checkpoints.logs(conn, MIDDLE, (0, 0), 200)),
-    "progress.logs: further on": Call(lambda conn: checkpoints.logs(conn, MIDDLE, (1, 2), 200)),
-    "progress.logs: none": Call(lambda conn: checkpoints.logs(conn, MIDDLE + 1, (0, 0), 200)),
+    "checkpoints.logs: further on": Call(lambda conn: checkpoints.logs(conn, MIDDLE, (1, 2), 200)),
+    "checkpoints.logs: none": Call(lambda conn: checkpoints.logs(conn, MIDDLE + 1, (0, 0), 200)),
     "checkpoints.log_end": Call(
         lambda conn: checkpoints.log_end(conn, MIDDLE, (0, 0), (MAX_RUN, 0), 200)
     ),
-    "progress.log_end: of a run": Call(
+    "checkpoints.log_end: of a run": Call(
         lambda conn: checkpoints.log_end(conn, MIDDLE, (1, -1), (2, 0), 200)
     ),
-    "progress.log_end: none": Call(
+    "checkpoints.log_end: none": Call(
         lambda conn: checkpoints.log_end(conn, MIDDLE + 1, (0, 0), (MAX_RUN, 0), 200)
     ),
     "checkpoints.now": Call(checkpoints.now),

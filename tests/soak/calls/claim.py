@@ -62,10 +62,10 @@ CALLS: Final[dict[str, Call]] = {
     "claim.release_claims": Call(lambda conn: claim.release_claims(conn, CLAIMED, "{}"), 800),
     "claim.known_types": Call(lambda conn: claim.known_types(conn, "seed", 300)),
     "claim.previous_runtime": Call(lambda conn: claim.previous_runtime(conn, RUNNING[0])),
-    "claim.return_unknown: nothing": Call(
+    "claim.release_lost_claims: nothing": Call(
         lambda conn: claim.release_lost_claims(conn, UUID(int=1), []), 2000, HANDS
     ),
-    "claim.return_unknown: eight jobs": Call(
+    "claim.release_lost_claims: eight jobs": Call(
         lambda conn: claim.release_lost_claims(conn, WORKER, []), 2000, HANDS
     ),
     "claim.open_runs: running": Call(
@@ -75,14 +75,14 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: claim.open_runs(conn, range(MIDDLE, MIDDLE + 100))
     ),
     "claim.open_runs: missing": Call(lambda conn: claim.open_runs(conn, [MISSING])),
-    "intake.submit: one": _submit(1),
-    "intake.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
-    "intake.submit: a thousand": _submit(1000, rows=4000),
-    "intake.submit: with a subject": _submit(10, subject_key="card99"),
-    "intake.known: a twin of the past": _known(key=key(MIDDLE)),
+    "submissions.submit: one": _submit(1),
+    "submissions.submit: a twin of the past": _submit(1, first=key(MIDDLE)),
+    "submissions.submit: a thousand": _submit(1000, rows=4000),
+    "submissions.submit: with a subject": _submit(10, subject_key="card99"),
+    "submissions.existing: a twin of the past": _known(key=key(MIDDLE)),
     "submissions.recent_duplicate": Call(
         lambda conn: submissions.recent_duplicate(conn, MIDDLE, "slack", "C1", 60.0)
     ),
     "submissions.join": Call(lambda conn: submissions.join(conn, [(MIDDLE, {"key": "new"})], "s")),
-    "intake.known: with a subject": _known(key="new", subject_key="card99"),
+    "submissions.existing: with a subject": _known(key="new", subject_key="card99"),
 }

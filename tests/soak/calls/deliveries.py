@@ -23,7 +23,7 @@ WAITS = last_of("waiting_for_input", 5000) // 10 * 10
 TOLD = MIDDLE // 10 * 10
 LIMITS = [RateLimit("slack#post", 1.0, 5), RateLimit("slack:C1", 0.1)]
 FILE = {"text": "hello", "name": "hello.txt"}
-DEAD = [DeliveryStatus.DEAD]
+DEAD = [DeliveryStatus.DEAD_LETTER]
 
 
 def _claim(after: str = "", busy: tuple[str, ...] = ()) -> Call:
@@ -92,14 +92,14 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.notify: the job's own": _notify(),
     "deliveries.of_key": Call(lambda conn: deliveries.of_key(conn, TOLD, "result")),
     "delivery_claims.claim": _claim(),
-    "dispatch.claim: the rest": _claim("C3", ("C4", "C5")),
+    "delivery_claims.claim: the rest": _claim("C3", ("C4", "C5")),
     "delivery_claims.next_due": Call(
         lambda conn: delivery_claims.next_due(conn, ChannelName.SLACK)
     ),
-    "dispatch.next_due: nothing": Call(
+    "delivery_claims.next_due: nothing": Call(
         lambda conn: delivery_claims.next_due(conn, ChannelName.LOG)
     ),
-    "dispatch.claim: urgent ones alone": Call(
+    "delivery_claims.claim: urgent ones alone": Call(
         lambda conn: delivery_claims.claim(
             conn,
             ChannelName.SLACK,
@@ -122,7 +122,9 @@ CALLS: Final[dict[str, Call]] = {
     "deliveries.finish: again": _finish(
         DeliveryTransition(DeliveryStatus.PENDING, 1.0, error="no")
     ),
-    "deliveries.finish: dead": _finish(DeliveryTransition(DeliveryStatus.DEAD, error="no"), "log"),
+    "deliveries.finish: dead": _finish(
+        DeliveryTransition(DeliveryStatus.DEAD_LETTER, error="no"), "log"
+    ),
     "deliveries.attach": _with(lambda conn, item: deliveries.attach(conn, item.seq, [FILE])),
     "deliveries.copy_to": _with(lambda conn, item: deliveries.copy_to(conn, item.seq, ["U1"])),
     "deliveries.make_buckets": Call(lambda conn: deliveries.make_buckets(conn, LIMITS)),

@@ -24,30 +24,32 @@ def _ended(after: int, **filters: str) -> Call:
 
 
 CALLS: Final[dict[str, Call]] = {
-    "operate.lock: live": Call(lambda conn: job_control.lock(conn, NEWEST)),
-    "operate.lock: of the past": Call(lambda conn: job_control.lock(conn, MIDDLE)),
-    "operate.lock: missing": Call(lambda conn: job_control.lock(conn, MISSING)),
+    "job_control.lock: live": Call(lambda conn: job_control.lock(conn, NEWEST)),
+    "job_control.lock: of the past": Call(lambda conn: job_control.lock(conn, MIDDLE)),
+    "job_control.lock: missing": Call(lambda conn: job_control.lock(conn, MISSING)),
     "job_control.refuse": Call(
         lambda conn: job_control.refuse(conn, MIDDLE, "soak", {"event": "one"})
     ),
     "job_control.request_cancel": Call(
         lambda conn: job_control.request_cancel(conn, RUNNING[0].job, "soak", "no")
     ),
-    "operate.cancel_now: queued": _cancel("queued"),
-    "operate.cancel_now: waiting": _cancel("waiting_for_input"),
-    "operate.cancel_now: running": _cancel("running"),
-    "operate.ended: everything": _ended(0),
-    "operate.ended: nobody's": _ended(MIDDLE, agent="nobody"),
-    "operate.request: the last of a chain": Call(
+    "job_control.cancel_now: queued": _cancel("queued"),
+    "job_control.cancel_now: waiting": _cancel("waiting_for_input"),
+    "job_control.cancel_now: running": _cancel("running"),
+    "job_control.finished: everything": _ended(0),
+    "job_control.finished: nobody's": _ended(MIDDLE, agent="nobody"),
+    "job_control.request_columns: the last of a chain": Call(
         lambda conn: job_control.request_columns(conn, last_of("queued"))
     ),
-    "operate.request: alone": Call(lambda conn: job_control.request_columns(conn, MIDDLE)),
+    "job_control.request_columns: alone": Call(
+        lambda conn: job_control.request_columns(conn, MIDDLE)
+    ),
     "job_control.copy_checkpoint": Call(
         lambda conn: job_control.copy_checkpoint(conn, MIDDLE, NEWEST)
     ),
-    "operate.inherit: nothing": Call(
+    "job_control.copy_checkpoint: nothing": Call(
         lambda conn: job_control.copy_checkpoint(conn, MIDDLE + 1, NEWEST)
     ),
     "job_control.late_answer": Call(lambda conn: job_control.late_answer(conn, LATE)),
-    "operate.late_answer: none": Call(lambda conn: job_control.late_answer(conn, MIDDLE)),
+    "job_control.late_answer: none": Call(lambda conn: job_control.late_answer(conn, MIDDLE)),
 }

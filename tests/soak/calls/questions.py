@@ -79,7 +79,9 @@ CALLS: Final[dict[str, Call]] = {
     "questions.previous_answer": Call(
         lambda conn: questions.previous_answer(conn, MIDDLE, 1, "seed2")
     ),
-    "questions.earlier: none": Call(lambda conn: questions.previous_answer(conn, WAITS, 1, "none")),
+    "questions.previous_answer: none": Call(
+        lambda conn: questions.previous_answer(conn, WAITS, 1, "none")
+    ),
     "questions.record: accepted": _with(WAITS, _record(None)),
     "questions.record: refused": _with(MIDDLE, _record("too late")),
     "questions.votes": Call(lambda conn: questions.votes(conn, MIDDLE, 1)),
@@ -95,6 +97,6 @@ CALLS: Final[dict[str, Call]] = {
         lambda conn: approval_tokens.mint(conn, GATE, 1, "dave", "dave", "hash")
     ),
     "approval_tokens.find": Call(lambda conn: approval_tokens.find(conn, TOKEN)),
-    "tokens.find: none": Call(lambda conn: approval_tokens.find(conn, "none")),
+    "approval_tokens.find: none": Call(lambda conn: approval_tokens.find(conn, "none")),
     "approval_tokens.use": Call(lambda conn: approval_tokens.use(conn, TOKEN)),
 }

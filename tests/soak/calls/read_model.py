@@ -35,7 +35,7 @@ def _each(query: str, work: Callable[[Connection, int], Awaitable[object]]) -> d
     def one(number: int) -> Call:
         return Call(lambda conn: work(conn, number))
 
-    return {f"inspect.{query}: {name}": one(number) for name, number in ENDS.items()}
+    return {f"read_model.{query}: {name}": one(number) for name, number in ENDS.items()}
 
 
 def _why(number: int, rows: int = 300, why: str = "") -> Call:
@@ -67,37 +67,39 @@ async def _feed_of_nothing(conn: Connection) -> object:
 CALLS: Final[dict[str, Call]] = {
     **_each("get", read_model.get),
     **_each("status", read_model.status),
-    **_each("stand", read_model.status_and_version),
+    **_each("status_and_version", read_model.status_and_version),
     **_each("chain", read_model.chain),
     **_each("runs", read_model.runs),
-    **_each("trail_end", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)),
-    **_each("trail", lambda conn, number: read_model.job_events(conn, number, 0, 200)),
-    "inspect.find: whole": _find(36),
-    "inspect.find: a prefix": _find(15),
-    "inspect.find: of everything": _find(4),
-    "inspect.find: nothing": Call(lambda conn: read_model.find(conn, UUID(int=1), UUID(int=2))),
+    **_each(
+        "latest_job_events", lambda conn, number: read_model.latest_job_events(conn, number, 0, 200)
+    ),
+    **_each("job_events", lambda conn, number: read_model.job_events(conn, number, 0, 200)),
+    "read_model.find: whole": _find(36),
+    "read_model.find: a prefix": _find(15),
+    "read_model.find: of everything": _find(4),
+    "read_model.find: nothing": Call(lambda conn: read_model.find(conn, UUID(int=1), UUID(int=2))),
     "read_model.in_order": _feed(1, MIDDLE),
-    "inspect.feed: from the beginning": _feed(0, 0),
-    "inspect.feed: in the middle": _feed(1, MIDDLE),
-    "inspect.feed: in this epoch": _feed(2, 0),
-    "inspect.feed: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
-    "inspect.feed: nothing new": Call(_feed_of_nothing),
-    "inspect.latest: the newest": _latest((NEVER, 0, 0)),
-    "inspect.latest: in the middle": _latest((1, MIDDLE, 0)),
-    "inspect.latest_runs: the newest": Call(
+    "read_model.events: from the beginning": _feed(0, 0),
+    "read_model.events: in the middle": _feed(1, MIDDLE),
+    "read_model.events: in this epoch": _feed(2, 0),
+    "read_model.events: inside a large transaction": _feed(1, MIDDLE, MIDDLE * 10 + 2),
+    "read_model.events: nothing new": Call(_feed_of_nothing),
+    "read_model.latest_events: the newest": _latest((NEVER, 0, 0)),
+    "read_model.latest_events: in the middle": _latest((1, MIDDLE, 0)),
+    "read_model.latest_runs: the newest": Call(
         lambda conn: read_model.latest_runs(conn, (NEVER, 0), 200)
     ),
-    "inspect.latest_runs: in the middle": Call(
+    "read_model.latest_runs: in the middle": Call(
         lambda conn: read_model.latest_runs(conn, (MIDDLE, 1), 200)
     ),
     "read_model.end_cursor": Call(read_model.end_cursor),
-    "inspect.pulse: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
-    "inspect.pulse: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
-    "inspect.pulse: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
-    "inspect.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
-    "inspect.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
-    "inspect.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
-    "inspect.why: missing": _why(MISSING),
+    "read_model.activity: the newest": _pulse((0, 0, 0), (NEVER, 0, 0)),
+    "read_model.activity: in the middle": _pulse((1, MIDDLE // 2, 0), (1, MIDDLE, 0)),
+    "read_model.activity: nothing new": _pulse((2, NEVER, 0), (NEVER, 0, 0)),
+    "read_model.why: queued": _why(last_of("queued"), 1500, "it counts to a thousand"),
+    "read_model.why: waiting": _why(last_of("waiting_for_input"), 1500, "it counts to a thousand"),
+    "read_model.why: completed": _why(MIDDLE, 1500, "it counts to a thousand"),
+    "read_model.why: missing": _why(MISSING),
     "read_model.counts": Call(
         lambda conn: read_model.counts(conn, 10_000), ALL - FINISHED + 50_000, COUNTED
     ),

@@ -27,16 +27,16 @@ def _settle(ending: RunEnd) -> Call:
 
 
 CALLS: Final[dict[str, Call]] = {
-    **{f"settle.settle: {name}": _settle(ending) for name, ending in ENDINGS.items()},
-    "settle.settle: a lost run": Call(
+    **{f"run_state.settle: {name}": _settle(ending) for name, ending in ENDINGS.items()},
+    "run_state.settle: a lost run": Call(
         lambda conn: run_state.settle(conn, Lease(MISSING, 1, 1), ENDINGS["completed"])
     ),
-    "settle.heartbeat: a hundred": Call(
+    "run_state.heartbeat: a hundred": Call(
         lambda conn: run_state.heartbeat(conn, WORKER, RUNNING, draining=False),
         2000,
         "what runs, of which there are 1,000",
     ),
-    "settle.heartbeat: idle": Call(
+    "run_state.heartbeat: idle": Call(
         lambda conn: run_state.heartbeat(conn, WORKER, [], draining=False)
     ),
     "run_state.usage": Call(lambda conn: run_state.usage(conn, RUN, {"tokens": 1})),

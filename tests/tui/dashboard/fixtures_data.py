@@ -153,7 +153,7 @@ def run(number: int, ordinal: int, status: RunStatus) -> Run:
 
 
 def delivery(seq: int, status: DeliveryStatus) -> Delivery:
-    dead = status is DeliveryStatus.DEAD
+    dead = status is DeliveryStatus.DEAD_LETTER
     return Delivery(
         *(seq, UUID(int=seq), 140, None, None),
         channel=ChannelName.WEBHOOK if dead else ChannelName.SLACK,
@@ -214,7 +214,7 @@ ROWS: Final[dict[str, list[Any]]] = {
     ],
     "deliveries": [
         delivery(812, DeliveryStatus.PENDING),
-        delivery(811, DeliveryStatus.DEAD),
+        delivery(811, DeliveryStatus.DEAD_LETTER),
         delivery(810, DeliveryStatus.SENT),
     ],
     "workers": [worker(1, 2), worker(2, 95)],

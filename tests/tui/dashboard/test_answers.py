@@ -49,7 +49,7 @@ async def test_a_choice_of_many_and_words_of_several_lines(
     async with open_dashboard(rt, owner, view="inbox", size=(80, 24)) as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.see("D-1/1 asks", "expires in", "then 'v3' counts", "3  v3 (counts if nobody")
         await seen.press("9", "9")
         await seen.see("there is no choice 99; there are 14")
@@ -59,7 +59,7 @@ async def test_a_choice_of_many_and_words_of_several_lines(
         assert "v12" in await seen.wait_for_toast("answered")
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.press("tab", "1", "ctrl+j", "2")
         await seen.paste("\n\tthree\n")
         await seen.press("enter")
@@ -89,13 +89,13 @@ async def test_who_was_first_is_said_and_what_was_typed_stays(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{first}/1", f"D-{second}/1")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await make.answer(first, "v2", ben)
         await seen.dialog("MainScreen")  # nothing was typed, nothing is lost
         await seen.wait_for_toast("D-1/1 was answered by ben: v2 (in slack)")
         await seen.rows(f"D-{second}/1")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.press("tab", "m", "y")
         await make.answer(second, "v1", ben)
         await seen.see("D-2/1 was answered by ben: v1 (in slack)", "my", "ctrl+y: copy")
@@ -120,7 +120,7 @@ async def test_two_dashboards_answer_the_same_question(
         for seen in (one, other):
             await seen.rows(f"D-{job}")
             await seen.press("a")
-            await seen.dialog("Answer")
+            await seen.dialog("AnswerDialog")
         await other.press("1")
         await other.wait_for_toast("answered: red")
         await one.press("2")
@@ -138,7 +138,7 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{job}")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await rt.sweeps.expire(LeaderTerm())
         await seen.wait_for_toast("D-1/1 expired")
         await seen.dialog("MainScreen")
@@ -148,7 +148,7 @@ async def test_a_late_answer_is_carried_on_with(make: Factory, rt: Runtime, owne
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{late}", f"D-{job}")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.press("tab", *"blue")
         await rt.sweeps.expire(LeaderTerm())
         await seen.see("D-2/1 expired", "enter: hand it in late", "blue")
@@ -166,7 +166,7 @@ async def test_a_gate_of_an_agent_shows_the_files_it_changed_and_the_action(
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.see("if approved: push main to xxx", "1one.py", "2two.py")
         await seen.press("right_square_bracket")
         await seen.see("old two 1")
@@ -184,7 +184,7 @@ async def test_a_gate_of_two_shows_votes(make: Factory, rt: Runtime, people: Peo
     async with open_dashboard(rt, people.on(Source.TUI, "dave"), view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.see("2 of carol, dave", "0 of 2 approved so far", "diff not available")
         await make.decide(work.number, True, people.carol)
         await seen.see("1 of 2 approved so far: carol")
@@ -223,7 +223,7 @@ async def test_a_question_is_extended_and_refused_beside_the_line(
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("e")
-        await seen.dialog("Prompt")
+        await seen.dialog("PromptDialog")
         await seen.press(*"x", "enter")
         await seen.see("'x' is not a duration")
         await seen.press("ctrl+u", *"never", "enter")

@@ -31,7 +31,7 @@ async def test_a_job_is_asked_for_and_the_cursor_is_on_it(
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.rows(f"D-{old[1]}", f"D-{old[0]}")
         await seen.press("S", "n")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.press(*"Tidy", "ctrl+j", *"it", "tab", "p")
         await seen.see("acme/pay")
         await seen.press("down", "tab", "tab", "right")
@@ -56,12 +56,12 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.command("new fix 'Tidy the stock'")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.see("Tidy the stock", "● fix")
         await seen.press("escape")  # nothing was changed: no question
         await seen.dialog("MainScreen")
         await seen.command("new fix 'Tidy the stock'")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.press("tab")
         await seen.paste("nowhere")
         await seen.press("enter")
@@ -72,9 +72,9 @@ async def test_what_is_wrong_stands_beside_it_and_nothing_is_lost(
         await seen.see("▲ 'x7' is not a whole number")
         assert (await rt.read_model.jobs()) == []
         await seen.press("escape")
-        await seen.dialog("Confirm")
+        await seen.dialog("ConfirmDialog")
         await seen.press("enter")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.press("home", "delete", "ctrl+s")
         await seen.wait_for_toast("D-1 created")
     job = await rt.read_model.job(1)
@@ -89,13 +89,13 @@ async def test_a_lost_database_keeps_the_form(
     await make.rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     async with open_runtime(settings) as rt, open_dashboard(rt, owner) as seen:
         await seen.press("n")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.press(*"Tidy")
         admin = await rt.db.dedicated_connection(server.url("postgres"))
         await cut(admin, database)
         await seen.press("enter")
         await seen.see("Tidy", "couldn't get a connection")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await admin.execute(f'ALTER DATABASE "{database}" ALLOW_CONNECTIONS true')
         await admin.close()
         await seen.press("enter")
@@ -114,7 +114,7 @@ async def test_a_form_whose_job_was_made_before_makes_no_second_one_by_itself(
         made = [await submit({"text": "Tidy"}) for _ in range(2)]
         assert [one.how for one in made] == ["created", "deduplicated"]
         await seen.press("n")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         seen.app.screen._do = submit  # type: ignore[attr-defined]
         await seen.press(*"Paint", "enter")
         await seen.see("what you sent before is D-1 already; enter makes another job")
@@ -153,7 +153,7 @@ async def test_a_job_like_another_one(make: Factory, rt: Runtime, owner: Actor) 
 async def test_where_no_repository_is_known_one_is_to_be_given(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner, size=(80, 24)) as seen:
         await seen.press("n")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.see("path or URL of a git repository")
         assert "the job asks" not in seen.text
         await seen.press(*"Tidy", "enter")
@@ -174,7 +174,7 @@ async def test_tab_goes_from_field_to_field_and_back(rt: Runtime, owner: Actor) 
             return rows[0].field.name if rows else f"outside: {seen.app.focused}"
 
         await seen.press("n")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         await seen.press(*"one", "ctrl+j", *"two")
         first = [field.name for field in FIELDS if not field.more]
         walked = []

@@ -136,14 +136,14 @@ async def test_a_filter_that_wants_nothing() -> None:
 async def test_saved_views() -> None:
     async with shown() as seen:
         await seen.press("v")
-        await seen.dialog("Choose")
+        await seen.dialog("ChoiceDialog")
         await assert_matches_picture("views", seen)
 
 
 async def test_columns() -> None:
     async with shown() as seen:
         await seen.press("C")
-        await seen.dialog("Columns")
+        await seen.dialog("ColumnsDialog")
         await assert_matches_picture("columns", seen)
 
 

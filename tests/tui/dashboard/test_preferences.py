@@ -18,13 +18,13 @@ VIEW = View("jobs", "status:failed by:me", "TITLE", True, ("JOB", "TITLE"))
 WRITER = """
 import sys
 from pathlib import Path
-from draftsman_tui.dashboard.preferences import Kept
+from draftsman_tui.dashboard.preferences import Preferences
 from draftsman_tui.dashboard.saved_views import View
-kept = Kept(Path(sys.argv[1]))
+preferences = Preferences(Path(sys.argv[1]))
 sys.stdin.read(1)
 for nth in range(20):
-    kept.save(f"{sys.argv[2]}-{nth}", View("jobs", f"age<{nth + 1}h"))
-    kept.keep_theme("light")
+    preferences.save(f"{sys.argv[2]}-{nth}", View("jobs", f"age<{nth + 1}h"))
+    preferences.save_theme("light")
 """
 
 

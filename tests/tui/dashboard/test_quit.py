@@ -30,9 +30,9 @@ async def test_ctrl_c_in_a_form_asks_and_nothing_is_lost(tabs: int, tmp_path: Pa
         for _ in range(tabs):
             await seen.press("tab")
         await seen.press("ctrl+c")
-        await seen.dialog("Leave")
+        await seen.dialog("QuitDialog")
         await seen.press("enter")
-        await seen.dialog("NewJob")
+        await seen.dialog("NewJobDialog")
         assert seen.app.screen.query(MultilineInput).first().text == "Tidy"
 
 

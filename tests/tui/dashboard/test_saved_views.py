@@ -107,12 +107,12 @@ async def test_columns_without_room_are_gone_to() -> None:
 async def test_columns_are_chosen_and_moved() -> None:
     async with shown() as seen:
         await seen.press("C")
-        await seen.dialog("Columns")
+        await seen.dialog("ColumnsDialog")
         await seen.press("space", "down", "space", "down", "J", "enter")
         await seen.dialog("MainScreen")
         assert seen.app.main.state.columns == ("JOB", "AGE", "TITLE", "NEXT")
         await seen.press("C")
-        await seen.dialog("Columns")
+        await seen.dialog("ColumnsDialog")
         await seen.press("f")
         await seen.dialog("MainScreen")
         assert not seen.app.main.state.columns

@@ -15,8 +15,8 @@ ROLES: Final = {
     **dict.fromkeys(("queued", "claimed", "resumed", "scheduled", "pending"), "calm"),
     **dict.fromkeys(("running", "sending", "alive"), "busy"),
     **dict.fromkeys(("waiting_for_input", "waiting_for_approval", "open"), "asks"),
-    **dict.fromkeys(("retrying", "unknown", "silent", "draining", "paused"), "warns"),
-    **dict.fromkeys(("failed", "dead_letter", "expired", "dead", "lost"), "bad"),
+    **dict.fromkeys(("retrying", "unconfirmed", "silent", "draining", "paused"), "warns"),
+    **dict.fromkeys(("failed", "dead_letter", "expired", "lost"), "bad"),
     **dict.fromkeys(("completed", "sent", "answered"), "good"),
     **dict.fromkeys(("canceled", "superseded"), "dim"),
 }

@@ -102,7 +102,7 @@ async def process_episode(
 async def _carry_on(
     desk: BotContext, board: BoardConfig, episode: Episode, by: Actor | None
 ) -> None:
-    if episode.stage is EpisodeStage.SEEN and not await _take(desk, board, episode, by):
+    if episode.stage is EpisodeStage.PENDING and not await _take(desk, board, episode, by):
         return
     try:
         taken_off = await _swap(desk, board, episode)
@@ -114,7 +114,7 @@ async def _carry_on(
         await desk.rt.boards.settle(episode, EpisodeStage.DONE)
         return
     desk.health.clear(f"swap:{board.board_id}")
-    if taken_off and episode.stage is EpisodeStage.TAKEN:
+    if taken_off and episode.stage is EpisodeStage.SUBMITTED:
         await _say_late(desk, board, episode)
     await check_card(desk, board, episode.card)  # somebody may have put it on again meanwhile
 
@@ -157,7 +157,7 @@ async def _take(desk: BotContext, board: BoardConfig, episode: Episode, by: Acto
         return False
     if made is not None and made.how == "joined":
         await _say_joined(desk, board, episode, made)
-    await desk.rt.boards.settle(episode, EpisodeStage.TAKEN, made.number if made else None)
+    await desk.rt.boards.settle(episode, EpisodeStage.SUBMITTED, made.number if made else None)
     return True
 
 

@@ -33,11 +33,11 @@ class ChannelName(StrEnum):
 
 
 class DeliveryKind(StrEnum):
-    """What a message is about; `settle` rewrites the copy of a question that is closed."""
+    """What a message is about; `question_closed` updates the copy of a closed question."""
 
     STATUS = "status"
     QUESTION = "question"
-    QUESTION_CLOSED = "settle"
+    QUESTION_CLOSED = "question_closed"
     RESULT = "result"
     NOTICE = "notice"
     REMINDER = "reminder"
@@ -45,14 +45,14 @@ class DeliveryKind(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """Where a delivery is; `unknown` may have arrived, and is looked for before it is repeated."""
+    """State of a delivery; `unconfirmed` may have arrived and is looked up before a repeat."""
 
     PENDING = "pending"
     SENDING = "sending"
     SENT = "sent"
-    UNKNOWN = "unknown"
+    UNCONFIRMED = "unconfirmed"
     SUPERSEDED = "superseded"
-    DEAD = "dead"
+    DEAD_LETTER = "dead_letter"
 
 
 QUESTION_KINDS: Final = frozenset({DeliveryKind.QUESTION, DeliveryKind.REMINDER})
@@ -177,7 +177,7 @@ class ClaimedDelivery:
     id: UUID
     job: int
     question: int | None
-    of_delivery: int | None
+    original: int | None
     channel: ChannelName
     target: str
     thread: str | None
@@ -204,7 +204,7 @@ class Delivery:
     id: UUID
     job: int
     question: int | None
-    of_delivery: int | None
+    original: int | None
     channel: ChannelName
     target: str
     thread: str | None
@@ -258,7 +258,7 @@ def after_attempt(
         case Failure():
             error = classify(outcome)
             if error in (ErrorClass.PERMANENT, ErrorClass.INVALID_OUTPUT):
-                return DeliveryTransition(DeliveryStatus.DEAD, error=str(outcome))
+                return DeliveryTransition(DeliveryStatus.DEAD_LETTER, error=str(outcome))
             if outcome.retry_after is not None:
                 seconds = max(0.0, min(outcome.retry_after, LONGEST_WAIT))
                 return DeliveryTransition(
@@ -270,5 +270,5 @@ def after_attempt(
 
 def _again(attempts: int, policy: RetryPolicy, jitter: Callable[[], float]) -> DeliveryTransition:
     if attempts >= policy.max_retries:
-        return DeliveryTransition(DeliveryStatus.DEAD)
+        return DeliveryTransition(DeliveryStatus.DEAD_LETTER)
     return DeliveryTransition(DeliveryStatus.PENDING, app_delay(policy, attempts, jitter))

@@ -90,9 +90,9 @@ class BoardConfig(BaseModel):
 class EpisodeStage(StrEnum):
     """What became of an episode."""
 
-    SEEN = "seen"
+    PENDING = "pending"
     """It is to become a job."""
-    TAKEN = "taken"
+    SUBMITTED = "submitted"
     """It became one, or joined one, and its label is to be swapped."""
     DONE = "done"
 

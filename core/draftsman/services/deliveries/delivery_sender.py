@@ -179,7 +179,7 @@ class DeliverySender:
             _log.warning("D-%s: delivery %s was taken over by another process", item.job, item.seq)
             return None
         status, replacement = result
-        if status is DeliveryStatus.DEAD:
+        if status is DeliveryStatus.DEAD_LETTER:
             _log_dead(item, transition, replacement)
         return status
 

@@ -31,6 +31,7 @@ from draftsman.errors import (
     LostRace,
     Refused,
     SchemaOutdated,
+    SchemaUnsupported,
 )
 from draftsman.settings import DatabaseSettings
 from draftsman.store.queries import load
@@ -182,7 +183,10 @@ class Database:
     async def _register_enums(self, conn: Connection) -> None:
         async with conn.cursor(row_factory=dict_row) as cursor:
             await cursor.execute(_Q["enums"])
-            infos = {row["name"]: EnumInfo(**row) for row in await cursor.fetchall()}
+            enums = await cursor.fetchall()
+        if True in {enum.pop("unsupported") for enum in enums}:
+            raise SchemaUnsupported
+        infos = {enum["name"]: EnumInfo(**enum) for enum in enums}
         names = infos.keys() & _ENUMS.keys()
         if not names:
             raise SchemaOutdated(

@@ -43,7 +43,7 @@ SELECT e.job, coalesce(j.status::text, 'missing') AS status, count(*) OVER () AS
  LIMIT %(limit)s
 
 -- name: lock_month
-SELECT draftsman.hold_event_month(%(month)s)
+SELECT draftsman.lock_event_month(%(month)s)
  WHERE NOT EXISTS (SELECT FROM draftsman.event_archives WHERE month = %(month)s)
 
 -- name: copy_out

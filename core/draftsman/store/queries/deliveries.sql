@@ -1,4 +1,4 @@
--- The outbox: targets and deliveries. Triggers of 0007_outbox.sql insert those of job changes.
+-- The outbox: targets and deliveries. Triggers of 0007_deliveries.sql insert those of job changes.
 
 -- Adding a target locks its job first, so that each change of the job is delivered once.
 -- name: lock_jobs
@@ -96,12 +96,12 @@ SELECT j.number, j.id AS job_id, j.type, j.status::text, j.mode::text, j.agent, 
          LIMIT 1) AS root, m.target AS moved
   FROM draftsman.deliveries d
   JOIN draftsman.jobs j ON j.number = d.job
-  LEFT JOIN draftsman.deliveries o ON o.seq = d.of_delivery
+  LEFT JOIN draftsman.deliveries o ON o.seq = d.original
   LEFT JOIN LATERAL (
        SELECT i.target, i.thread_key FROM draftsman.deliveries g
          JOIN draftsman.deliveries i
-           ON i.job = g.job AND i.of_delivery = g.seq AND i.dedupe_key = 'instead:' || g.seq
-        WHERE g.job = d.job AND g.thread_key = d.thread_key AND g.status = 'dead'
+           ON i.job = g.job AND i.original = g.seq AND i.dedupe_key = 'instead:' || g.seq
+        WHERE g.job = d.job AND g.thread_key = d.thread_key AND g.status = 'dead_letter'
           AND i.channel = d.channel AND i.status = 'sent'
         ORDER BY g.seq DESC
         LIMIT 1) m ON true
@@ -119,7 +119,7 @@ SELECT number FROM draftsman.jobs WHERE number = %(job)s FOR NO KEY UPDATE
 WITH verdict AS MATERIALIZED (
     SELECT d.seq, d.in_doubt OR %(doubt)s AS in_doubt, (CASE
            WHEN %(status)s::draftsman.delivery_status <> 'pending' THEN %(status)s
-           WHEN d.in_doubt OR %(doubt)s THEN 'unknown'
+           WHEN d.in_doubt OR %(doubt)s THEN 'unconfirmed'
            WHEN d.kind = 'status' AND EXISTS (
                 SELECT FROM draftsman.deliveries n
                  WHERE n.thread_key = d.thread_key AND n.kind = 'status' AND n.status = 'pending')
@@ -138,7 +138,7 @@ WITH verdict AS MATERIALIZED (
            external_ref = CASE WHEN v.status = 'sent' THEN %(ref)s END,
            sent_at = CASE WHEN v.status = 'sent' THEN draftsman.now() END,
            last_error = coalesce(%(error)s, CASE WHEN v.status <> 'sent' THEN d.last_error END),
-           next_attempt_at = CASE WHEN v.status IN ('pending', 'unknown') THEN coalesce(
+           next_attempt_at = CASE WHEN v.status IN ('pending', 'unconfirmed') THEN coalesce(
                              %(due)s, draftsman.now() + make_interval(secs => %(delay)s)) END
       FROM verdict v
      WHERE d.seq = v.seq AND d.lease_token = %(token)s
@@ -146,16 +146,16 @@ WITH verdict AS MATERIALIZED (
 ), noted AS (
     INSERT INTO draftsman.job_events (job, kind, actor, payload)
     SELECT e.job, CASE WHEN e.status = 'sent' AND e.kind = 'file' THEN 'attachment_uploaded'
-                       WHEN e.status = 'sent' THEN 'delivery_posted'
-                       WHEN e.kind = 'file' THEN 'attachment_warned'
-                       ELSE 'delivery_dead' END,
+                       WHEN e.status = 'sent' THEN 'delivery_sent'
+                       WHEN e.kind = 'file' THEN 'attachment_failed'
+                       ELSE 'delivery_dead_lettered' END,
            'system', jsonb_strip_nulls(jsonb_build_object('delivery', e.seq, 'kind', e.kind,
                'channel', e.channel, 'target', e.target, 'question', e.question,
-               'error', left(CASE WHEN e.status = 'dead' THEN e.last_error END, 2000)))
+               'error', left(CASE WHEN e.status = 'dead_letter' THEN e.last_error END, 2000)))
       FROM ended e
-     WHERE e.status = 'dead' OR (e.status = 'sent' AND e.kind NOT IN ('status', 'settle'))
+     WHERE e.status = 'dead_letter' OR (e.status = 'sent' AND e.kind NOT IN ('status', 'question_closed'))
 ), instead AS (
-    INSERT INTO draftsman.deliveries (job, question, of_delivery, channel, target, thread_key,
+    INSERT INTO draftsman.deliveries (job, question, original, channel, target, thread_key,
            kind, version, payload, dedupe_key)
     SELECT e.job, e.question, e.seq, f.channel, f.target,
            'D-' || e.job || ' ' || f.channel || ':' || f.target, e.kind, e.version, e.payload,
@@ -163,10 +163,10 @@ WITH verdict AS MATERIALIZED (
       FROM ended e
      CROSS JOIN (SELECT %(fallback_channel)s::draftsman.delivery_channel AS channel,
                         %(fallback_target)s::text AS target) f
-     WHERE e.status = 'dead' AND f.channel IS NOT NULL
-       AND (e.of_delivery IS NULL OR e.dedupe_key = 'instead:' || e.of_delivery AND EXISTS (
+     WHERE e.status = 'dead_letter' AND f.channel IS NOT NULL
+       AND (e.original IS NULL OR e.dedupe_key = 'instead:' || e.original AND EXISTS (
             SELECT FROM draftsman.deliveries o
-             WHERE o.seq = e.of_delivery AND o.of_delivery IS NULL))
+             WHERE o.seq = e.original AND o.original IS NULL))
        AND (e.channel, e.target) <> (f.channel, f.target)
        AND NOT EXISTS (SELECT FROM draftsman.job_questions q
                         WHERE q.job = e.job AND q.ordinal = e.question AND q.status <> 'open')
@@ -260,13 +260,13 @@ WITH opened AS (
 )
 UPDATE draftsman.deliveries SET next_attempt_at = draftsman.now()
  WHERE channel = %(channel)s AND next_attempt_at > draftsman.now()
-   AND status IN ('pending', 'unknown') AND EXISTS (SELECT FROM opened)
+   AND status IN ('pending', 'unconfirmed') AND EXISTS (SELECT FROM opened)
 
 -- name: page
 SELECT p.*
   FROM unnest(%(statuses)s::draftsman.delivery_status[]) AS w (status)
  CROSS JOIN LATERAL (
-       SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, status, attempts,
+       SELECT seq, id, job, question, original, channel, target, thread, kind, status, attempts,
               in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
          FROM draftsman.deliveries
         WHERE (status, seq) >= (w.status, 0) AND (status, seq) < (w.status, %(before)s::bigint)
@@ -276,7 +276,7 @@ SELECT p.*
  LIMIT %(limit)s
 
 -- name: of_job
-SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, status, attempts,
+SELECT seq, id, job, question, original, channel, target, thread, kind, status, attempts,
        in_doubt, next_attempt_at, external_ref, last_error, created_at, sent_at
   FROM draftsman.deliveries
  WHERE job = %(job)s
@@ -287,18 +287,18 @@ SELECT seq, id, job, question, of_delivery, channel, target, thread, kind, statu
 -- Dead letters to redeliver: these, those of a job, or all, in pages.
 -- name: dead
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead' AND seq = ANY (%(seqs)s::bigint[])
+ WHERE status = 'dead_letter' AND seq = ANY (%(seqs)s::bigint[])
  ORDER BY seq
 
 -- name: dead_of_job
 SELECT seq, job FROM draftsman.deliveries
- WHERE job = %(job)s AND status = 'dead'
+ WHERE job = %(job)s AND status = 'dead_letter'
  ORDER BY seq
  LIMIT %(limit)s
 
 -- name: all_dead
 SELECT seq, job FROM draftsman.deliveries
- WHERE status = 'dead'
+ WHERE status = 'dead_letter'
  ORDER BY status, seq
  LIMIT %(limit)s
 
@@ -306,9 +306,9 @@ SELECT seq, job FROM draftsman.deliveries
 -- name: redeliver
 WITH revived AS (
     UPDATE draftsman.deliveries d
-       SET status = 'unknown', in_doubt = true, attempts = 0
+       SET status = 'unconfirmed', in_doubt = true, attempts = 0
       FROM (SELECT seq FROM draftsman.deliveries
-             WHERE seq = ANY (%(seqs)s::bigint[]) AND status = 'dead'
+             WHERE seq = ANY (%(seqs)s::bigint[]) AND status = 'dead_letter'
              ORDER BY seq
                FOR NO KEY UPDATE) r
      WHERE d.seq = r.seq
@@ -327,14 +327,14 @@ SELECT seq, status FROM draftsman.deliveries WHERE seq = ANY (%(seqs)s::bigint[]
 -- name: dead_count
 SELECT count(*)
   FROM (SELECT job, seq FROM draftsman.deliveries
-         WHERE status = 'dead'
+         WHERE status = 'dead_letter'
          ORDER BY seq DESC
          LIMIT %(most)s) g
  WHERE NOT EXISTS (
        SELECT FROM draftsman.deliveries i
          LEFT JOIN draftsman.deliveries k
-           ON k.job = i.job AND k.of_delivery = i.seq AND k.dedupe_key = 'instead:' || i.seq
-        WHERE i.job = g.job AND i.seq > g.seq AND i.of_delivery = g.seq
+           ON k.job = i.job AND k.original = i.seq AND k.dedupe_key = 'instead:' || i.seq
+        WHERE i.job = g.job AND i.seq > g.seq AND i.original = g.seq
           AND i.dedupe_key = 'instead:' || g.seq AND 'sent' IN (i.status, k.status))
 
 -- Invokers of unfinished jobs without targets, and the number of jobs: those that opted out, and

@@ -63,13 +63,12 @@ WITH RECURSIVE due AS (
 UPDATE draftsman.deliveries d
    SET status = 'sending',
        in_doubt = d.in_doubt OR (d.status = 'sending' AND (
-           d.sender_token IS DISTINCT FROM d.lease_token OR d.call_ends_at IS NOT NULL)),
-       attempts = d.attempts + 1, lease_token = m.token, sender = %(sender)s,
-       sender_token = CASE WHEN %(sender)s::int IS NOT NULL THEN m.token END,
+           d.sender_lock_id IS NULL OR d.call_ends_at IS NOT NULL)),
+       attempts = d.attempts + 1, lease_token = m.token, sender_lock_id = %(sender)s,
        next_attempt_at = draftsman.now() + make_interval(secs => %(lease)s)
   FROM mine m
  WHERE d.seq = m.seq AND d.next_attempt_at <= draftsman.now()
-RETURNING d.seq, d.id, d.job, d.question, d.of_delivery, d.channel, d.target, d.thread,
+RETURNING d.seq, d.id, d.job, d.question, d.original, d.channel, d.target, d.thread,
           d.thread_key, d.kind, d.version, d.payload, d.attempts, d.in_doubt, d.lease_token,
           d.created_at, m.next_attempt_at AS due_at,
           d.urgent OR m.next_attempt_at <= draftsman.now() - make_interval(secs => %(head_start)s)
@@ -83,10 +82,10 @@ UPDATE draftsman.deliveries d
    SET next_attempt_at = draftsman.now()
   FROM (SELECT o.seq FROM draftsman.deliveries o
          WHERE o.status = 'sending' AND o.channel = ANY (%(channels)s::draftsman.delivery_channel[])
-           AND o.sender_token = o.lease_token AND o.next_attempt_at > draftsman.now()
+           AND o.sender_lock_id IS NOT NULL AND o.next_attempt_at > draftsman.now()
            AND NOT EXISTS (
                SELECT FROM pg_locks l
-                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = o.sender
+                WHERE l.locktype = 'advisory' AND l.classid = 1146242644 AND l.objid = o.sender_lock_id
                   AND l.granted AND l.database = (SELECT oid FROM pg_database
                                                    WHERE datname = current_database()))
          ORDER BY o.status, o.seq

@@ -75,14 +75,14 @@ HAVING j.run_count <> coalesce(max(r.ordinal), 0)
 
 -- Archived events count too.
 -- name: version_counts_the_events
-SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.steps), 0)
+SELECT j.number, 'version ' || j.version || ', ' || count(e.job) + coalesce(max(a.transitions), 0)
                || ' status events'
   FROM draftsman.jobs j
   LEFT JOIN draftsman.job_events e ON e.job = j.number AND e.to_status IS NOT NULL
-  LEFT JOIN (SELECT job, sum(steps) AS steps FROM draftsman.archived_jobs GROUP BY job) a
+  LEFT JOIN (SELECT job, sum(transitions) AS transitions FROM draftsman.archived_jobs GROUP BY job) a
     ON a.job = j.number
  GROUP BY j.number
-HAVING j.version <> count(e.job) + coalesce(max(a.steps), 0)
+HAVING j.version <> count(e.job) + coalesce(max(a.transitions), 0)
  LIMIT 100
 
 -- name: last_event_is_the_status
@@ -169,15 +169,15 @@ SELECT d.job, 'delivery ' || d.seq || ' shows question ' || d.question || ', whi
   FROM draftsman.deliveries d
   JOIN draftsman.job_questions q ON q.job = d.job AND q.ordinal = d.question
  WHERE d.kind IN ('question', 'reminder') AND q.status <> 'open'
-   AND (d.status IN ('sending', 'sent', 'unknown') OR (d.status = 'dead' AND d.in_doubt))
+   AND (d.status IN ('sending', 'sent', 'unconfirmed') OR (d.status = 'dead_letter' AND d.in_doubt))
    AND NOT EXISTS (SELECT FROM draftsman.deliveries s
-                    WHERE s.job = d.job AND s.of_delivery = d.seq AND s.kind = 'settle')
+                    WHERE s.job = d.job AND s.original = d.seq AND s.kind = 'question_closed')
  LIMIT 100
 
 -- name: each_thread_has_a_due_delivery
 SELECT d.job, 'delivery ' || d.seq || ' waits, but nothing of ' || d.thread_key || ' is due'
   FROM draftsman.deliveries d
- WHERE d.status IN ('pending', 'sending', 'unknown') AND d.next_attempt_at IS NULL
+ WHERE d.status IN ('pending', 'sending', 'unconfirmed') AND d.next_attempt_at IS NULL
    AND NOT EXISTS (SELECT FROM draftsman.deliveries e
                     WHERE e.thread_key = d.thread_key AND e.next_attempt_at IS NOT NULL)
  LIMIT 100
@@ -220,7 +220,7 @@ SELECT d.job, d.thread_key || ' has ' || count(*) || ' reminders of question ' |
               || ', of ' || coalesce(max(t.reminders), 0)
   FROM draftsman.deliveries d
   LEFT JOIN draftsman.question_times t ON t.job = d.job AND t.question = d.question
- WHERE d.kind = 'reminder' AND d.of_delivery IS NULL
+ WHERE d.kind = 'reminder' AND d.original IS NULL
  GROUP BY d.job, d.question, d.thread_key
 HAVING count(*) > coalesce(max(t.reminders), 0)
  LIMIT 100
@@ -232,16 +232,16 @@ SELECT t.job, 'question ' || t.question || ' is ' || q.status || ', but a remind
  WHERE t.remind_at IS NOT NULL AND q.status <> 'open'
  LIMIT 100
 
--- Answers from before the voter was recorded count as the owner's.
+-- Answers from before the session's role was recorded count as the owner's.
 -- name: answers_are_attested
 SELECT a.job, 'answer ' || a.id || ' of ' || a.source || ':' || a.responder_id || ' was recorded by '
-              || coalesce(nullif(a.vouched_by, ''), 'nobody')
+              || coalesce(nullif(a.session_role, ''), 'nobody')
   FROM draftsman.job_answers a
- WHERE CASE split_part(a.vouched_by, ':', 1)
+ WHERE CASE split_part(a.session_role, ':', 1)
        WHEN 'owner' THEN false
        WHEN 'bot' THEN a.source NOT IN ('slack', 'trello')
        WHEN 'person' THEN a.source NOT IN ('cli', 'tui', 'api')
-            OR a.vouched_by <> 'person:' || a.responder_id
+            OR a.session_role <> 'person:' || a.responder_id
        WHEN 'worker' THEN a.source <> 'internal' OR a.kind <> 'input'
        ELSE true END
  LIMIT 100

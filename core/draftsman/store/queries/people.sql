@@ -2,7 +2,7 @@
 
 -- A new code replaces the previous code; an existing link stays until the code is used.
 -- name: create_link_code
-SELECT draftsman.offer_link(%(channel)s::draftsman.channel, %(id)s::text, %(name)s::text,
+SELECT draftsman.issue_link_code(%(channel)s::draftsman.channel, %(id)s::text, %(name)s::text,
                             %(hash)s::text, %(seconds)s::float8)
 
 -- name: link

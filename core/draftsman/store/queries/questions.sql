@@ -60,16 +60,16 @@ SELECT m.number, a.ordinal FROM moved m LEFT JOIN asked a ON a.job = m.number
 
 -- The current question with this key.
 -- name: of_key
-SELECT * FROM draftsman.asked_questions
+SELECT * FROM draftsman.questions
  WHERE job = %(job)s AND key = %(key)s AND status IN ('answered', 'expired', 'open')
  ORDER BY ordinal DESC
  LIMIT 1
 
 -- name: get
-SELECT * FROM draftsman.asked_questions WHERE job = %(job)s AND ordinal = %(ordinal)s
+SELECT * FROM draftsman.questions WHERE job = %(job)s AND ordinal = %(ordinal)s
 
 -- name: of_job
-SELECT * FROM draftsman.asked_questions WHERE job = %(job)s ORDER BY ordinal
+SELECT * FROM draftsman.questions WHERE job = %(job)s ORDER BY ordinal
 
 -- Open questions after a cursor, soonest expiry first, then those that never expire: each of the
 -- two is a range of the index.
@@ -94,7 +94,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
   FROM soonest s
  CROSS JOIN LATERAL (
-       SELECT * FROM draftsman.asked_questions q
+       SELECT * FROM draftsman.questions q
         WHERE q.job = s.job AND q.ordinal = s.ordinal
         LIMIT 1) q
  CROSS JOIN LATERAL (
@@ -107,7 +107,7 @@ SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester
 -- name: open_of
 SELECT q.*, coalesce(j.ticket_title, j.type) AS title, j.invoker_id AS requester, j.agent,
        nullif(concat_ws('/', j.repo_owner, j.repo_name), '') AS repo
-  FROM draftsman.asked_questions q
+  FROM draftsman.questions q
   JOIN draftsman.jobs j ON j.number = q.job
  WHERE q.status = 'open' AND q.job = ANY (%(jobs)s::bigint[])
  ORDER BY q.expires_at NULLS LAST, q.job
@@ -135,7 +135,7 @@ WITH held AS MATERIALIZED (
 SELECT q.*, q.expires_at <= draftsman.now()
             AND (q.on_expire <> 'escalate' OR q.escalated_at IS NOT NULL) AS due
   FROM held h
-  JOIN draftsman.asked_questions q ON q.job = h.job AND q.ordinal = h.ordinal
+  JOIN draftsman.questions q ON q.job = h.job AND q.ordinal = h.ordinal
 
 -- name: previous_answer
 SELECT id, job, question, kind::text, source::text, source_event_id, responder_id,
@@ -156,7 +156,7 @@ SELECT voter FROM draftsman.job_answers
 
 -- A resolution closes the question and updates the job, whose lock is held.
 -- name: resolve
-SELECT moved, told FROM draftsman.resolve_question(
+SELECT new_status, notified FROM draftsman.resolve_question(
     %(job)s::bigint, %(ordinal)s::int, %(status)s::draftsman.question_status,
     %(resolution)s::jsonb, %(job_status)s::draftsman.job_status, %(actor)s::text,
     %(detail)s::text, %(kind)s::text, %(error)s::text)

@@ -113,7 +113,7 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
        e.created_at, e.epoch, e.txid::text::bigint AS txid
   FROM draftsman.job_events e
  WHERE (e.epoch, e.txid, e.id) > (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
  ORDER BY e.epoch, e.txid, e.id
  LIMIT %(limit)s
 
@@ -123,7 +123,7 @@ SELECT e.job, e.id, e.run, e.kind, e.from_status::text, e.to_status::text, e.act
        e.created_at, e.epoch, e.txid::text::bigint AS txid
   FROM draftsman.job_events e
  WHERE (e.epoch, e.txid, e.id) < (%(epoch)s, %(txid)s::text::xid8, %(id)s)
-   AND (e.epoch, e.txid) < (draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
+   AND (e.epoch, e.txid) < (draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot()))
  ORDER BY e.epoch DESC, e.txid DESC, e.id DESC
  LIMIT %(limit)s
 
@@ -135,7 +135,7 @@ SELECT set_config('enable_sort', 'off', true)
 
 -- The current end of the feed: the cursor for new events only.
 -- name: end_cursor
-SELECT draftsman.feed_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
+SELECT draftsman.current_epoch(), pg_snapshot_xmin(pg_current_snapshot())::text::bigint
 
 -- The activity of the newest events between two cursors, in buckets of some seconds: the number of
 -- finished jobs, and the wait of each answered question. `rest` is the cursor of the next call.

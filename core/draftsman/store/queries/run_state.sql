@@ -53,7 +53,7 @@ WITH context AS MATERIALIZED (
     RETURNING j.number, j.status, j.queue, j.next_retry_at
 )
 SELECT e.status, e.next_retry_at,
-       CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS told
+       CASE WHEN e.status = 'resumed' THEN pg_notify('draftsman_jobs', e.queue)::text END AS notified
   FROM ended e
 
 -- The heartbeat of the worker and its runs, which returns the runs it still owns and those with a

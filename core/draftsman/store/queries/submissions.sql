@@ -43,7 +43,7 @@ SELECT w.number, w.id, w.type, w.idempotency_key, w.request_digest, w.queue, w.p
  ORDER BY w.type, w.idempotency_key
     ON CONFLICT DO NOTHING
 RETURNING j.number, j.id, j.status,
-          CASE WHEN j.status = 'queued' THEN pg_notify('draftsman_jobs', j.queue)::text END AS told
+          CASE WHEN j.status = 'queued' THEN pg_notify('draftsman_jobs', j.queue)::text END AS notified
 
 -- The existing jobs: of the same type and key, else an active job of the same subject.
 -- name: existing

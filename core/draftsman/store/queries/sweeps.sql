@@ -272,13 +272,13 @@ WITH gone AS MATERIALIZED (
 )
 SELECT number, status, on_lost,
        CASE WHEN status IN ('queued', 'resumed')
-            THEN pg_notify('draftsman_jobs', queue)::text END AS told
+            THEN pg_notify('draftsman_jobs', queue)::text END AS notified
   FROM moved
 
 -- A lost job that could not be replaced by a new job; its rescue holds its lock.
 -- name: not_followed
 INSERT INTO draftsman.job_events (job, kind, actor, payload)
-VALUES (%(job)s, 'not_followed', 'system', jsonb_build_object('reason', %(reason)s::text))
+VALUES (%(job)s, 'retry_not_created', 'system', jsonb_build_object('reason', %(reason)s::text))
 
 -- Workers whose session lock is free, and since when; their own host checks the process instead.
 -- name: watch_locks

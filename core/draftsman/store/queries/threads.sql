@@ -22,8 +22,8 @@ SELECT job, max(question) AS question
 SELECT EXISTS (
        SELECT FROM draftsman.deliveries d
         WHERE d.channel = 'slack' AND d.target = ANY (%(targets)s::text[])
-          AND d.next_attempt_at IS NOT NULL AND d.status IN ('sending', 'unknown')
-          AND d.thread IS NULL AND d.kind NOT IN ('settle', 'file')
+          AND d.next_attempt_at IS NOT NULL AND d.status IN ('sending', 'unconfirmed')
+          AND d.thread IS NULL AND d.kind NOT IN ('question_closed', 'file')
           AND d.created_at < to_timestamp(%(thread)s::float8) + interval '5 minutes'
           AND (d.kind = 'status' OR NOT EXISTS (
               SELECT FROM draftsman.deliveries r

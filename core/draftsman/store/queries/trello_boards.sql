@@ -51,11 +51,11 @@ SELECT card, label FROM draftsman.trello_labels WHERE card = ANY (%(cards)s::tex
 -- done.
 -- name: begin_episodes
 INSERT INTO draftsman.trello_labels AS l (card, label, board, episode, present, stage, changed_at)
-SELECT w.card, w.label, %(board)s, 1, true, 'seen', greatest(%(began)s::timestamptz, w.at)
+SELECT w.card, w.label, %(board)s, 1, true, 'pending', greatest(%(began)s::timestamptz, w.at)
   FROM unnest(%(cards)s::text[], %(labels)s::text[], %(ats)s::timestamptz[]) AS w (card, label, at)
  ORDER BY w.card, w.label
     ON CONFLICT (card, label)
-       DO UPDATE SET episode = l.episode + 1, present = true, stage = 'seen', job = NULL,
+       DO UPDATE SET episode = l.episode + 1, present = true, stage = 'pending', job = NULL,
                      board = excluded.board, seen_at = draftsman.now(),
                      changed_at = greatest(l.changed_at, excluded.changed_at)
      WHERE NOT l.present AND l.seen_at < %(began)s::timestamptz

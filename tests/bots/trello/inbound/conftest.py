@@ -32,7 +32,7 @@ from tests.support.trello import FakeTrello
 from tests.support.waits import until
 
 UNSET_SECRET = SecretSettings(env="NOWHERE")
-LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNKNOWN)
+LIVE = (DeliveryStatus.PENDING, DeliveryStatus.SENDING, DeliveryStatus.UNCONFIRMED)
 
 
 class TrelloBotHarness:

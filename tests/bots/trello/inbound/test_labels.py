@@ -293,7 +293,7 @@ async def test_put_on_again_during_the_swap_it_is_another_episode(
     monkeypatch.setattr(bench.desk.trello, "delete", and_again)
     await bench.poll()
     [episode] = await bench.rt.boards.due(bench.board)
-    assert (episode.episode, episode.stage) == (2, "seen")
+    assert (episode.episode, episode.stage) == (2, "pending")
 
 
 async def test_what_was_there_before_the_first_look_is_not_taken_for_new(

@@ -47,7 +47,7 @@ async def notices(rt: Runtime, job: int) -> list[tuple[str, str]]:
     async with rt.db.connection() as conn:
         rows = await conn.execute(
             "SELECT channel || ':' || target, payload->>'text' FROM draftsman.deliveries"
-            " WHERE job = %s AND of_delivery IS NULL AND kind = 'notice' ORDER BY seq",
+            " WHERE job = %s AND original IS NULL AND kind = 'notice' ORDER BY seq",
             [job],
         )
         return await rows.fetchall()

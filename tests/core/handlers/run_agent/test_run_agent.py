@@ -31,7 +31,7 @@ from tests.factories import Factory
 from tests.support.waits import until
 
 S = Status
-EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
 WORK = """
 open("a.txt", "a").write("two\\n")
 open("new.txt", "w").write("new\\n")

@@ -24,14 +24,14 @@ WORKER = """
 import asyncio, os, sys
 from pathlib import Path
 from draftsman.handlers.subprocesses.process import AgentProcess
-from draftsman.handlers.sandbox.run_sandbox import open_box
+from draftsman.handlers.sandbox.run_sandbox import open_run_sandbox
 from draftsman.settings import AgentSettings, SandboxSettings
 
 async def main(code, lease, mode):
     agent = AgentSettings(command=("{python}", "-I", "-S", "-c", code))
     async def log(chunk): sys.stderr.buffer.write(chunk)
     here = Path.cwd()
-    box = await open_box(SandboxSettings(mode=mode), repo=here / "repo", home=here / "home")
+    box = await open_run_sandbox(SandboxSettings(mode=mode), repo=here / "repo", home=here / "home")
     async with await AgentProcess.start(
         agent, cwd=box.repo, home=box.home, lease=lease, on_stderr=log, box=box
     ) as process:

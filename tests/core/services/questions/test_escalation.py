@@ -133,7 +133,7 @@ async def test_every_target_is_asked_again_and_every_copy_settled(
     await send_all(rt)
     await make.answer(work.number, "red")
     kinds = [str(one.kind) for one in await deliveries_of(rt, work.number)]
-    assert (kinds.count("question"), kinds.count("settle")) == (2, 2)
+    assert (kinds.count("question"), kinds.count("question_closed")) == (2, 2)
     assert not any((await rt.read_model.invariants()).values())
 
 

@@ -64,7 +64,7 @@ async def test_a_self_approval_in_the_dashboard_is_marked(one: Runtime) -> None:
     async with open_dashboard(one, actor, view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.press("y")
         await seen.wait_for_toast("approved, by yourself")
     (question,), _ = await one.questions.of_job(work.number)

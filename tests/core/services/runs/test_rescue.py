@@ -117,7 +117,7 @@ async def test_a_chain_of_new_jobs_is_as_long_as_the_attempts_of_the_first(
     assert jobs[3].last_error == reason
     event = (await rt.read_model.job_events(jobs[3].number))[-1]
     assert (event.kind, event.payload) == (
-        "queue_job_dead",
+        "job_dead_lettered",
         {
             "error": reason,
             "error_class": "TRANSIENT_INFRA",
@@ -163,7 +163,11 @@ async def test_one_that_gets_no_new_job_says_why_and_harms_no_other_rescue(
     assert await rt.sweeps.rescue(LeaderTerm(), [make.worker]) == 2
     why = f"D-{other.number + 1} already uses the idempotency key of this retry"
     event = (await rt.read_model.job_events(work.number))[-1]
-    assert (event.kind, event.actor, event.payload) == ("not_followed", "system", {"reason": why})
+    assert (event.kind, event.actor, event.payload) == (
+        "retry_not_created",
+        "system",
+        {"reason": why},
+    )
     assert why in caplog.text
     assert (await rt.read_model.jobs())[0].status is Status.QUEUED
     assert [(await rt.read_model.job(one.number)).status for one in (work, other)] == ["failed"] * 2

@@ -118,7 +118,7 @@ async def test_a_passing_failure_is_tried_again_until_its_budget_is_spent(
     assert counts == [1, 2]
     assert job.attempts + job.retry_count == 2
     assert (job.run_count, job.last_error) == (3, str(failure))
-    assert (await rt.read_model.job_events(number))[-1].kind == "queue_job_dead"
+    assert (await rt.read_model.job_events(number))[-1].kind == "job_dead_lettered"
 
 
 async def test_the_two_budgets_are_apart(make: Factory, rt: Runtime, clock: Clock) -> None:

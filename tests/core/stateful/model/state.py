@@ -14,7 +14,7 @@ CLAIMABLE = {"queued", "resumed"}
 WAITING = {"waiting_for_input", "waiting_for_approval"}
 ARRIVAL = {
     "completed": "job_completed",
-    "dead_letter": "queue_job_dead",
+    "dead_letter": "job_dead_lettered",
     "canceled": "job_canceled",
     "expired": "job_expired",
     "failed": "job_failed",

@@ -11,6 +11,7 @@ import pytest
 
 from draftsman import migrate, resources
 from draftsman.embedded import EmbeddedServer
+from tests.support import unreleased
 from tests.support.server import Server, make_home
 from tests.tui.cli.cli_runner import Cli, process
 
@@ -36,6 +37,29 @@ def home() -> Iterator[Path]:
     yield home
     EmbeddedServer(home, 0).stop("immediate")
     shutil.rmtree(home)
+
+
+async def test_every_command_refuses_a_database_of_before_the_first_release(
+    cli: Cli, empty_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    unreleased.load(empty_url)
+    monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", empty_url)
+    line = (
+        "draftsman: the database was created by a development version before the first release,"
+        " and cannot be upgraded; dump it if you need its data, and use an empty database (embedded"
+        " PostgreSQL: move away the data folder that draftsman db status shows);"
+        " then run: draftsman migrate\n"
+    )
+    for words in (
+        ["migrate"], ["migrate", "--check"], ["migrate", "--sql"], ["migrate", "--grant"],
+        ["migrate", "--restored"], ["jobs"], ["show", "D-1"], ["submit", "x"], ["deliveries"],
+        ["people", "list"], ["worker"], ["up", "--headless"],
+    ):  # fmt: skip
+        done = await cli(*words)
+        assert (done.code, done.out, done.err) == (6, "", line), words
+    done = await cli("doctor")
+    assert done.code == 1
+    assert f"fail  migrations      {line.removeprefix('draftsman: ').strip()}" in done.out
 
 
 async def test_a_server_is_migrated_only_when_told(

@@ -33,7 +33,9 @@ async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None
         done = await cli(*args)
         assert (done.code, done.out) == (0, "")
         assert "draftsman submit --notify log" in done.err
-    assert (await cli("deliveries", "--status", "dead")).err == "no delivery is dead\n"
+    assert (
+        await cli("deliveries", "--status", "dead_letter")
+    ).err == "no delivery is dead letter\n"
     assert (await cli("deliveries", "--json")).json == []
 
 
@@ -47,11 +49,11 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     assert rows[0][:6] == ["ID", "JOB", "KIND", "TO", "STATUS", "TRIES"]
     assert rows[1][1:6] == [f"D-{other}", "status", "slack:C1/17.5", "pending", "0"]
     assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
-    assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unknown", "1"]
+    assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unconfirmed", "1"]
     assert "no reply: the reply was cut" in done.out
     found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
     assert [one["kind"] for one in found] == ["question"]
-    found = (await cli("deliveries", "--status", "unknown", "--json")).json
+    found = (await cli("deliveries", "--status", "unconfirmed", "--json")).json
     assert [(one["seq"], one["in_doubt"], one["attempts"]) for one in found] == [
         (status.seq, True, 1)
     ]
@@ -186,7 +188,7 @@ async def test_show_and_doctor_tell_of_them(
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
     shown = (await cli("show", job)).out
-    assert "Told\n  log  1 sent, 1 dead  the disk is full" in shown
+    assert "Told\n  log  1 sent, 1 dead letter  the disk is full" in shown
     assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip

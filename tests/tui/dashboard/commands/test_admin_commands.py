@@ -34,7 +34,7 @@ async def test_a_repository_is_the_default_has_labels_and_is_forgotten(
         await seen.wait_for_toast("requests that say nothing: they mean acme/pay")
         await seen.see("default")
         await seen.command("map")
-        await seen.dialog("Prompt")
+        await seen.dialog("PromptDialog")
         await seen.paste("payments")
         await seen.press("enter")
         await seen.wait_for_toast("label payments stands for acme/pay")
@@ -129,7 +129,7 @@ async def test_of_several_pages_one_is_asked_for(
         await seen.press("1")
         await seen.wait_for_toast("opened https://git.example/acme/pay/pull/7")
         await seen.press("o")
-        await seen.dialog("Choose")
+        await seen.dialog("ChoiceDialog")
         await seen.press("escape")
         await seen.command("browse ticket")
         await seen.wait_for_toast("opened https://trello.com/c/abc")
@@ -157,7 +157,7 @@ def test_where_people_were_told_has_an_address() -> None:
 def _told(channel: ChannelName, target: str, ref: str | None) -> Delivery:
     at = datetime(2030, 1, 1, tzinfo=UTC)
     fields: dict[str, Any] = {"seq": 1, "id": uuid4(), "job": 1, "question": None}
-    fields |= {"of_delivery": None, "thread": None, "attempts": 1, "in_doubt": False}
+    fields |= {"original": None, "thread": None, "attempts": 1, "in_doubt": False}
     fields |= {"next_attempt_at": None, "last_error": None, "created_at": at, "sent_at": at}
     return Delivery(
         channel=channel,

@@ -60,7 +60,7 @@ async def test_what_is_refused_stays_marked_and_says_why(
         assert (await rt.read_model.job(running.number)).cancel_requested_at is not None
         await seen.press("escape", "g")
         await seen.command("cancel-force")
-        await seen.dialog("Typed")
+        await seen.dialog("TypedConfirmDialog")
         await seen.see(f"End D-{running.number} without waiting", "running; it is told to stop")
         await seen.press("y", "enter")
         await seen.see(f"that is not D-{running.number}")
@@ -209,4 +209,4 @@ async def test_dead_deliveries_of_a_job_and_all(make: Factory, rt: Runtime, owne
 
 
 async def _alive(rt: Runtime) -> bool:
-    return all(one.status is not DeliveryStatus.DEAD for one in await rt.outbox.all())
+    return all(one.status is not DeliveryStatus.DEAD_LETTER for one in await rt.outbox.all())

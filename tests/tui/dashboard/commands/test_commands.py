@@ -23,7 +23,7 @@ async def test_a_choice_is_answered_by_its_number(make: Factory, rt: Runtime, ow
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.see("1  red", "2  blue")
         await seen.press("2")
         assert "blue" in await seen.wait_for_toast("answered")
@@ -40,12 +40,12 @@ async def test_words_are_answered_and_leaving_says_nothing(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(f"D-{job}")
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.press("escape")
         await seen.dialog("MainScreen")
         assert not (await rt.questions.of_job(job))[1]
         await seen.press("a")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.type("a 1st try")
         await seen.press("enter")
         assert "a 1st try" in await seen.wait_for_toast("answered")
@@ -56,7 +56,7 @@ async def test_what_is_no_choice_is_asked_again(make: Factory, rt: Runtime, owne
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.command("answer green")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.see("green")
         await seen.press("1")
         await seen.wait_for_toast("answered")
@@ -67,7 +67,7 @@ async def _decided(rt: Runtime, make: Factory, by: Actor, *keys: str) -> tuple[i
     async with open_dashboard(rt, by, view="inbox") as seen:
         await seen.rows(f"D-{work.number}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.see("Deploy?", "carol, dave", "diff not available")
         await seen.press(*keys)
         return work.number, await seen.wait_for_toast("d")
@@ -94,7 +94,7 @@ async def test_who_may_not_decide_sees_why(make: Factory, rt: Runtime, people: P
     async with open_dashboard(rt, erin, view="inbox") as seen:
         await seen.rows(f"{work.name}/1")
         await seen.press("a")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.press("r", *"why", "enter", "y")
         await seen.see("erin may not decide this; who may: carol, dave", "why")
     assert (await rt.read_model.job(work.number)).status is Status.WAITING_FOR_APPROVAL
@@ -111,10 +111,10 @@ async def test_changes_are_in_view_when_a_gate_is_decided(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows(work.name)
         await seen.press("y")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.see("-old", "+new")
         await seen.press("n")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.press("y")
         await seen.wait_for_toast("approved")
 
@@ -125,7 +125,7 @@ async def test_a_question_gets_more_time(make: Factory, rt: Runtime, owner: Acto
     async with open_dashboard(rt, owner, view="inbox") as seen:
         await seen.rows(f"D-{job}/1")
         await seen.press("e")
-        await seen.dialog("Prompt")
+        await seen.dialog("PromptDialog")
         await seen.type("2d")
         await seen.press("enter")
         await seen.wait_for_toast("expires in")
@@ -144,13 +144,13 @@ async def test_several_jobs_are_canceled_after_a_yes(
     async with open_dashboard(rt, owner) as seen:
         await seen.rows("D-3", "D-2", "D-1")
         await seen.press("space", "V", "c")
-        await seen.dialog("Confirm")
+        await seen.dialog("ConfirmDialog")
         await seen.see("Cancel D-3, D-2?")
         await seen.press("enter")
         await seen.dialog("MainScreen")
         assert (await rt.read_model.job(numbers[2])).status is Status.QUEUED
         await seen.press("c")
-        await seen.dialog("Confirm")
+        await seen.dialog("ConfirmDialog")
         await seen.press("y")
         await seen.wait_for_toast("D-3, D-2 canceled")
     found = [(await rt.read_model.job(one)).status for one in numbers]
@@ -189,7 +189,7 @@ async def test_a_dead_delivery_is_sent_again(make: Factory, rt: Runtime, owner: 
         await seen.wait_for_toast("not dead")
     (again,) = await rt.outbox.all()
     assert (again.seq, again.attempts) == (item.seq, 0)
-    assert again.status is not DeliveryStatus.DEAD
+    assert again.status is not DeliveryStatus.DEAD_LETTER
 
 
 async def test_why_copy_help_and_theme(make: Factory, rt: Runtime, owner: Actor) -> None:

@@ -28,7 +28,7 @@ async def test_a_name_is_clicked(rt: Runtime, owner: Actor) -> None:
     async with open_dashboard(rt, owner) as seen:
         await seen.see("? help")
         await seen.pilot.click(KeyBar, offset=(seen.lines[-1].index("? help") + 2, 0))
-        await seen.dialog("Help")
+        await seen.dialog("HelpDialog")
 
 
 async def test_what_one_may_not_do_is_no_link(rt: Runtime, owner: Actor) -> None:

@@ -105,7 +105,7 @@ async def test_greyed_commands_are_refused_and_their_keys_say_why(
         await seen.wait_for_toast("Ben may not retry")
         await seen.wait_for_toast("Ben may not unlink")
         await seen.press("question_mark")
-        await seen.dialog("Help")
+        await seen.dialog("HelpDialog")
         told = {
             name: help for lines in help_groups(seen.app.main).values() for _, name, help in lines
         }

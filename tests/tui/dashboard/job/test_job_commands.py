@@ -30,13 +30,13 @@ async def test_a_question_is_extended_and_answered_and_an_old_one_is_only_looked
         await seen.job(f"D-{number}/2")
         await seen.see("▸ D-1/2  question for", "1  more")
         await seen.press("up", "enter")
-        await seen.dialog("Page")
+        await seen.dialog("TextDialog")
         await seen.see("D-1/1 was answered by root: red", "it came without more")
         await seen.press("escape", "down")
         await seen.command("extend 2d")
         await seen.wait_for_toast("D-1/2 expires in 3 d")
         await seen.press("enter")
-        await seen.dialog("Answer")
+        await seen.dialog("AnswerDialog")
         await seen.press("2")
         await seen.wait_for_toast("D-1/2 answered: less")
         await seen.see("D-1/2  question was answered by root: less", "Root (cli) says less")
@@ -53,7 +53,7 @@ async def test_a_gate_is_denied_by_who_may_and_what_one_may_not_is_refused(
         await seen.command("cancel")
         await seen.wait_for_toast("Carol may not cancel (needs the role operator)")
         await seen.press("x")
-        await seen.dialog("Decide")
+        await seen.dialog("ApprovalDialog")
         await seen.press("n")
         await seen.see("decision  denied by carol", "Carol (tui) denies")
 
@@ -78,7 +78,7 @@ async def test_after_a_retry_one_may_go_to_the_new_job(
         await seen.press("y")
         await seen.see("D-2 · timeline", "retry of D-1", "queued")
         await seen.press("c")
-        await seen.dialog("Confirm")
+        await seen.dialog("ConfirmDialog")
         await seen.press("y")
         await seen.see("canceled by cli:root")
     assert (await rt.read_model.job(2)).status is Status.CANCELED
@@ -97,9 +97,9 @@ async def test_a_dead_delivery_is_sent_again_where_deliveries_are_in_view(
         await seen.see("redeliver", "the disk is full")
         await seen.press("R")
         await seen.wait_for_toast("1 to be sent again")
-        await seen.see("unknown")
+        await seen.see("unconfirmed")
     (again,) = await rt.outbox.all()
-    assert again.status is not DeliveryStatus.DEAD
+    assert again.status is not DeliveryStatus.DEAD_LETTER
 
 
 async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor) -> None:
@@ -110,7 +110,7 @@ async def test_why_diff_copy_and_browse(make: Factory, rt: Runtime, owner: Actor
     async with open_dashboard(rt, owner) as seen:
         seen.app.open_url = lambda url, **how: opened.append(url)  # type: ignore[method-assign]
         await seen.job("D-1", "w")
-        await seen.dialog("Page")
+        await seen.dialog("TextDialog")
         await seen.see("D-1 completed", "it is over")
         await seen.press("escape", "d")
         await seen.see("D-1 · diff", "+new")

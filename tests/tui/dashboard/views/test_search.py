@@ -101,7 +101,7 @@ async def test_an_unknown_field_is_refused_and_the_line_stays(
     ("name", "table", "wanted"),
     [
         ("dead", "jobs", "dead_letter"),
-        ("dead", "deliveries", "dead"),
+        ("dead", "deliveries", "dead_letter"),
         ("dead-letter", "dead", "dead_letter"),
         ("wait", "jobs", None),
         ("xyz", "jobs", None),

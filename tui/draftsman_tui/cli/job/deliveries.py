@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 STYLES = {
     DeliveryStatus.SENT: "green",
-    DeliveryStatus.DEAD: "bold red",
-    DeliveryStatus.UNKNOWN: "yellow",
+    DeliveryStatus.DEAD_LETTER: "bold red",
+    DeliveryStatus.UNCONFIRMED: "yellow",
     DeliveryStatus.SENDING: "cyan",
     DeliveryStatus.SUPERSEDED: "dim",
 }
@@ -36,7 +36,7 @@ _SEVERAL = 5
     examples=(
         "draftsman deliveries",
         "draftsman deliveries --job D-142",
-        "draftsman deliveries --status dead --json",
+        "draftsman deliveries --status dead_letter --json",
     ),
 )
 @click.option("--job", type=params.JOB, help="Of this job only.")
@@ -52,8 +52,8 @@ _SEVERAL = 5
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
     """List what people were told.
 
-    The newest comes first. One that is unknown may have arrived: it is looked for before it is
-    repeated. One that is superseded had nothing new to say any more. One that is dead was given
+    The newest comes first. One that is unconfirmed may have arrived: it is looked for before it
+    is repeated. One that is superseded had nothing new to say any more. A dead letter was given
     up; see: redeliver.
     """
     wanted = [DeliveryStatus(one) for one in status] or None
@@ -68,7 +68,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
         rows = [delivery_cells(one) for one in found]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
-        app.out.info(f"no delivery is {' or '.join(status)}")
+        app.out.info(f"no delivery is {' or '.join(status).replace('_', ' ')}")
     elif number is not None and not targets:
         app.out.info(f"D-{number} tells nobody; to be told: draftsman submit --notify log …")
     else:
@@ -153,7 +153,7 @@ def summary_lines(found: list[Delivery]) -> list[Text]:
         mine = [one for one in found if target_text(one) == place]
         counts = {status: sum(one.status is status for one in mine) for status in DeliveryStatus}
         said = [
-            styled(f"{count} {status}", STYLES.get(status, ""))
+            styled(f"{count} {status.replace('_', ' ')}", STYLES.get(status, ""))
             for status, count in counts.items()
             if count
         ]

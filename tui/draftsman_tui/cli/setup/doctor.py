@@ -222,7 +222,7 @@ async def _deliveries(rt: Runtime) -> Sequence[Finding]:
             said.append(Finding("deliveries", "warn", text, then))
     if dead := await rt.outbox.dead_count():
         text = f"{_count(dead, 'is', 'are')} dead: given up"
-        then = "draftsman deliveries --status dead, then draftsman redeliver --dead"
+        then = "draftsman deliveries --status dead_letter, then draftsman redeliver --dead"
         said.append(Finding("deliveries", "warn", text, then))
     for name, hook in rt.settings.webhooks.items():
         try:

@@ -38,7 +38,7 @@ def _rows(one: Delivery, width: int, now: datetime) -> list[Row]:
         )
     )
     rows = wrap_row(head, width, 7)
-    dead = one.status is DeliveryStatus.DEAD
+    dead = one.status is DeliveryStatus.DEAD_LETTER
     if wrong:
         lead = Cell(" " * 7)
         rows += wrap_row((lead, *text_row(str(wrong), "bad" if dead else "dim")), width, 7)

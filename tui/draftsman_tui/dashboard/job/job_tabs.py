@@ -61,7 +61,7 @@ JOB_TABS: Final = {
         JobTab("deliveries", "told", "To whom a job was told.", deliveries, picks=True, ages=True,
              many=lambda seen: len(seen.deliveries),
              calls=lambda seen: any(
-                 one.status is DeliveryStatus.DEAD for one in seen.deliveries)),
+                 one.status is DeliveryStatus.DEAD_LETTER for one in seen.deliveries)),
         JobTab("runs", "runs", "The runs of a job.", runs, picks=True, ages=True,
              many=lambda seen: len(seen.runs)),
         JobTab("usage", "usage", "What a job used.", usage, picks=True, ages=True,

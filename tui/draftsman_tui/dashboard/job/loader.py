@@ -40,7 +40,7 @@ OVER: Final = 30.0
 """Seconds between two looks at a running job's log, at a live job, at one that is over."""
 WHOLE: Final = 20.0
 """Seconds after which all of a live job is read anew, though nothing said that it changed."""
-_ENDED: Final = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD}
+_ENDED: Final = {DeliveryStatus.SENT, DeliveryStatus.SUPERSEDED, DeliveryStatus.DEAD_LETTER}
 
 
 class JobLoader:

@@ -64,7 +64,9 @@ class DeliveriesResource(Resource[Delivery]):
             cells.status(row.status),
             Cell(str(row.attempts)),
             cells.age(row.sent_at or row.created_at, now),
-            cells.text(row.last_error, "bad" if row.status is DeliveryStatus.DEAD else "dim"),
+            cells.text(
+                row.last_error, "bad" if row.status is DeliveryStatus.DEAD_LETTER else "dim"
+            ),
         )
 
     def filter_fields(self, row: Delivery) -> FilterFields:

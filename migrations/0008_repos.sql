@@ -1,9 +1,9 @@
--- Repositories that are known by name: whose label stands for which, and how each is validated.
+-- Repositories that are known by name, the labels that stand for them, and their profiles.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0012_repos');
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0008_repos');
 
--- A repository is known under one name, however its letters are written; a user or a password in
--- its URL would be kept here for ever, so they are refused.
+-- The name of a repository is unique regardless of case. A URL with credentials is refused,
+-- because it would be stored here forever.
 CREATE TABLE draftsman.repos (
     id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     host             text NOT NULL DEFAULT '',
@@ -22,7 +22,8 @@ CREATE TABLE draftsman.repos (
 CREATE UNIQUE INDEX repos_named ON draftsman.repos (lower(host), lower(owner), lower(name));
 CREATE UNIQUE INDEX repos_default ON draftsman.repos (is_default) WHERE is_default;
 
--- What a label of a card stands for: by its id, or by a name that many boards may have.
+-- The repository of a card's label: by the id of the label, or by a name that several boards
+-- share.
 CREATE TABLE draftsman.repo_mappings (
     id                 bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     trello_label_id    text CHECK (trello_label_id <> ''),
@@ -39,7 +40,7 @@ CREATE UNIQUE INDEX repo_mappings_name
     ON draftsman.repo_mappings (lower(trello_label_name), repo, path) WHERE trello_label_id IS NULL;
 CREATE INDEX repo_mappings_repo ON draftsman.repo_mappings (repo);
 
--- How a repository, or a folder of one with many parts, is set up, validated and fixed.
+-- How a repository, or one folder of it, is set up, validated and fixed.
 CREATE TABLE draftsman.repo_profiles (
     id                   bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     repo                 bigint NOT NULL REFERENCES draftsman.repos ON DELETE CASCADE,

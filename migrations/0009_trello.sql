@@ -1,14 +1,6 @@
--- What Trello needs: the boards that are watched, what was seen on their cards, and how far each
--- board was read.
+-- Trello: the watched boards, the labels last seen on their cards, and the position of each poll.
 
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_trello');
-
---   job_targets_trello  the jobs that a card hears of, whose questions a comment may answer
---   deliveries_trello   whether a comment is one of ours
-CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
-    WHERE channel = 'trello';
-CREATE INDEX deliveries_trello ON draftsman.deliveries (external_ref)
-    WHERE channel = 'trello' AND external_ref IS NOT NULL;
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0009_trello');
 
 -- Labels by their id: `{"LABEL": {"name": "draftsman", "mode": "fix", "agent": null}}`.
 CREATE TABLE draftsman.trello_board_configs (
@@ -29,27 +21,27 @@ CREATE TABLE draftsman.trello_board_configs (
     CONSTRAINT trello_board_configs_queued CHECK (NOT labels ? queued_label_id)
 );
 
--- A label on a card. An episode begins when it is seen there after it was seen absent; one that was
--- there before anybody looked is episode 0. `seen` is to become a job, `taken` became one and its
--- label is to be swapped, of `done` nothing is left to do. `seen_at` is our clock when `present`
--- last changed, `changed_at` the latest time, by Trello's clock or ours, that it rests on.
+-- A label on a card. An episode begins when the label is seen after it was absent; a label that
+-- was there before the board was first read is episode 0. A `pending` label becomes a job; that of a
+-- `submitted` one is to be replaced; a `done` one needs nothing more. `seen_at` is the time
+-- (by our clock) when `present` last changed, `changed_at` the latest time, by Trello's clock or
+-- ours, that it rests on.
 CREATE TABLE draftsman.trello_labels (
     card        text NOT NULL CHECK (card <> ''),
     label       text NOT NULL CHECK (label <> ''),
     board       text NOT NULL,
     episode     int NOT NULL CHECK (episode >= 0),
     present     boolean NOT NULL,
-    stage       text NOT NULL CHECK (stage IN ('seen', 'taken', 'done')),
+    stage       text NOT NULL CHECK (stage IN ('pending', 'submitted', 'done')),
     job         bigint REFERENCES draftsman.jobs,
     seen_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     changed_at  timestamptz NOT NULL,
     PRIMARY KEY (card, label),
-    CONSTRAINT trello_labels_begun CHECK (episode > 0 OR stage = 'done'),
+    CONSTRAINT trello_labels_baseline CHECK (episode > 0 OR stage = 'done'),
     CONSTRAINT trello_labels_absent CHECK (present OR stage = 'done')
 ) WITH (fillfactor = 80);
-
---   trello_labels_board  what was there when a board was read last
---   trello_labels_due    what is to become a job, or is to be swapped
+--   trello_labels_board  the labels of a board when it was last read
+--   trello_labels_due    labels that become a job or are to be replaced
 CREATE INDEX trello_labels_board ON draftsman.trello_labels (board) WHERE present;
 CREATE INDEX trello_labels_due ON draftsman.trello_labels (board, seen_at) WHERE stage <> 'done';
 

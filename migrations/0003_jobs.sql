@@ -1,47 +1,30 @@
--- The durable core: jobs, runs, steps, checkpoints, events, questions, answers, workers, leases,
--- artifacts and logs. One transaction: `draftsman migrate`, or `psql -1 -f`, in the order of names.
+-- Jobs, their runs, steps, checkpoints, artifacts and logs; workers and leases.
 
-CREATE SCHEMA IF NOT EXISTS draftsman;
-
-CREATE TABLE IF NOT EXISTS draftsman.schema_migrations (
-    name        text PRIMARY KEY,
-    checksum    text,
-    applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
-);
--- First, so that a second run of this file ends here and changes nothing.
-INSERT INTO draftsman.schema_migrations (name) VALUES ('0001_core');
-
--- The clock that decides leases, expiry and due times. A session may shift it.
-CREATE FUNCTION draftsman.now() RETURNS timestamptz LANGUAGE sql STABLE PARALLEL SAFE AS $$
-    SELECT pg_catalog.now()
-         + coalesce(nullif(current_setting('draftsman.clock_offset', true), ''), '0')::interval
-$$;
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0003_jobs');
 
 CREATE TYPE draftsman.job_status AS ENUM (
     'scheduled', 'queued', 'claimed', 'running', 'waiting_for_input', 'waiting_for_approval',
     'resumed', 'retrying', 'completed', 'failed', 'dead_letter', 'canceled', 'expired');
 CREATE TYPE draftsman.job_mode AS ENUM ('investigate', 'fix');
-CREATE TYPE draftsman.channel AS ENUM (
-    'slack', 'trello', 'tui', 'cli', 'api', 'mcp', 'schedule', 'internal');
 CREATE TYPE draftsman.source_type AS ENUM ('trello_ticket', 'plain_text_intake');
 CREATE TYPE draftsman.run_status AS ENUM (
     'running', 'completed', 'failed', 'skipped', 'paused', 'interrupted', 'canceled');
 CREATE TYPE draftsman.on_lost AS ENUM ('retry', 'resume', 'fail', 'new_job');
 CREATE TYPE draftsman.error_class AS ENUM (
-    'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT');
-CREATE TYPE draftsman.question_kind AS ENUM ('input', 'approval');
-CREATE TYPE draftsman.question_status AS ENUM (
-    'open', 'answered', 'expired', 'canceled', 'superseded');
-CREATE TYPE draftsman.on_expire AS ENUM ('expire', 'default', 'continue');
-CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
+    'TRANSIENT_INFRA', 'TRANSIENT_APP', 'PERMANENT', 'INVALID_OUTPUT', 'DENIED');
 CREATE TYPE draftsman.step_status AS ENUM ('pending', 'done');
 
 -- Gaps of 100 leave room to move a job between two others with one write.
 CREATE SEQUENCE draftsman.job_positions INCREMENT BY 100 START WITH 100;
 CREATE SEQUENCE draftsman.lease_tokens;
 
+-- Jobs ----------------------------------------------------------------------------------------
+
+-- With a fill factor of 50, two successive versions of a row fit its page: no lock record for a
+-- row that moves to another page, and only the changed columns are logged (0.4 kB less WAL a job).
 CREATE TABLE draftsman.jobs (
-    number                bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    number                bigint GENERATED ALWAYS AS IDENTITY
+                          PRIMARY KEY WITH (fillfactor = 50),
     id                    uuid NOT NULL,
     type                  text NOT NULL CHECK (type <> ''),
     idempotency_key       text NOT NULL CHECK (idempotency_key <> ''),
@@ -86,6 +69,7 @@ CREATE TABLE draftsman.jobs (
     cancel_requested_by   text,
     cancel_reason         text,
     result                jsonb,
+    has_targets           boolean NOT NULL DEFAULT false,
     version               int NOT NULL DEFAULT 1,
     created_at            timestamptz NOT NULL DEFAULT draftsman.now(),
     queued_at             timestamptz,
@@ -105,19 +89,21 @@ CREATE TABLE draftsman.jobs (
     CONSTRAINT jobs_cancel CHECK ((cancel_requested_at IS NULL) = (cancel_requested_by IS NULL)),
     CONSTRAINT jobs_attempts CHECK (attempts BETWEEN 0 AND max_attempts AND max_attempts <= 100),
     CONSTRAINT jobs_retries CHECK (retry_count BETWEEN 0 AND max_retries AND max_retries <= 100)
-) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
--- Each index beyond the keys costs about 190 B of WAL a job; these are all. The last two hold only
--- rows that have a due time or a subject, so an ordinary job never enters them.
---   jobs_pkey      a job by its number; the newest jobs first
+-- Each further index costs about 190 B of WAL a job. The partial indexes hold only the rows that
+-- need them: an ordinary job has no due time and no subject, and a generated key is `auto:` and
+-- the id of the job, which has an index of its own.
+--   jobs_pkey      a job by its number; the newest jobs
 --   jobs_id        a job by its id, or by a prefix of it
---   jobs_key       intake: the same type and key make one job
+--   jobs_key       intake: one job for a type and a given idempotency key
 --   jobs_claim     the claim, in queue order
 --   jobs_status    lists and counts by status
---   jobs_due       promote what is due; the leader's timer on the earliest
+--   jobs_due       jobs that are due; the earliest due time for the leader's timer
 --   jobs_subject   one live job for a subject
-CREATE UNIQUE INDEX jobs_id ON draftsman.jobs (id);
-ALTER TABLE draftsman.jobs ADD CONSTRAINT jobs_key UNIQUE (type, idempotency_key);
+CREATE UNIQUE INDEX jobs_id ON draftsman.jobs (id) WITH (fillfactor = 50);
+CREATE UNIQUE INDEX jobs_key ON draftsman.jobs (type, idempotency_key) WITH (fillfactor = 50)
+    WHERE NOT starts_with(idempotency_key, 'auto:');
 CREATE INDEX jobs_claim ON draftsman.jobs (queue, priority DESC, position, created_at, number)
     WHERE status IN ('queued', 'resumed');
 CREATE INDEX jobs_status ON draftsman.jobs (status, number);
@@ -127,14 +113,55 @@ CREATE UNIQUE INDEX jobs_subject ON draftsman.jobs (subject_key)
     WHERE subject_key IS NOT NULL
       AND status NOT IN ('completed', 'failed', 'dead_letter', 'canceled', 'expired');
 
--- What a worker may take: the claim and `why` both read this, and nothing else says it.
+-- The jobs that a worker may claim. Both the claim and the explanation of a waiting job read this
+-- view, so that they cannot disagree.
 CREATE VIEW draftsman.claimable AS
     SELECT number, queue, type, priority, position, created_at, status, run_count
       FROM draftsman.jobs
      WHERE status IN ('queued', 'resumed');
 
+-- A request as clients send it: the fields that a batch shares are sent once and merged with the
+-- fields of each request.
+CREATE TYPE draftsman.request AS (
+    id                    uuid,
+    type                  text,
+    idempotency_key       text,
+    request_digest        text,
+    queue                 text,
+    priority              int,
+    subject_key           text,
+    mode                  draftsman.job_mode,
+    source                draftsman.channel,
+    source_type           draftsman.source_type,
+    external_event_id     text,
+    invoker_id            text,
+    invoker_display_name  text,
+    repo_owner            text,
+    repo_name             text,
+    ticket_url            text,
+    ticket_title          text,
+    ticket_text           text,
+    payload               jsonb,
+    overrides             jsonb,
+    requested_skills      text[],
+    tags                  text[],
+    agent                 text,
+    retry_of              bigint,
+    chain_length          int,
+    run_at                timestamptz,
+    delay                 float8,
+    max_attempts          int,
+    max_retries           int,
+    on_lost               draftsman.on_lost,
+    has_targets           boolean
+);
+
+-- Runs ----------------------------------------------------------------------------------------
+
+-- No foreign key and no unique index for the open run: the trigger job_runs_inserted and the
+-- checks of record_transitions() guarantee both, and cost less for each row.
 CREATE TABLE draftsman.job_runs (
-    job              bigint NOT NULL REFERENCES draftsman.jobs,
+    job              bigint NOT NULL,
     ordinal          int NOT NULL CHECK (ordinal > 0),
     worker_id        uuid NOT NULL,
     lease_token      bigint NOT NULL,
@@ -149,13 +176,16 @@ CREATE TABLE draftsman.job_runs (
     usage            jsonb,
     result           jsonb,
     PRIMARY KEY (job, ordinal),
-    CONSTRAINT job_runs_finished CHECK ((finished_at IS NULL) = (status = 'running'))
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
-CREATE UNIQUE INDEX job_runs_open ON draftsman.job_runs (job) WHERE status = 'running';
+    CONSTRAINT job_runs_finished CHECK ((finished_at IS NULL) = (status = 'running')),
+    CONSTRAINT job_runs_never_denied CHECK (error_class <> 'DENIED')
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
 
+-- Steps whose key begins with `agent:` or `sleep:` belong to the worker, such as the branch that
+-- it published; no handler can write them.
 CREATE TABLE draftsman.job_steps (
     job            bigint NOT NULL REFERENCES draftsman.jobs,
     key            text NOT NULL CHECK (key <> ''),
+    owner          text NOT NULL,
     status         draftsman.step_status NOT NULL DEFAULT 'pending',
     invocation_id  text NOT NULL,
     run            int NOT NULL,
@@ -163,9 +193,12 @@ CREATE TABLE draftsman.job_steps (
     created_at     timestamptz NOT NULL DEFAULT draftsman.now(),
     finished_at    timestamptz,
     PRIMARY KEY (job, key),
-    CONSTRAINT job_steps_finished CHECK ((finished_at IS NOT NULL) = (status = 'done'))
+    CONSTRAINT job_steps_finished CHECK ((finished_at IS NOT NULL) = (status = 'done')),
+    CONSTRAINT job_steps_owner CHECK (
+        owner = CASE WHEN key ~ '^(agent|sleep):' THEN 'worker' ELSE 'handler' END)
 );
 
+-- A patch and a work bundle have reserved names, which no other file can take.
 CREATE TABLE draftsman.artifacts (
     id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     job         bigint NOT NULL REFERENCES draftsman.jobs,
@@ -175,7 +208,9 @@ CREATE TABLE draftsman.artifacts (
     size        bigint NOT NULL CHECK (size BETWEEN 0 AND 26214400),
     sha256      text NOT NULL,
     created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
-    UNIQUE (job, run, name)
+    UNIQUE (job, run, name),
+    CONSTRAINT artifacts_reserved CHECK ((kind = 'patch') = (name = 'changes.patch')
+        AND (kind = 'bundle') = (name = 'checkpoint.bundle'))
 );
 
 CREATE TABLE draftsman.artifact_chunks (
@@ -204,100 +239,17 @@ CREATE TABLE draftsman.run_log_chunks (
     PRIMARY KEY (job, run, seq)
 );
 
--- A restored dump starts a new epoch: its transaction ids say nothing about the old ones.
-CREATE TABLE draftsman.feed (
-    single boolean PRIMARY KEY DEFAULT true CHECK (single),
-    epoch  int NOT NULL
-);
-INSERT INTO draftsman.feed (epoch) VALUES (1);
-CREATE FUNCTION draftsman.feed_epoch() RETURNS int LANGUAGE sql STABLE AS
-    'SELECT epoch FROM draftsman.feed';
+-- Usage of the quotas of a job. A row is created with the first use.
+CREATE TABLE draftsman.job_quotas (
+    job    bigint NOT NULL REFERENCES draftsman.jobs,
+    quota  text NOT NULL CHECK (quota IN ('events', 'steps', 'artifacts', 'checkpoints',
+                                          'questions', 'log')),
+    count  bigint NOT NULL CHECK (count >= 0),
+    bytes  bigint NOT NULL CHECK (bytes >= 0),
+    PRIMARY KEY (job, quota)
+) WITH (fillfactor = 70);
 
-CREATE SEQUENCE draftsman.job_event_ids;
-CREATE TABLE draftsman.job_events (
-    job          bigint NOT NULL,
-    id           bigint NOT NULL DEFAULT nextval('draftsman.job_event_ids'),
-    run          int,
-    kind         text NOT NULL,
-    from_status  draftsman.job_status,
-    to_status    draftsman.job_status,
-    actor        text NOT NULL,
-    payload      jsonb NOT NULL DEFAULT '{}' CHECK (octet_length(payload::text) <= 65536),
-    created_at   timestamptz NOT NULL DEFAULT clock_timestamp(),
-    epoch        int NOT NULL DEFAULT draftsman.feed_epoch(),
-    txid         xid8 NOT NULL DEFAULT pg_current_xact_id()
-) PARTITION BY RANGE (created_at);
-CREATE INDEX job_events_job ON draftsman.job_events (job, id);
-CREATE INDEX job_events_feed ON draftsman.job_events (epoch, txid, id);
-CREATE TABLE draftsman.job_events_default PARTITION OF draftsman.job_events DEFAULT;
-
-CREATE TABLE draftsman.job_questions (
-    job               bigint NOT NULL REFERENCES draftsman.jobs,
-    ordinal           int NOT NULL CHECK (ordinal > 0),
-    run               int NOT NULL,
-    key               text NOT NULL CHECK (key <> ''),
-    kind              draftsman.question_kind NOT NULL,
-    status            draftsman.question_status NOT NULL DEFAULT 'open',
-    text              text NOT NULL CHECK (text <> ''),
-    choices           jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(choices) = 'array'),
-    freeform_allowed  boolean NOT NULL DEFAULT false,
-    context_snippet   text,
-    approvers         text[] NOT NULL DEFAULT '{}',
-    quorum            int NOT NULL DEFAULT 1 CHECK (quorum >= 1),
-    on_expire         draftsman.on_expire NOT NULL DEFAULT 'expire',
-    default_value     text,
-    on_deny           draftsman.on_deny NOT NULL DEFAULT 'fail',
-    digest            text NOT NULL,
-    action            jsonb,
-    resolution        jsonb,
-    asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
-    expires_at        timestamptz,
-    answered_at       timestamptz,
-    PRIMARY KEY (job, ordinal),
-    CONSTRAINT job_questions_gate CHECK (kind = 'input'
-        OR (choices = '[]' AND NOT freeform_allowed AND on_expire = 'expire')),
-    CONSTRAINT job_questions_answerable CHECK (kind = 'approval'
-        OR choices <> '[]' OR freeform_allowed),
-    CONSTRAINT job_questions_default CHECK ((default_value IS NOT NULL) = (on_expire = 'default')),
-    CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
-    CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
-);
-CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
-CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at) WHERE status = 'open';
-
-CREATE TABLE draftsman.job_answers (
-    id                      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    job                     bigint NOT NULL,
-    question                int NOT NULL,
-    kind                    draftsman.question_kind NOT NULL,
-    source                  draftsman.channel NOT NULL,
-    source_event_id         text NOT NULL,
-    responder_id            text NOT NULL,
-    responder_display_name  text,
-    voter                   text NOT NULL,
-    payload                 jsonb NOT NULL,
-    accepted                boolean NOT NULL,
-    reason                  text,
-    created_at              timestamptz NOT NULL DEFAULT draftsman.now(),
-    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
-    CONSTRAINT job_answers_once UNIQUE (job, question, source_event_id),
-    CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
-);
-CREATE UNIQUE INDEX job_answers_input ON draftsman.job_answers (job, question)
-    WHERE accepted AND kind = 'input';
-CREATE UNIQUE INDEX job_answers_vote ON draftsman.job_answers (job, question, voter)
-    WHERE accepted AND kind = 'approval';
-
-CREATE TABLE draftsman.approval_tokens (
-    token_hash  text PRIMARY KEY,
-    job         bigint NOT NULL,
-    question    int NOT NULL,
-    approver    text NOT NULL,
-    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
-    used_at     timestamptz,
-    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
-    UNIQUE (job, question, approver)
-);
+-- Workers -------------------------------------------------------------------------------------
 
 CREATE TABLE draftsman.workers (
     id             uuid PRIMARY KEY,
@@ -319,6 +271,20 @@ CREATE TABLE draftsman.workers (
 CREATE TABLE draftsman.leases (
     name        text PRIMARY KEY,
     owner       uuid NOT NULL,
+    lock_id     int,
     term        bigint NOT NULL CHECK (term > 0),
     expires_at  timestamptz NOT NULL
 );
+
+-- A bot may hold the lease of the Trello poller and no other.
+CREATE FUNCTION draftsman.check_lease() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() = 'bot' AND (NEW.name <> 'trello' OR OLD.name <> 'trello') THEN
+        PERFORM draftsman.deny_access(format('a bot cannot hold the lease %s',
+            CASE WHEN NEW.name <> 'trello' THEN NEW.name ELSE OLD.name END));
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER leases_session BEFORE INSERT OR UPDATE ON draftsman.leases FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_lease();

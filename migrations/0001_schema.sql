@@ -1,0 +1,87 @@
+-- The schema, the record of applied migrations, the clock, and the kinds of sessions.
+--
+-- Apply the files in the order of their names, each in one transaction: `draftsman migrate`, or
+-- `psql -1 -f`.
+
+CREATE SCHEMA IF NOT EXISTS draftsman;
+
+CREATE TABLE IF NOT EXISTS draftsman.schema_migrations (
+    name        text PRIMARY KEY,
+    checksum    text,
+    applied_at  timestamptz NOT NULL DEFAULT clock_timestamp()
+);
+-- Each file records itself first, so that applying it a second time fails here and changes
+-- nothing.
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0001_schema');
+
+-- Sessions ------------------------------------------------------------------------------------
+
+-- The kind of a session depends on its login role only, never on a setting. A role that may create
+-- objects in the schema is an owner. SQL-standard bodies are parsed here, once, so that no
+-- search_path of a session can change what they call.
+CREATE FUNCTION draftsman.session_kind() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN has_schema_privilege(session_user, 'draftsman', 'CREATE') THEN 'owner'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_worker')::oid, 'MEMBER') THEN 'worker'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_bot')::oid, 'MEMBER') THEN 'bot'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_person')::oid, 'MEMBER') THEN 'person'
+         WHEN pg_has_role(session_user, to_regrole('draftsman_reader')::oid, 'MEMBER') THEN 'reader'
+         ELSE 'none' END;
+
+-- Whether the session may act as this actor (`channel:id`): the owner as any, a worker as itself
+-- or the system, a bot as users of its channels, a person as their own database role.
+CREATE FUNCTION draftsman.may_act_as(actor text) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE draftsman.session_kind()
+         WHEN 'owner' THEN true
+         WHEN 'worker' THEN actor = 'system' OR actor ~ '^(worker|internal):'
+         WHEN 'bot' THEN actor ~ '^(slack|trello):'
+         WHEN 'person' THEN actor IN ('cli:' || session_user, 'tui:' || session_user,
+                                      'api:' || session_user)
+         ELSE false END;
+
+-- The actor of the session's writes. NULL where none is set and the statement knows a better one.
+CREATE FUNCTION draftsman.session_actor() RETURNS text LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN coalesce(current_setting('draftsman.actor', true), '') = ''
+         THEN CASE WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user END
+         WHEN draftsman.may_act_as(current_setting('draftsman.actor', true))
+         THEN current_setting('draftsman.actor', true)
+         WHEN draftsman.session_kind() = 'person' THEN 'cli:' || session_user
+         WHEN draftsman.session_kind() = 'worker' THEN NULL
+         ELSE draftsman.session_kind() || ':' || session_user END;
+
+CREATE FUNCTION draftsman.deny_access(what text) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%', what USING ERRCODE = 'insufficient_privilege',
+        DETAIL = format('role %s is %s', session_user, draftsman.session_kind());
+END $$;
+
+-- Clock ---------------------------------------------------------------------------------------
+
+-- Test offset of the clock: the owner's session setting, for other roles the setting of the
+-- database, which only its owner can change.
+CREATE FUNCTION draftsman.clock_offset() RETURNS interval
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN draftsman.session_kind() = 'owner'
+         THEN current_setting('draftsman.clock_offset', true)
+         ELSE coalesce((SELECT nullif(split_part(c, '=', 2), '')
+                          FROM pg_db_role_setting s
+                         CROSS JOIN LATERAL unnest(s.setconfig) c
+                          JOIN pg_database d ON d.oid = s.setdatabase
+                         WHERE d.datname = current_database() AND s.setrole = 0
+                           AND c LIKE 'draftsman.clock\_offset=%'), '0') END::interval;
+
+-- The clock for leases, expiry and due times.
+CREATE FUNCTION draftsman.now() RETURNS timestamptz
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE WHEN coalesce(current_setting('draftsman.clock_offset', true), '') = ''
+         THEN pg_catalog.now()
+         ELSE pg_catalog.now() + draftsman.clock_offset() END;
+
+-- Guards --------------------------------------------------------------------------------------
+
+-- Trigger function for rows that must not change; the argument is the reason.
+CREATE FUNCTION draftsman.refuse_change() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION '%: % is not allowed; %', TG_TABLE_NAME, lower(TG_OP), TG_ARGV[0]
+        USING ERRCODE = 'DM002';
+END $$;

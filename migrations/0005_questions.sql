@@ -1,0 +1,350 @@
+-- Questions, answers, approval tokens, reminders and escalation.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0005_questions');
+
+CREATE TYPE draftsman.question_kind AS ENUM ('input', 'approval');
+CREATE TYPE draftsman.question_status AS ENUM (
+    'open', 'answered', 'expired', 'canceled', 'superseded');
+CREATE TYPE draftsman.on_expire AS ENUM ('expire', 'default', 'continue', 'escalate');
+CREATE TYPE draftsman.on_deny AS ENUM ('fail', 'continue');
+
+-- Tables --------------------------------------------------------------------------------------
+
+-- An approval takes a decision only, and either expires or escalates.
+CREATE TABLE draftsman.job_questions (
+    job               bigint NOT NULL REFERENCES draftsman.jobs,
+    ordinal           int NOT NULL CHECK (ordinal > 0),
+    run               int NOT NULL,
+    key               text NOT NULL CHECK (key <> ''),
+    kind              draftsman.question_kind NOT NULL,
+    status            draftsman.question_status NOT NULL DEFAULT 'open',
+    text              text NOT NULL CHECK (text <> ''),
+    choices           jsonb NOT NULL DEFAULT '[]' CHECK (jsonb_typeof(choices) = 'array'),
+    freeform_allowed  boolean NOT NULL DEFAULT false,
+    context_snippet   text,
+    approvers         text[] NOT NULL DEFAULT '{}',
+    quorum            int NOT NULL DEFAULT 1 CHECK (quorum >= 1),
+    on_expire         draftsman.on_expire NOT NULL DEFAULT 'expire',
+    default_value     text,
+    on_deny           draftsman.on_deny NOT NULL DEFAULT 'fail',
+    digest            text NOT NULL,
+    action            jsonb,
+    resolution        jsonb,
+    asked_at          timestamptz NOT NULL DEFAULT draftsman.now(),
+    expires_at        timestamptz,
+    answered_at       timestamptz,
+    PRIMARY KEY (job, ordinal),
+    CONSTRAINT job_questions_approval CHECK (kind = 'input'
+        OR (choices = '[]' AND NOT freeform_allowed AND on_expire IN ('expire', 'escalate'))),
+    CONSTRAINT job_questions_answerable CHECK (kind = 'approval'
+        OR choices <> '[]' OR freeform_allowed),
+    CONSTRAINT job_questions_default CHECK ((default_value IS NOT NULL) = (on_expire = 'default')),
+    CONSTRAINT job_questions_resolved CHECK ((resolution IS NOT NULL) = (status <> 'open')),
+    CONSTRAINT job_questions_answered CHECK (status <> 'answered' OR answered_at IS NOT NULL)
+);
+--   job_questions_open    one open question a job
+--   job_questions_expiry  the sweep of expired questions; the inbox, page by page
+CREATE UNIQUE INDEX job_questions_open ON draftsman.job_questions (job) WHERE status = 'open';
+CREATE INDEX job_questions_expiry ON draftsman.job_questions (expires_at, job, ordinal)
+    WHERE status = 'open';
+
+-- Reminders and escalation of a question, and the patch of the tree that the run had saved when it
+-- asked (NULL: none).
+CREATE TABLE draftsman.question_times (
+    job           bigint NOT NULL,
+    question      int NOT NULL,
+    since         timestamptz NOT NULL DEFAULT draftsman.now(),
+    remind_at     timestamptz,
+    reminders     int NOT NULL DEFAULT 0,
+    escalate_to   text CHECK (escalate_to <> ''),
+    escalated_at  timestamptz,
+    patch_sha256  text CONSTRAINT question_times_patch CHECK (patch_sha256 ~ '^[0-9a-f]{64}$'),
+    PRIMARY KEY (job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    CONSTRAINT question_times_reminders CHECK (reminders BETWEEN 0 AND 3
+        AND (reminders < 3 OR remind_at IS NULL)),
+    CONSTRAINT question_times_escalated CHECK (escalated_at IS NULL OR escalate_to IS NOT NULL)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+--   question_times_due   the sweep of reminders and the leader's timer: holds open questions only
+CREATE INDEX question_times_due ON draftsman.question_times (remind_at)
+    WHERE remind_at IS NOT NULL;
+
+-- `session_role` is the kind and the name of the session's role, whatever the session sends.
+CREATE TABLE draftsman.job_answers (
+    id                      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    job                     bigint NOT NULL,
+    question                int NOT NULL,
+    kind                    draftsman.question_kind NOT NULL,
+    source                  draftsman.channel NOT NULL,
+    source_event_id         text NOT NULL,
+    responder_id            text NOT NULL,
+    responder_display_name  text,
+    voter                   text NOT NULL,
+    payload                 jsonb NOT NULL,
+    accepted                boolean NOT NULL,
+    reason                  text,
+    session_role            text NOT NULL DEFAULT '',
+    created_at              timestamptz NOT NULL DEFAULT draftsman.now(),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    CONSTRAINT job_answers_event UNIQUE (job, question, source_event_id),
+    CONSTRAINT job_answers_refused CHECK (accepted OR reason IS NOT NULL)
+);
+--   job_answers_input  one accepted answer of an input
+--   job_answers_vote   one accepted vote of each kind a person: who approved may still deny
+CREATE UNIQUE INDEX job_answers_input ON draftsman.job_answers (job, question)
+    WHERE accepted AND kind = 'input';
+CREATE UNIQUE INDEX job_answers_vote
+    ON draftsman.job_answers (job, question, voter, (payload ->> 'decision'))
+    NULLS NOT DISTINCT WHERE accepted AND kind = 'approval';
+
+-- Number of refused answers beyond those that are stored, so that a flood of them does not grow
+-- the tables.
+CREATE TABLE draftsman.refused_answers (
+    job          bigint NOT NULL,
+    question     int NOT NULL,
+    answers      bigint NOT NULL CHECK (answers > 0),
+    last_voter   text NOT NULL,
+    last_reason  text NOT NULL,
+    last_at      timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, question),
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal)
+) WITH (fillfactor = 50);
+
+-- Only the approver, or a delivery that is addressed to the approver, mints a token.
+CREATE TABLE draftsman.approval_tokens (
+    token_hash  text PRIMARY KEY,
+    job         bigint NOT NULL,
+    question    int NOT NULL,
+    approver    text NOT NULL,
+    minted_by   text NOT NULL DEFAULT '',
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    used_at     timestamptz,
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    UNIQUE (job, question, approver)
+);
+
+CREATE VIEW draftsman.questions AS
+    SELECT q.job, q.ordinal, q.run, q.key, q.kind, q.status, q.text, q.choices, q.freeform_allowed,
+           q.context_snippet, q.approvers, q.quorum, q.on_expire, q.default_value, q.on_deny,
+           q.digest, q.action, q.resolution, q.asked_at, q.expires_at, q.answered_at,
+           coalesce(t.reminders, 0) AS reminders, t.escalate_to, t.escalated_at, t.patch_sha256
+      FROM draftsman.job_questions q
+      LEFT JOIN draftsman.question_times t ON t.job = q.job AND t.question = q.ordinal;
+
+-- Immutability --------------------------------------------------------------------------------
+
+-- A resolved question stays resolved; only an answered or expired one may be superseded when it is
+-- asked again.
+CREATE TRIGGER job_questions_immutable BEFORE UPDATE ON draftsman.job_questions FOR EACH ROW
+    WHEN (OLD.status <> 'open' AND NOT (OLD.status IN ('answered', 'expired')
+          AND NEW.status = 'superseded'))
+    EXECUTE FUNCTION draftsman.refuse_change('a closed question is immutable');
+CREATE TRIGGER job_questions_no_delete BEFORE DELETE ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER job_questions_no_truncate BEFORE TRUNCATE ON draftsman.job_questions
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER job_answers_immutable BEFORE UPDATE OR DELETE ON draftsman.job_answers FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+CREATE TRIGGER job_answers_no_truncate BEFORE TRUNCATE ON draftsman.job_answers
+    EXECUTE FUNCTION draftsman.refuse_change('answers are immutable');
+CREATE TRIGGER question_times_escalated_once
+    BEFORE UPDATE OF escalated_at ON draftsman.question_times
+    FOR EACH ROW WHEN (OLD.escalated_at IS NOT NULL
+                       AND NEW.escalated_at IS DISTINCT FROM OLD.escalated_at)
+    EXECUTE FUNCTION draftsman.refuse_change('a question is escalated once');
+CREATE TRIGGER question_times_no_delete BEFORE DELETE ON draftsman.question_times FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+CREATE TRIGGER question_times_no_truncate BEFORE TRUNCATE ON draftsman.question_times
+    EXECUTE FUNCTION draftsman.refuse_change('questions are never deleted');
+
+-- Reminders -----------------------------------------------------------------------------------
+
+-- At 50 % and at 90 % of the time to answer, whichever comes next; NULL after both, and for a
+-- question that never expires. Computed in seconds: a day may be longer or shorter in the time
+-- zone of the session.
+CREATE FUNCTION draftsman.next_reminder(began timestamptz, ends timestamptz) RETURNS timestamptz
+LANGUAGE sql STABLE AS $$
+    SELECT min(p.at)
+      FROM unnest(ARRAY[0.5, 0.9]) AS part
+     CROSS JOIN LATERAL (
+           SELECT began + make_interval(secs => (extract(epoch FROM ends - began) * part)::float8)
+                  AS at) p
+     WHERE p.at > draftsman.now()
+$$;
+
+-- Schedules the reminder of a question that was asked or extended; clears it when it closes.
+CREATE FUNCTION draftsman.schedule_reminder() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.status <> 'open' THEN
+        UPDATE draftsman.question_times SET remind_at = NULL
+         WHERE job = NEW.job AND question = NEW.ordinal AND remind_at IS NOT NULL;
+    ELSE
+        INSERT INTO draftsman.question_times AS t (job, question, remind_at)
+        VALUES (NEW.job, NEW.ordinal, draftsman.next_reminder(draftsman.now(), NEW.expires_at))
+            ON CONFLICT (job, question) DO UPDATE
+               SET since = excluded.since,
+                   remind_at = CASE WHEN t.reminders < 3 THEN excluded.remind_at END;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_questions_first_reminder AFTER INSERT ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.schedule_reminder();
+CREATE TRIGGER job_questions_reminder AFTER UPDATE OF status, expires_at ON draftsman.job_questions
+    FOR EACH ROW
+    WHEN (OLD.status = 'open'
+          AND (NEW.status <> 'open' OR NEW.expires_at IS DISTINCT FROM OLD.expires_at))
+    EXECUTE FUNCTION draftsman.schedule_reminder();
+
+-- Who may answer ------------------------------------------------------------------------------
+
+-- An accepted answer comes from a session that may act for its channel, in the name of the person
+-- of its identity, and that person may answer the question.
+CREATE FUNCTION draftsman.check_answer() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kind    text := draftsman.session_kind();
+    asker   text;
+    answers jsonb;
+    person  text;
+    asked   draftsman.job_questions;
+    fits    boolean;
+BEGIN
+    NEW.session_role := kind || ':' || session_user;
+    IF kind = 'owner' THEN
+        RETURN NEW;
+    END IF;
+    SELECT j.invoker_id, j.overrides -> 'answers' INTO asker, answers
+      FROM draftsman.jobs j WHERE j.number = NEW.job;
+    SELECT * INTO asked FROM draftsman.job_questions q
+     WHERE q.job = NEW.job AND q.ordinal = NEW.question;
+    IF NOT draftsman.may_act_as(NEW.source || ':' || NEW.responder_id)
+       OR (kind = 'worker' AND (NEW.kind = 'input' AND NEW.responder_id = asker
+                                AND answers ? asked.key) IS NOT TRUE) THEN
+        PERFORM draftsman.deny_access(format('%s cannot answer as %s:%s',
+                                                session_user, NEW.source, NEW.responder_id));
+    END IF;
+    person := CASE WHEN kind = 'worker' THEN asker
+              ELSE draftsman.person_of(NEW.source::text, NEW.responder_id) END;
+    NEW.voter := coalesce(person, NEW.source || ':' || NEW.responder_id);
+    IF NEW.accepted THEN
+        fits := asked.kind = 'approval' AND NEW.payload ->> 'decision' IN ('approve', 'deny')
+            AND draftsman.has_role(person, 'approver')
+            AND draftsman.list_includes(person, asked.approvers)
+            AND (person <> asker
+                 OR (SELECT p.self_approval FROM draftsman.approval_policy p)) IS TRUE
+             OR asked.kind = 'input'
+            AND (asker IN (NEW.voter, NEW.source || ':' || NEW.responder_id)
+                 OR draftsman.has_role(person, 'responder')
+                 OR draftsman.list_includes(person, asked.approvers));
+        IF NEW.kind <> asked.kind OR asked.status <> 'open' OR fits IS NOT TRUE
+           OR (asked.expires_at <= draftsman.now() AND (asked.on_expire <> 'escalate' OR EXISTS (
+               SELECT FROM draftsman.question_times t WHERE t.job = NEW.job
+                  AND t.question = NEW.question AND t.escalated_at IS NOT NULL))) THEN
+            PERFORM draftsman.deny_access(format('%s may not answer D-%s/%s',
+                                                    NEW.voter, NEW.job, NEW.question));
+        END IF;
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_answers_session BEFORE INSERT ON draftsman.job_answers FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_answer();
+
+-- Counts refused answers one by one, those of a person under their own name.
+CREATE FUNCTION draftsman.count_refused() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' THEN
+        NEW.answers := 1 + CASE WHEN TG_OP = 'UPDATE' THEN OLD.answers ELSE 0 END;
+        NEW.last_at := draftsman.now();
+    END IF;
+    IF draftsman.session_kind() = 'person' THEN
+        NEW.last_voter := coalesce(draftsman.person_of('cli', session_user::text),
+                                   'cli:' || session_user);
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER refused_answers_count BEFORE INSERT OR UPDATE ON draftsman.refused_answers
+    FOR EACH ROW EXECUTE FUNCTION draftsman.count_refused();
+
+-- Whether the stored answers justify this resolution of a question.
+CREATE FUNCTION draftsman.is_resolution_valid(
+    asked draftsman.job_questions, after draftsman.question_status, how jsonb
+) RETURNS boolean LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+    SELECT CASE
+        WHEN $2 = 'canceled' THEN true
+        WHEN $2 = 'expired' OR $3 ->> 'via' = 'policy' THEN
+            ($1).expires_at <= draftsman.now()
+            AND (($1).on_expire = 'default') = ($2 = 'answered')
+            AND (($1).on_expire <> 'default' OR $3 ->> 'value' = ($1).default_value)
+            AND $3 - '{outcome,via,value}'::text[] = '{}'
+            AND (($1).on_expire <> 'escalate' OR EXISTS (
+                SELECT FROM draftsman.question_times t WHERE t.job = ($1).job
+                   AND t.question = ($1).ordinal AND t.escalated_at IS NOT NULL))
+        WHEN $2 <> 'answered' OR $3 ->> 'via' IS DISTINCT FROM 'person' THEN false
+        WHEN ($1).kind = 'input' THEN $3 ->> 'outcome' = 'answered' AND EXISTS (
+            SELECT FROM draftsman.job_answers a
+             WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
+               AND a.payload ->> 'value' IS NOT DISTINCT FROM $3 ->> 'value'
+               AND a.payload ->> 'text' IS NOT DISTINCT FROM $3 ->> 'text'
+               AND $3 -> 'by' = jsonb_build_array(a.voter))
+        WHEN $3 ->> 'outcome' = 'denied' THEN EXISTS (
+            SELECT FROM draftsman.job_answers a
+             WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
+               AND a.payload ->> 'decision' = 'deny' AND $3 -> 'by' = jsonb_build_array(a.voter)
+               AND coalesce($3 ->> 'reason', '') = coalesce(a.payload ->> 'reason', ''))
+        WHEN $3 ->> 'outcome' = 'approved' THEN (
+            SELECT count(DISTINCT a.voter) >= ($1).quorum
+                   AND $3 -> 'by' <@ jsonb_agg(a.voter) AND jsonb_agg(a.voter) <@ ($3 -> 'by')
+                   AND (coalesce($3 ->> 'reason', '') = ''
+                        OR $3 -> 'reason' <@ jsonb_agg(a.payload -> 'reason'))
+              FROM draftsman.job_answers a
+             WHERE a.job = ($1).job AND a.question = ($1).ordinal AND a.accepted
+               AND a.payload ->> 'decision' = 'approve')
+        ELSE false END
+$$;
+
+-- Checks every change of a question that is not made by the owner: people and bots change
+-- questions through functions only, workers as their sweeps and runs do.
+CREATE FUNCTION draftsman.check_question_change() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    kind  text := draftsman.session_kind();
+    to_be text;
+BEGIN
+    IF kind = 'owner' THEN
+        RETURN NEW;
+    END IF;
+    IF TG_OP = 'INSERT' THEN
+        IF NEW.status <> 'open' THEN
+            PERFORM draftsman.deny_access('a new question must be open');
+        END IF;
+        RETURN NEW;
+    END IF;
+    IF kind <> 'worker' AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE') THEN
+        PERFORM draftsman.deny_access('questions can be changed only through functions');
+    END IF;
+    IF OLD.status = 'open' AND NEW.status <> 'open' THEN
+        IF draftsman.is_resolution_valid(OLD, NEW.status, NEW.resolution) IS NOT TRUE THEN
+            PERFORM draftsman.deny_access(format(
+                'the answers to D-%s/%s do not support the resolution %s',
+                NEW.job, NEW.ordinal, NEW.resolution));
+        END IF;
+    ELSIF kind = 'worker' AND OLD.status = 'open' THEN
+        SELECT t.escalate_to INTO to_be FROM draftsman.question_times t
+         WHERE t.job = OLD.job AND t.question = OLD.ordinal AND t.escalated_at IS NULL;
+        IF (OLD.on_expire = 'escalate' AND OLD.expires_at <= draftsman.now()
+            AND NEW.approvers = array_append(array_remove(OLD.approvers, to_be), to_be)) IS NOT TRUE
+        THEN
+            PERFORM draftsman.deny_access(
+                'an open question can be escalated only after it expired');
+        END IF;
+    ELSIF OLD.status <> 'open' AND (NEW.approvers, NEW.expires_at, NEW.answered_at, NEW.resolution)
+          IS DISTINCT FROM (OLD.approvers, OLD.expires_at, OLD.answered_at,
+                            '{"outcome": "superseded", "via": "system"}'::jsonb) THEN
+        PERFORM draftsman.deny_access('a closed question can only be superseded');
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER job_questions_session BEFORE INSERT OR UPDATE ON draftsman.job_questions FOR EACH ROW
+    EXECUTE FUNCTION draftsman.check_question_change();

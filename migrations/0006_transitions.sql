@@ -1,0 +1,303 @@
+-- The state machine of jobs: which changes are allowed, and the event of each.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0006_transitions');
+
+-- The kind of the event of a transition. Rendered from TRANSITIONS in draftsman.domain.job.
+CREATE FUNCTION draftsman.transition_kind(
+    before draftsman.job_status, after draftsman.job_status
+) RETURNS text LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT CASE before
+        WHEN 'scheduled' THEN CASE after
+            WHEN 'queued' THEN 'job_promoted'
+            WHEN 'resumed' THEN 'job_woken'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'queued' THEN CASE after
+            WHEN 'claimed' THEN 'job_claimed'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'claimed' THEN CASE after
+            WHEN 'running' THEN 'job_started'
+            WHEN 'queued' THEN 'job_returned'
+            WHEN 'resumed' THEN 'job_returned'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'running' THEN CASE after
+            WHEN 'waiting_for_input' THEN 'needs_input'
+            WHEN 'waiting_for_approval' THEN 'needs_approval'
+            WHEN 'scheduled' THEN 'job_paused'
+            WHEN 'completed' THEN 'job_completed'
+            WHEN 'failed' THEN 'job_failed'
+            WHEN 'dead_letter' THEN 'job_dead_lettered'
+            WHEN 'retrying' THEN 'job_retrying'
+            WHEN 'canceled' THEN 'job_canceled'
+            WHEN 'resumed' THEN 'job_handed_back' END
+        WHEN 'waiting_for_input' THEN CASE after
+            WHEN 'resumed' THEN 'job_resumed'
+            WHEN 'expired' THEN 'job_expired'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'waiting_for_approval' THEN CASE after
+            WHEN 'resumed' THEN 'job_resumed'
+            WHEN 'failed' THEN 'job_failed'
+            WHEN 'expired' THEN 'job_expired'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'resumed' THEN CASE after
+            WHEN 'claimed' THEN 'job_claimed'
+            WHEN 'canceled' THEN 'job_canceled' END
+        WHEN 'retrying' THEN CASE after
+            WHEN 'queued' THEN 'job_retried'
+            WHEN 'canceled' THEN 'job_canceled' END
+    END
+$$;
+
+CREATE FUNCTION draftsman.refuse_transition(
+    job bigint, before draftsman.job_status, after draftsman.job_status, version int, next int
+) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'D-%: % to % is not allowed (version % to %)', job, before, after, version, next
+        USING ERRCODE = 'DM001';
+END $$;
+
+CREATE FUNCTION draftsman.refuse_change(job bigint) RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'D-%: update is not allowed; a finished job is immutable', job
+        USING ERRCODE = 'DM002';
+END $$;
+
+-- Who may submit a job: a person their own requests, a bot the requests of people in its channels,
+-- a worker the retries of lost jobs. A retry repeats the earlier request under the key of its
+-- chain, on behalf of the person who made that request or of an operator.
+CREATE FUNCTION draftsman.may_submit(job draftsman.jobs, kind text, actor text) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    person text := draftsman.person_of_actor(actor);
+BEGIN
+    IF job.retry_of IS NOT NULL AND NOT EXISTS (
+        SELECT FROM draftsman.jobs o
+         WHERE o.number = job.retry_of AND o.finished_at IS NOT NULL
+           AND (kind = 'worker' OR o.invoker_id IN (person, actor)
+                OR draftsman.has_role(person, 'operator'))
+           AND job.idempotency_key = 'retry:' || CASE WHEN o.retry_of IS NULL THEN o.number::text
+               ELSE split_part(o.idempotency_key, ':', 2) END || ':' || (o.chain_length + 1)
+           AND job.chain_length = o.chain_length + 1
+           AND job.overrides - 'answers' = o.overrides - 'answers'
+           AND (job.type, job.payload, job.request_digest, job.agent, job.mode, job.repo_owner,
+                job.repo_name, job.ticket_url, job.ticket_title, job.ticket_text)
+               IS NOT DISTINCT FROM
+               (o.type, o.payload, o.request_digest, o.agent, o.mode, o.repo_owner,
+                o.repo_name, o.ticket_url, o.ticket_title, o.ticket_text)) THEN
+        RETURN false;
+    END IF;
+    IF kind = 'worker' THEN
+        RETURN job.source = 'internal' AND job.retry_of IS NOT NULL;
+    END IF;
+    RETURN kind IN ('person', 'bot') AND draftsman.may_act_as(job.source || ':' ||
+               substr(actor, strpos(actor, ':') + 1))
+       AND job.invoker_id = person
+       AND (job.retry_of IS NOT NULL OR (draftsman.has_role(person, 'invoker')
+            AND NOT starts_with(job.idempotency_key, 'retry:')));
+END $$;
+
+-- Guards and triggers of a statement rather than of each row: a WHEN clause is parsed again for
+-- each statement, and a BEFORE trigger looks at each row once more.
+CREATE FUNCTION draftsman.record_creation() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    wrong  text;
+    role   text := draftsman.session_kind();
+    who    text := coalesce(draftsman.session_actor(), session_user);
+    detail jsonb := CASE WHEN role IN ('owner', 'worker')
+        THEN coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}') ELSE '{}' END;
+BEGIN
+    INSERT INTO draftsman.job_events (job, kind, to_status, actor, payload)
+    SELECT n.number, 'job_created', n.status, who,
+           jsonb_strip_nulls(jsonb_build_object('type', n.type, 'source', n.source, 'mode', n.mode,
+               'agent', n.agent, 'repo_name', n.repo_name, 'retry_of', n.retry_of)) || detail
+      FROM new_jobs n
+     ORDER BY n.number;
+
+    SELECT n.status INTO wrong
+      FROM new_jobs n
+     WHERE n.status NOT IN ('scheduled', 'queued') OR n.version <> 1 OR n.run_count <> 0
+        OR n.attempts <> 0 OR n.retry_count <> 0 OR n.cancel_requested_at IS NOT NULL
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'a new job must be queued or scheduled, not started, with version 1; not %',
+            wrong USING ERRCODE = 'DM001';
+    END IF;
+    SELECT n.idempotency_key INTO wrong
+      FROM new_jobs n
+     WHERE starts_with(n.idempotency_key, 'auto:') AND n.idempotency_key <> 'auto:' || n.id
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'a key that begins with auto: must continue with the id of the job, not %',
+            wrong USING ERRCODE = 'DM001';
+    END IF;
+    IF role <> 'owner' THEN
+        SELECT n.invoker_id INTO wrong
+          FROM new_jobs n
+          JOIN draftsman.jobs j ON j.number = n.number
+         WHERE n.number NOT BETWEEN 1 AND (SELECT last_value FROM draftsman.jobs_number_seq)
+            OR draftsman.may_submit(j, role, who) IS NOT TRUE
+         LIMIT 1;
+        IF FOUND THEN
+            PERFORM draftsman.deny_access(format('%s may not submit a job of %s', who, wrong));
+        END IF;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_inserted AFTER INSERT ON draftsman.jobs
+    REFERENCING NEW TABLE AS new_jobs
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_creation();
+
+-- The cases are rendered from TRANSITIONS and FUSED in draftsman.domain.job. A fused transition
+-- (version + 2) passes through `claimed`. A claimed job returns to the status that it was claimed
+-- from; a scheduled job that ran before becomes `resumed`; a lease changes only with the status.
+--
+-- A session plans the statements of a trigger once, for the first batch that it sees, and the plan
+-- has to fit every later batch. A full join is a hash or merge join, never a nested loop; `number`
+-- is immutable, so each new row has its old one and the full join is an inner one. The CASE keeps
+-- the planner from turning it into one. Runs and questions are looked up by index
+-- (enable_seqscan). JIT is off because PostgreSQL before 18 adds 1e10 to the cost of a disabled
+-- node and would compile the plan: 0.5 to 1.6 s for a change of 1 ms.
+CREATE FUNCTION draftsman.record_transitions() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    wrong  bigint;
+    who    text := draftsman.session_actor();
+    detail jsonb := coalesce(nullif(current_setting('draftsman.detail', true), ''), '{}');
+BEGIN
+    INSERT INTO draftsman.job_events (job, run, kind, from_status, to_status, actor, payload)
+    SELECT n.number,
+           CASE WHEN 'running' IN (s.before, s.after) THEN n.run_count END,
+           draftsman.transition_kind(s.before, s.after), s.before, s.after,
+           coalesce(who, 'worker:' || coalesce(n.worker_id, o.worker_id), session_user),
+           CASE s.after
+               WHEN 'failed' THEN jsonb_build_object('error', left(n.last_error, 2000),
+                    'error_class', n.error_class) || detail
+               WHEN 'dead_letter' THEN jsonb_build_object('error', left(n.last_error, 2000),
+                    'error_class', n.error_class, 'attempts', n.attempts, 'retries', n.retry_count)
+                    || detail
+               WHEN 'retrying' THEN jsonb_build_object('error', left(n.last_error, 2000),
+                    'error_class', n.error_class, 'next_retry_at', n.next_retry_at) || detail
+               WHEN 'canceled' THEN jsonb_strip_nulls(jsonb_build_object(
+                    'reason', left(n.cancel_reason, 2000), 'by', n.cancel_requested_by)) || detail
+               WHEN 'scheduled' THEN jsonb_build_object('run_at', n.run_at) || detail
+               ELSE detail
+           END
+      FROM new_jobs n
+      FULL JOIN old_jobs o ON o.number = n.number
+     CROSS JOIN LATERAL (
+         SELECT o.status AS before,
+                CASE WHEN n.version = o.version + 2 THEN 'claimed' ELSE n.status END AS after
+         UNION ALL
+         SELECT 'claimed', n.status WHERE n.version = o.version + 2) s
+     WHERE CASE
+           WHEN o.status = n.status AND n.version = o.version
+                AND n.lease_token IS NOT DISTINCT FROM o.lease_token THEN
+               o.finished_at IS NOT NULL AND draftsman.refuse_change(n.number)
+           WHEN o.status <> n.status AND n.version = o.version + CASE o.status
+                WHEN 'scheduled' THEN CASE WHEN n.status IN ('queued', 'resumed', 'canceled') THEN 1 END
+                WHEN 'queued' THEN CASE WHEN n.status IN ('claimed', 'canceled') THEN 1 WHEN n.status = 'running' THEN 2 END
+                WHEN 'claimed' THEN CASE WHEN n.status IN ('running', 'queued', 'resumed', 'canceled') THEN 1 END
+                WHEN 'running' THEN CASE WHEN n.status IN ('waiting_for_input', 'waiting_for_approval', 'scheduled', 'completed', 'failed', 'dead_letter', 'retrying', 'canceled', 'resumed') THEN 1 END
+                WHEN 'waiting_for_input' THEN CASE WHEN n.status IN ('resumed', 'expired', 'canceled') THEN 1 END
+                WHEN 'waiting_for_approval' THEN CASE WHEN n.status IN ('resumed', 'failed', 'expired', 'canceled') THEN 1 END
+                WHEN 'resumed' THEN CASE WHEN n.status IN ('claimed', 'canceled') THEN 1 WHEN n.status = 'running' THEN 2 END
+                WHEN 'retrying' THEN CASE WHEN n.status IN ('queued', 'canceled') THEN 1 END
+            END
+               AND (o.status <> 'claimed' OR n.status IN ('running', 'canceled', o.claimed_from))
+               AND (o.status <> 'claimed' OR n.status <> 'running'
+                    OR n.lease_token = o.lease_token)
+               AND (o.status <> 'scheduled' OR n.status <> 'queued' OR o.run_count = 0)
+               AND (o.status <> 'scheduled' OR n.status <> 'resumed' OR o.run_count > 0) THEN true
+           ELSE draftsman.refuse_transition(n.number, o.status, n.status, o.version, n.version)
+           END;
+
+    SELECT n.number INTO wrong
+      FROM new_jobs n
+     WHERE (n.status = 'running')::int <> (
+           SELECT count(*) FROM draftsman.job_runs r WHERE r.job = n.number AND r.status = 'running')
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'D-%: a running job has exactly one open run, every other job none', wrong
+            USING ERRCODE = 'DM003';
+    END IF;
+    SELECT n.number INTO wrong
+      FROM new_jobs n
+     WHERE (n.status IN ('waiting_for_input', 'waiting_for_approval')) <> ((
+           SELECT q.job FROM draftsman.job_questions q WHERE q.job = n.number AND q.status = 'open')
+           IS NOT NULL)
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'D-%: a waiting job has exactly one open question, every other job none',
+            wrong USING ERRCODE = 'DM003';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_updated AFTER UPDATE ON draftsman.jobs
+    REFERENCING OLD TABLE AS old_jobs NEW TABLE AS new_jobs
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.record_transitions();
+
+-- Jobs stay as they were requested -------------------------------------------------------------
+
+CREATE TRIGGER jobs_immutable BEFORE UPDATE OF number, id, type, idempotency_key, request_digest,
+    payload, overrides, ticket_url, ticket_title, ticket_text, invoker_id, invoker_display_name,
+    mode, source, source_type, external_event_id, retry_of, chain_length, max_attempts, max_retries,
+    created_at ON draftsman.jobs FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('the request of a job is immutable');
+CREATE TRIGGER jobs_no_delete BEFORE DELETE ON draftsman.jobs FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+CREATE TRIGGER jobs_no_truncate BEFORE TRUNCATE ON draftsman.jobs
+    EXECUTE FUNCTION draftsman.refuse_change('jobs are never deleted');
+
+-- Error class DENIED means that an approver denied the last question of the job; no run has it.
+CREATE FUNCTION draftsman.check_denial() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.status <> 'failed' OR (
+        SELECT q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'fail'
+          FROM draftsman.job_questions q WHERE q.job = NEW.number
+         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'D-%: error class DENIED requires that the last question was denied',
+            NEW.number USING ERRCODE = 'DM003';
+    END IF;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER jobs_denied BEFORE UPDATE OF error_class ON draftsman.jobs FOR EACH ROW
+    WHEN (NEW.error_class = 'DENIED' AND OLD.error_class IS DISTINCT FROM NEW.error_class)
+    EXECUTE FUNCTION draftsman.check_denial();
+
+-- Runs ----------------------------------------------------------------------------------------
+
+-- A new run is the newest of a running job and holds its lease. With the checks of
+-- record_transitions() this excludes a second open run and a run without a job.
+CREATE FUNCTION draftsman.check_runs() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+    SET jit = off SET enable_seqscan = off AS $$
+DECLARE
+    wrong record;
+BEGIN
+    SELECT r.job, r.ordinal INTO wrong
+      FROM new_runs r
+     WHERE (SELECT j.number FROM draftsman.jobs j
+             WHERE j.number = r.job AND j.run_count = r.ordinal
+               AND (r.status <> 'running'
+                    OR (j.status = 'running' AND j.lease_token = r.lease_token))) IS NULL
+     LIMIT 1;
+    IF FOUND THEN
+        RAISE EXCEPTION 'D-%: run % is not the newest run of a running job',
+            wrong.job, wrong.ordinal USING ERRCODE = 'DM003';
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_runs_inserted AFTER INSERT ON draftsman.job_runs
+    REFERENCING NEW TABLE AS new_runs
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.check_runs();
+
+-- AFTER, because a BEFORE UPDATE trigger locks the row first, which is logged.
+CREATE TRIGGER job_runs_immutable AFTER UPDATE ON draftsman.job_runs FOR EACH ROW
+    WHEN (OLD.status <> 'running')
+    EXECUTE FUNCTION draftsman.refuse_change('a finished run is immutable');
+CREATE TRIGGER job_runs_no_delete BEFORE DELETE ON draftsman.job_runs FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');
+CREATE TRIGGER job_runs_no_truncate BEFORE TRUNCATE ON draftsman.job_runs
+    EXECUTE FUNCTION draftsman.refuse_change('runs are never deleted');

@@ -1,0 +1,329 @@
+-- Deliveries (the outbox): messages to targets, written in the transaction of what they report.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0007_deliveries');
+
+CREATE TYPE draftsman.delivery_channel AS ENUM ('log', 'webhook', 'slack', 'trello');
+CREATE TYPE draftsman.delivery_kind AS ENUM (
+    'status', 'question', 'question_closed', 'result', 'notice', 'reminder', 'file');
+CREATE TYPE draftsman.delivery_status AS ENUM (
+    'pending', 'sending', 'sent', 'unconfirmed', 'superseded', 'dead_letter');
+
+-- Tables --------------------------------------------------------------------------------------
+
+CREATE TABLE draftsman.job_targets (
+    job         bigint NOT NULL REFERENCES draftsman.jobs,
+    ordinal     int NOT NULL CHECK (ordinal > 0),
+    channel     draftsman.delivery_channel NOT NULL,
+    target      text NOT NULL CHECK (target <> ''),
+    thread      text CHECK (thread <> ''),
+    thread_key  text NOT NULL CHECK (thread_key <> ''),
+    kinds       draftsman.delivery_kind[] NOT NULL
+                DEFAULT '{status,question,result,notice,reminder,file}',
+    outcomes    draftsman.job_status[],
+    created_at  timestamptz NOT NULL DEFAULT draftsman.now(),
+    PRIMARY KEY (job, ordinal),
+    CONSTRAINT job_targets_unique UNIQUE (job, thread_key)
+);
+--   job_targets_thread  the jobs that were requested in a thread
+--   job_targets_trello  the jobs whose target is a card: a comment there may answer their questions
+CREATE INDEX job_targets_thread ON draftsman.job_targets (target, thread)
+    WHERE thread IS NOT NULL;
+CREATE INDEX job_targets_trello ON draftsman.job_targets (target, job)
+    WHERE channel = 'trello';
+
+-- `original` is the delivery whose message this one updates, or the dead letter that it replaces.
+-- `sender_lock_id` is the number of the session lock of the process that claimed the delivery, as in
+-- `workers.lock_id`; NULL when it had none. A call starts with a statement that proves the lease, and
+-- ends at `call_ends_at` at the latest.
+CREATE TABLE draftsman.deliveries (
+    seq              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id               uuid NOT NULL DEFAULT gen_random_uuid(),
+    job              bigint NOT NULL REFERENCES draftsman.jobs,
+    question         int,
+    original         bigint REFERENCES draftsman.deliveries,
+    channel          draftsman.delivery_channel NOT NULL,
+    target           text NOT NULL,
+    thread           text,
+    thread_key       text NOT NULL,
+    kind             draftsman.delivery_kind NOT NULL,
+    version          int,
+    payload          jsonb NOT NULL DEFAULT '{}' CHECK (octet_length(payload::text) <= 1048576),
+    dedupe_key       text,
+    status           draftsman.delivery_status NOT NULL DEFAULT 'pending',
+    attempts         int NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    in_doubt         boolean NOT NULL DEFAULT false,
+    urgent           boolean NOT NULL DEFAULT false,
+    next_attempt_at  timestamptz,
+    lease_token      bigint,
+    sender_lock_id   int,
+    call_ends_at     timestamptz,
+    external_ref     text,
+    last_error       text,
+    created_at       timestamptz NOT NULL DEFAULT draftsman.now(),
+    sent_at          timestamptz,
+    FOREIGN KEY (job, question) REFERENCES draftsman.job_questions (job, ordinal),
+    CONSTRAINT deliveries_lease CHECK ((lease_token IS NOT NULL) = (status = 'sending')
+        AND (status <> 'sending' OR next_attempt_at IS NOT NULL)),
+    CONSTRAINT deliveries_next_attempt CHECK (next_attempt_at IS NULL
+        OR status IN ('pending', 'sending', 'unconfirmed')),
+    CONSTRAINT deliveries_sent CHECK ((status = 'sent') = (sent_at IS NOT NULL)
+        AND (status <> 'sent' OR external_ref IS NOT NULL)),
+    CONSTRAINT deliveries_in_doubt CHECK (in_doubt OR status <> 'unconfirmed'),
+    CONSTRAINT deliveries_dead_letter CHECK (status <> 'dead_letter' OR last_error IS NOT NULL),
+    CONSTRAINT deliveries_question CHECK (question IS NOT NULL
+        OR kind NOT IN ('question', 'question_closed', 'reminder')),
+    CONSTRAINT deliveries_question_closed CHECK (kind <> 'question_closed' OR original IS NOT NULL),
+    CONSTRAINT deliveries_version CHECK ((version IS NOT NULL) = (kind = 'status'))
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0);
+
+--   deliveries_id       a delivery by the marker in its message
+--   deliveries_job      the deliveries of a job
+--   deliveries_thread   the first unfinished delivery of a thread
+--   deliveries_head     at most one delivery of a thread is due or being sent: keeps their order
+--   deliveries_due      the claim: the delivery of each target that has been due longest
+--   deliveries_urgent   the claim: the same for urgent deliveries
+--   deliveries_status   lists and counts by status
+--   deliveries_pending  one pending status message a thread, updated to the newest status
+--   deliveries_dedupe   deduplication
+--   deliveries_slack    the job of a posted message, to recognize replies to it
+--   deliveries_trello   whether a comment was posted by the bot
+CREATE UNIQUE INDEX deliveries_id ON draftsman.deliveries (id);
+CREATE INDEX deliveries_job ON draftsman.deliveries (job, seq);
+CREATE INDEX deliveries_thread ON draftsman.deliveries (thread_key, seq)
+    WHERE status IN ('pending', 'sending', 'unconfirmed');
+CREATE UNIQUE INDEX deliveries_head ON draftsman.deliveries (thread_key)
+    WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX deliveries_due ON draftsman.deliveries (channel, target, next_attempt_at, seq)
+    WHERE next_attempt_at IS NOT NULL;
+CREATE INDEX deliveries_urgent ON draftsman.deliveries (channel, target, next_attempt_at, seq)
+    WHERE next_attempt_at IS NOT NULL AND urgent;
+CREATE INDEX deliveries_status ON draftsman.deliveries (status, seq);
+CREATE UNIQUE INDEX deliveries_pending ON draftsman.deliveries (thread_key)
+    WHERE kind = 'status' AND status = 'pending';
+CREATE UNIQUE INDEX deliveries_dedupe ON draftsman.deliveries (thread_key, dedupe_key)
+    WHERE dedupe_key IS NOT NULL;
+CREATE INDEX deliveries_slack ON draftsman.deliveries (external_ref)
+    WHERE channel = 'slack' AND external_ref IS NOT NULL;
+CREATE INDEX deliveries_trello ON draftsman.deliveries (external_ref)
+    WHERE channel = 'trello' AND external_ref IS NOT NULL;
+
+CREATE TRIGGER deliveries_immutable AFTER UPDATE ON draftsman.deliveries FOR EACH ROW
+    WHEN (OLD.status IN ('sent', 'superseded') OR OLD.id <> NEW.id OR OLD.job <> NEW.job
+          OR OLD.kind <> NEW.kind OR OLD.thread_key <> NEW.thread_key)
+    EXECUTE FUNCTION draftsman.refuse_change('a sent delivery is immutable');
+CREATE TRIGGER deliveries_no_delete BEFORE DELETE ON draftsman.deliveries FOR EACH ROW
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+CREATE TRIGGER deliveries_no_truncate BEFORE TRUNCATE ON draftsman.deliveries
+    EXECUTE FUNCTION draftsman.refuse_change('deliveries are never deleted');
+
+-- Rate limits of the accounts and methods of a channel. A row is created with the first use.
+CREATE TABLE draftsman.channel_limits (
+    bucket        text PRIMARY KEY CHECK (bucket <> ''),
+    free_at       timestamptz NOT NULL DEFAULT '-infinity',
+    paused_until  timestamptz NOT NULL DEFAULT '-infinity',
+    reason        text
+);
+
+-- Dead letters without a target, until the leader writes their notification.
+CREATE TABLE draftsman.unnotified_jobs (
+    job    bigint PRIMARY KEY REFERENCES draftsman.jobs,
+    since  timestamptz NOT NULL DEFAULT draftsman.now()
+);
+
+-- Order within a thread -----------------------------------------------------------------------
+
+-- Questions, reminders, decisions and results are urgent, and so is what precedes them in their
+-- thread.
+CREATE FUNCTION draftsman.mark_urgent() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    NEW.urgent := true;
+    RETURN NEW;
+END $$;
+CREATE TRIGGER deliveries_set_urgent BEFORE INSERT ON draftsman.deliveries FOR EACH ROW
+    WHEN (NEW.kind IN ('question', 'reminder', 'question_closed', 'result'))
+    EXECUTE FUNCTION draftsman.mark_urgent();
+
+-- In each thread one delivery has its turn: it is due at a time, or being sent. The others have no
+-- time; when it ends, the first of them is next. A session that adds a delivery to a thread or
+-- finishes one holds the lock of the job, so that none is added behind one that has just ended and
+-- then waits forever. Nothing is sorted: a sort is a disabled node in the sessions of workers.
+CREATE FUNCTION draftsman.release_threads(threads text[]) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    channels draftsman.delivery_channel[];
+BEGIN
+    WITH due AS (
+        UPDATE draftsman.deliveries d
+           SET next_attempt_at = draftsman.now()
+          FROM unnest(threads) AS t (thread_key)
+         CROSS JOIN LATERAL (
+               SELECT seq FROM draftsman.deliveries
+                WHERE thread_key = t.thread_key AND status IN ('pending', 'sending', 'unconfirmed')
+                ORDER BY seq
+                LIMIT 1) h
+         WHERE d.seq = h.seq AND d.next_attempt_at IS NULL
+           AND NOT EXISTS (SELECT FROM draftsman.deliveries e
+                            WHERE e.thread_key = t.thread_key AND e.next_attempt_at IS NOT NULL)
+        RETURNING d.channel
+    )
+    SELECT array_agg(channel) INTO channels FROM (SELECT DISTINCT channel FROM due) d;
+    PERFORM pg_notify('draftsman_deliveries', channel::text) FROM unnest(channels) AS c (channel);
+END $$;
+
+CREATE FUNCTION draftsman.order_deliveries() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    threads text[];
+BEGIN
+    IF TG_OP = 'INSERT' THEN
+        UPDATE draftsman.deliveries d SET urgent = true
+          FROM new_deliveries n
+         WHERE n.urgent AND d.thread_key = n.thread_key AND d.seq < n.seq AND NOT d.urgent
+           AND d.status IN ('pending', 'sending', 'unconfirmed');
+    END IF;
+    SELECT array_agg(thread_key) INTO threads
+      FROM (SELECT DISTINCT thread_key FROM new_deliveries WHERE next_attempt_at IS NULL) n;
+    IF threads IS NOT NULL THEN
+        PERFORM draftsman.release_threads(threads);
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER deliveries_inserted AFTER INSERT ON draftsman.deliveries
+    REFERENCING NEW TABLE AS new_deliveries
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
+CREATE TRIGGER deliveries_updated AFTER UPDATE ON draftsman.deliveries
+    REFERENCING NEW TABLE AS new_deliveries
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.order_deliveries();
+
+-- What writes deliveries ----------------------------------------------------------------------
+
+-- A job changed its status. A pending status message is updated, which locks it: no sender can
+-- claim it with the previous status before this transaction commits. One that is being sent is
+-- followed by another. A job leaves an open approval only by an approval, or by a denial that it
+-- accepts.
+CREATE FUNCTION draftsman.enqueue_deliveries() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed' AND (
+        SELECT q.kind = 'approval' AND q.status = 'answered'
+               AND (q.resolution ->> 'outcome' = 'approved'
+                    OR (q.resolution ->> 'outcome' = 'denied' AND q.on_deny = 'continue'))
+          FROM draftsman.job_questions q WHERE q.job = NEW.number
+         ORDER BY q.ordinal DESC LIMIT 1) IS NOT TRUE THEN
+        RAISE EXCEPTION 'D-%: a job leaves an approval only when it was decided', NEW.number
+            USING ERRCODE = 'DM003';
+    END IF;
+    IF NOT NEW.has_targets THEN
+        RETURN NULL;
+    END IF;
+    INSERT INTO draftsman.deliveries AS d (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', NEW.version
+      FROM draftsman.job_targets t
+     WHERE t.job = NEW.number AND 'status' = ANY (t.kinds)
+     ORDER BY t.ordinal
+        ON CONFLICT (thread_key) WHERE kind = 'status' AND status = 'pending'
+           DO UPDATE SET version = excluded.version;
+    IF NEW.status IN ('waiting_for_input', 'waiting_for_approval') THEN
+        INSERT INTO draftsman.deliveries
+               (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+        SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+               'question:' || q.ordinal
+          FROM draftsman.job_targets t
+          JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+         WHERE t.job = NEW.number AND 'question' = ANY (t.kinds)
+         ORDER BY t.ordinal;
+    ELSIF NEW.finished_at IS NOT NULL THEN
+        INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, dedupe_key)
+        SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'result', 'result'
+          FROM draftsman.job_targets t
+         WHERE t.job = NEW.number AND 'result' = ANY (t.kinds)
+           AND (t.outcomes IS NULL OR NEW.status = ANY (t.outcomes))
+         ORDER BY t.ordinal;
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER jobs_deliveries AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+    WHEN ((NEW.has_targets AND NEW.status <> OLD.status AND NEW.status <> 'claimed')
+          OR (OLD.status = 'waiting_for_approval' AND NEW.status = 'resumed'))
+    EXECUTE FUNCTION draftsman.enqueue_deliveries();
+
+-- A new target receives the current status and the open question at once.
+CREATE FUNCTION draftsman.enqueue_target_deliveries() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() NOT IN ('owner', 'worker') AND EXISTS (
+        SELECT FROM new_targets t
+          JOIN draftsman.jobs j ON j.number = t.job
+         CROSS JOIN LATERAL (SELECT draftsman.person_of('cli', session_user::text) AS name) me
+         WHERE t.thread_key <> 'D-' || t.job || ' ' || t.channel || ':' || t.target
+                               || coalesce('/' || t.thread, '')
+            OR (draftsman.session_kind() = 'person' AND j.invoker_id IS DISTINCT FROM me.name
+                AND NOT draftsman.has_role(me.name, 'invoker')
+                AND NOT draftsman.has_role(me.name, 'operator'))) THEN
+        PERFORM draftsman.deny_access(
+            'a target can be added only with a request, in its own thread');
+    END IF;
+    UPDATE draftsman.jobs j SET has_targets = true
+     WHERE j.number IN (SELECT job FROM new_targets) AND NOT j.has_targets
+       AND j.finished_at IS NULL;
+    INSERT INTO draftsman.deliveries (job, channel, target, thread, thread_key, kind, version)
+    SELECT t.job, t.channel, t.target, t.thread, t.thread_key, 'status', j.version
+      FROM new_targets t
+      JOIN draftsman.jobs j ON j.number = t.job
+     WHERE 'status' = ANY (t.kinds)
+     ORDER BY t.job, t.ordinal;
+    INSERT INTO draftsman.deliveries
+           (job, question, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT t.job, q.ordinal, t.channel, t.target, t.thread, t.thread_key, 'question',
+           'question:' || q.ordinal
+      FROM new_targets t
+      JOIN draftsman.job_questions q ON q.job = t.job AND q.status = 'open'
+     WHERE 'question' = ANY (t.kinds)
+     ORDER BY t.job, t.ordinal;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_targets_inserted AFTER INSERT ON draftsman.job_targets
+    REFERENCING NEW TABLE AS new_targets
+    FOR EACH STATEMENT EXECUTE FUNCTION draftsman.enqueue_target_deliveries();
+
+-- A question closed: copies that were not sent are superseded, and each copy that people see or
+-- may see is updated.
+CREATE FUNCTION draftsman.enqueue_question_closed() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM FROM draftsman.deliveries WHERE job = NEW.job LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN NULL;
+    END IF;
+    UPDATE draftsman.deliveries
+       SET status = 'superseded', next_attempt_at = NULL
+     WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
+       AND status = 'pending';
+    INSERT INTO draftsman.deliveries
+           (job, question, original, channel, target, thread, thread_key, kind, dedupe_key)
+    SELECT job, question, seq, channel, target, thread, thread_key, 'question_closed',
+           'question_closed:' || seq
+      FROM draftsman.deliveries
+     WHERE job = NEW.job AND question = NEW.ordinal AND kind IN ('question', 'reminder')
+       AND (status IN ('sending', 'sent', 'unconfirmed') OR (status = 'dead_letter' AND in_doubt))
+     ORDER BY seq;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER job_questions_copies AFTER UPDATE OF status ON draftsman.job_questions FOR EACH ROW
+    WHEN (OLD.status = 'open' AND NEW.status <> 'open')
+    EXECUTE FUNCTION draftsman.enqueue_question_closed();
+
+CREATE FUNCTION draftsman.record_unnotified() RETURNS trigger LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF NEW.overrides ->> 'notify' IS DISTINCT FROM 'none' AND NOT EXISTS (
+        SELECT FROM draftsman.deliveries d WHERE d.job = NEW.number AND d.kind = 'result') THEN
+        INSERT INTO draftsman.unnotified_jobs (job) VALUES (NEW.number) ON CONFLICT DO NOTHING;
+    END IF;
+    RETURN NULL;
+END $$;
+-- Triggers run in the order of their names: this one after jobs_deliveries, which writes to the
+-- targets.
+CREATE TRIGGER jobs_unnotified AFTER UPDATE OF status ON draftsman.jobs FOR EACH ROW
+    WHEN (NEW.status = 'dead_letter' AND OLD.status <> 'dead_letter')
+    EXECUTE FUNCTION draftsman.record_unnotified();

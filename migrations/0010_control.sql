@@ -1,0 +1,232 @@
+-- Functions for people and bots, whose roles cannot write the tables: they answer, extend and
+-- cancel, mint and redeem tokens, and retry.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0010_control');
+
+-- Questions -----------------------------------------------------------------------------------
+
+-- Closes a question and resumes or ends its job; the caller holds the locks of both. For a denial
+-- the error of the job names the person who denied and the reason.
+CREATE FUNCTION draftsman.resolve_question(
+    job bigint, ordinal int, status draftsman.question_status, resolution jsonb,
+    job_status draftsman.job_status, actor text, detail text, kind text, error text
+) RETURNS TABLE (new_status draftsman.job_status, notified text) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    asked draftsman.job_questions;
+BEGIN
+    IF NOT draftsman.may_act_as(actor) THEN
+        PERFORM draftsman.deny_access(format('%s cannot act as %s', session_user, actor));
+    END IF;
+    PERFORM set_config('draftsman.actor', actor, true),
+            set_config('draftsman.detail', detail, true);
+    UPDATE draftsman.job_questions q
+       SET status = $3, resolution = $4,
+           answered_at = CASE WHEN $3 = 'answered' THEN draftsman.now() END
+     WHERE q.job = $1 AND q.ordinal = $2 AND q.status = 'open'
+    RETURNING q.* INTO asked;
+    IF NOT FOUND THEN
+        RETURN;
+    END IF;
+    IF draftsman.session_kind() <> 'owner' AND NOT EXISTS (
+        SELECT FROM draftsman.job_answers a WHERE a.job = $1 AND a.question = $2 AND a.accepted
+           AND a.source || ':' || a.responder_id = $6) THEN
+        PERFORM draftsman.deny_access(format('%s did not answer D-%s/%s', $6, $1, $2));
+    END IF;
+    IF draftsman.session_kind() <> 'owner' AND ($8 <> 'answer_received'
+       OR $3 <> 'answered' OR $5 <> CASE WHEN $4 ->> 'outcome' = 'denied' AND asked.on_deny = 'fail'
+                        THEN 'failed' ELSE 'resumed' END::draftsman.job_status) THEN
+        PERFORM draftsman.deny_access(
+            'an answer can only resolve its question and fail or resume the job');
+    END IF;
+    IF draftsman.session_kind() <> 'owner' THEN
+        error := CASE WHEN job_status = 'failed' THEN error END;
+        detail := (jsonb_build_object('question', ordinal, 'key', asked.key)
+                   || asked.resolution)::text;
+        PERFORM set_config('draftsman.detail', detail, true);
+    END IF;
+    IF job_status = 'failed' AND asked.resolution ->> 'outcome' = 'denied' THEN
+        error := 'denied by '
+            || (SELECT string_agg(name, ', ')
+                  FROM jsonb_array_elements_text(asked.resolution -> 'by') name)
+            || coalesce(': ' || (asked.resolution ->> 'reason'), '');
+    END IF;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload) VALUES ($1, $8, $6, $7::jsonb);
+    RETURN QUERY
+    UPDATE draftsman.jobs j
+       SET status = $5, version = j.version + 1, updated_at = draftsman.now(),
+           last_error = coalesce($9, j.last_error),
+           error_class = CASE WHEN $9 IS NULL THEN j.error_class
+                         WHEN asked.resolution ->> 'outcome' = 'denied' THEN 'DENIED'
+                         ELSE 'PERMANENT' END::draftsman.error_class,
+           queued_at = CASE WHEN $5 = 'resumed' THEN draftsman.now() ELSE j.queued_at END,
+           finished_at = CASE WHEN $5 <> 'resumed' THEN draftsman.now() END
+     WHERE j.number = $1 AND j.status IN ('waiting_for_input', 'waiting_for_approval')
+    RETURNING j.status,
+              CASE WHEN j.status = 'resumed' THEN pg_notify('draftsman_jobs', j.queue)::text END;
+END $$;
+
+CREATE FUNCTION draftsman.extend_question(
+    job bigint, ordinal int, seconds float8, actor text
+) RETURNS TABLE (expires_at timestamptz) LANGUAGE plpgsql
+    SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control($1, $4, 'operator');
+    IF draftsman.session_kind() = 'worker' THEN
+        PERFORM draftsman.deny_access('workers cannot extend questions');
+    END IF;
+    IF $3 <= 0 OR $3 > 366 * 86400 THEN
+        PERFORM draftsman.deny_access(
+            'a question can be extended by more than 0 s and at most 366 days');
+    END IF;
+    RETURN QUERY
+    UPDATE draftsman.job_questions q
+       SET expires_at = CASE WHEN $3 IS NULL OR q.expires_at IS NULL THEN NULL
+           ELSE greatest(q.expires_at, draftsman.now()) + make_interval(secs => $3) END
+     WHERE q.job = $1 AND q.ordinal = $2 AND q.status = 'open'
+       AND (coalesce(q.expires_at > draftsman.now(), true)
+            OR (q.on_expire = 'escalate' AND NOT EXISTS (
+                SELECT FROM draftsman.question_times t
+                 WHERE t.job = q.job AND t.question = q.ordinal AND t.escalated_at IS NOT NULL)))
+    RETURNING q.expires_at;
+END $$;
+
+-- Tokens --------------------------------------------------------------------------------------
+
+-- A new token replaces the unused one of the same approver.
+CREATE FUNCTION draftsman.mint_token(
+    token_hash text, job bigint, question int, approver text, minted_by text
+) RETURNS SETOF text LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    person text := draftsman.person_of('cli', session_user::text);
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND NOT (
+        draftsman.session_kind() = 'person' AND person = $4 AND $5 = $4
+        AND draftsman.has_role(person, 'approver') AND EXISTS (
+            SELECT FROM draftsman.job_questions q JOIN draftsman.jobs j ON j.number = q.job
+             WHERE q.job = $2 AND q.ordinal = $3 AND draftsman.list_includes(person, q.approvers)
+               AND (j.invoker_id <> person
+                    OR (SELECT p.self_approval FROM draftsman.approval_policy p)))) IS TRUE THEN
+        PERFORM draftsman.deny_access(format('%s cannot mint a token for %s', session_user, $4));
+    END IF;
+    RETURN QUERY
+    INSERT INTO draftsman.approval_tokens AS t (token_hash, job, question, approver, minted_by)
+    SELECT $1, q.job, q.ordinal, $4, $5
+      FROM draftsman.job_questions q
+     WHERE q.job = $2 AND q.ordinal = $3 AND q.status = 'open' AND q.kind = 'approval'
+        ON CONFLICT ON CONSTRAINT approval_tokens_job_question_approver_key DO UPDATE
+           SET token_hash = excluded.token_hash, minted_by = excluded.minted_by,
+               created_at = draftsman.now()
+         WHERE t.used_at IS NULL
+    RETURNING t.approver;
+END $$;
+
+-- Redeems a token together with the answer that its approver has just given.
+CREATE FUNCTION draftsman.use_token(token_hash text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    UPDATE draftsman.approval_tokens t SET used_at = draftsman.now()
+     WHERE t.token_hash = $1 AND t.used_at IS NULL
+       AND (draftsman.session_kind() = 'owner' OR EXISTS (
+            SELECT FROM draftsman.job_answers a
+             WHERE a.job = t.job AND a.question = t.question AND a.accepted AND a.voter = t.approver
+               AND draftsman.may_act_as(a.source || ':' || a.responder_id)));
+    RETURN FOUND;
+END $$;
+
+-- Jobs ----------------------------------------------------------------------------------------
+
+-- Requests that a running job stops.
+CREATE FUNCTION draftsman.request_cancel(job bigint, by text, reason text, detail jsonb)
+RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control($1, $2, 'operator');
+    UPDATE draftsman.jobs j
+       SET cancel_requested_at = draftsman.now(), cancel_requested_by = $2, cancel_reason = $3,
+           updated_at = draftsman.now()
+     WHERE j.number = $1 AND j.status = 'running' AND j.cancel_requested_at IS NULL;
+    IF FOUND THEN
+        INSERT INTO draftsman.job_events (job, kind, actor, payload)
+        VALUES ($1, 'cancel_requested', $2, $4);
+        PERFORM pg_notify('draftsman_runs', $1::text);
+        RETURN true;
+    END IF;
+    RETURN false;
+END $$;
+
+-- Cancels an unfinished job with its open question and its open run.
+CREATE FUNCTION draftsman.cancel_job(job bigint, by text, reason text) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    PERFORM draftsman.require_control($1, $2, 'operator');
+    PERFORM set_config('draftsman.actor', $2, true), set_config('draftsman.detail', '', true);
+    UPDATE draftsman.job_questions q SET status = 'canceled', resolution = jsonb_build_object(
+               'outcome', 'canceled', 'via', 'person', 'by', jsonb_build_array($2))
+     WHERE q.job = $1 AND q.status = 'open';
+    UPDATE draftsman.job_runs r SET status = 'canceled', finished_at = draftsman.now()
+     WHERE r.job = $1 AND r.status = 'running';
+    UPDATE draftsman.jobs j
+       SET status = 'canceled', claimed_from = NULL, worker_id = NULL, lease_token = NULL,
+           next_retry_at = NULL, finished_at = draftsman.now(), updated_at = draftsman.now(),
+           cancel_requested_at = coalesce(j.cancel_requested_at, draftsman.now()),
+           cancel_requested_by = coalesce(j.cancel_requested_by, $2),
+           cancel_reason = coalesce(j.cancel_reason, $3), version = j.version + 1
+     WHERE j.number = $1 AND j.finished_at IS NULL;
+    IF FOUND THEN
+        PERFORM pg_notify('draftsman_runs', $1::text);
+    END IF;
+    RETURN FOUND;
+END $$;
+
+-- Records a request that joined the live job of its subject: once for each key, and once for each
+-- person and digest, so that a repeated request leaves one event; at most 200 events a job.
+CREATE FUNCTION draftsman.join_request(job bigint, actor text, request jsonb) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() <> 'owner' AND (draftsman.may_act_as(actor) AND (
+           draftsman.session_kind() = 'bot'  -- a board asks, too
+           OR (draftsman.has_role(draftsman.person_of_actor(actor), 'invoker')
+               AND request ->> 'requester' = draftsman.person_of_actor(actor)))) IS NOT TRUE THEN
+        PERFORM draftsman.deny_access(format('%s may not ask for D-%s', actor, job));
+    END IF;
+    PERFORM FROM draftsman.jobs j WHERE j.number = $1 FOR NO KEY UPDATE;
+    INSERT INTO draftsman.job_events (job, kind, actor, payload)
+    SELECT $1, 'request_joined', $2, $3
+     WHERE (SELECT count(*) < 200
+               AND count(*) FILTER (WHERE e.payload -> 'key' = $3 -> 'key'
+                   OR (e.payload -> 'digest', e.payload -> 'requester')
+                      = ($3 -> 'digest', $3 -> 'requester')) = 0
+              FROM draftsman.job_events e
+             WHERE e.job = $1 AND e.kind = 'request_joined');
+END $$;
+
+-- Copies the newest checkpoint and its work bundle to a retry, as those of a run before its first.
+CREATE FUNCTION draftsman.inherit_checkpoint(old bigint, new bigint) RETURNS boolean
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    latest draftsman.job_checkpoints;
+    copied bigint;
+BEGIN
+    IF NOT EXISTS (SELECT FROM draftsman.jobs j
+                    WHERE j.number = $2 AND j.retry_of = $1 AND j.run_count = 0)
+       OR EXISTS (SELECT FROM draftsman.job_checkpoints c WHERE c.job = $2) THEN
+        RETURN false;
+    END IF;
+    SELECT * INTO latest FROM draftsman.job_checkpoints c
+     WHERE c.job = $1
+       AND (c.bundle IS NULL
+            OR (SELECT a.kind FROM draftsman.artifacts a WHERE a.id = c.bundle) = 'bundle')
+     ORDER BY c.id DESC LIMIT 1;
+    IF NOT FOUND THEN
+        RETURN false;
+    END IF;
+    INSERT INTO draftsman.artifacts (job, run, name, kind, size, sha256)
+    SELECT $2, 0, a.name, a.kind, a.size, a.sha256
+      FROM draftsman.artifacts a WHERE a.id = latest.bundle
+    RETURNING id INTO copied;
+    INSERT INTO draftsman.artifact_chunks (artifact, seq, data)
+    SELECT copied, k.seq, k.data FROM draftsman.artifact_chunks k WHERE k.artifact = latest.bundle;
+    INSERT INTO draftsman.job_checkpoints (job, run, data, bundle)
+    VALUES ($2, 0, latest.data, copied);
+    RETURN true;
+END $$;

@@ -1,0 +1,174 @@
+-- Privileges of the group roles: workers, bots and people write what their role allows; the owner
+-- of the schema may do everything.
+
+INSERT INTO draftsman.schema_migrations (name) VALUES ('0011_grants');
+
+-- Events that sessions insert directly, beside those of triggers and functions.
+CREATE FUNCTION draftsman.may_insert_event(
+    job bigint, kind text, actor text, detail jsonb
+) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE RETURN
+    CASE draftsman.session_kind()
+         WHEN 'owner' THEN true
+         WHEN 'worker' THEN draftsman.may_act_as(actor) AND kind NOT LIKE 'job\_%'
+              AND kind NOT IN ('answer_received', 'vote_received', 'token_minted',
+                               'token_redeemed', 'cancel_requested')
+         WHEN 'bot' THEN CASE WHEN actor = 'system'
+              THEN kind LIKE 'delivery\_%' OR kind LIKE 'attachment\_%'
+              ELSE draftsman.may_act_as(actor) END
+         WHEN 'person' THEN draftsman.may_act_as(actor) ELSE false END
+    AND (draftsman.session_kind() = 'owner'
+         OR EXISTS (SELECT FROM draftsman.jobs j WHERE j.number = may_insert_event.job))
+    AND (draftsman.session_kind() IN ('owner', 'worker') OR actor = 'system'
+         OR CASE kind
+            WHEN 'vote_received' THEN EXISTS (
+                SELECT FROM draftsman.job_answers a WHERE a.job = may_insert_event.job AND a.accepted
+                   AND a.source || ':' || a.responder_id = actor
+                   AND a.question::text = detail ->> 'question' AND a.voter = detail ->> 'voter')
+            WHEN 'token_minted' THEN EXISTS (
+                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
+                   AND t.approver = draftsman.person_of_actor(actor))
+            WHEN 'token_redeemed' THEN EXISTS (
+                SELECT FROM draftsman.approval_tokens t WHERE t.job = may_insert_event.job
+                   AND t.approver = draftsman.person_of_actor(actor) AND t.used_at IS NOT NULL)
+            ELSE kind IN ('answer_refused', 'answer_edited', 'answer_deleted', 'token_refused',
+                          'action_refused', 'question_extended', 'redelivered') END);
+ALTER TABLE draftsman.job_events ENABLE ROW LEVEL SECURITY;
+CREATE POLICY job_events_read ON draftsman.job_events FOR SELECT USING (true);
+CREATE POLICY job_events_insert ON draftsman.job_events FOR INSERT
+    WITH CHECK (draftsman.may_insert_event(job, kind, actor, payload));
+
+-- Tables that a person's session may change only as an operator.
+CREATE FUNCTION draftsman.require_operator() RETURNS trigger LANGUAGE plpgsql
+    SET search_path = pg_catalog, pg_temp AS $$
+BEGIN
+    IF draftsman.session_kind() = 'person'
+       AND NOT has_schema_privilege(current_user, 'draftsman', 'CREATE')  -- a trigger's own writes
+       AND NOT draftsman.has_role(
+        draftsman.person_of('cli', session_user::text), 'operator') THEN
+        PERFORM draftsman.deny_access(format('%s is not an operator', session_user));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER repos_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repos
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER repo_mappings_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_mappings
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER repo_profiles_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.repo_profiles
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER trello_board_configs_operators
+    BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_board_configs
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER trello_labels_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.trello_labels
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER poll_cursors_operators BEFORE INSERT OR UPDATE OR DELETE ON draftsman.poll_cursors
+    EXECUTE FUNCTION draftsman.require_operator();
+CREATE TRIGGER deliveries_operators BEFORE UPDATE ON draftsman.deliveries
+    EXECUTE FUNCTION draftsman.require_operator();
+
+-- Grants the privileges of the four group roles, creating missing roles where this session may.
+-- Returns the statements that a DBA has to run for the roles that are still missing, else nothing.
+-- Safe to repeat, and to run after a restore.
+CREATE FUNCTION draftsman.grant_roles() RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    role     text;
+    step     text;
+    missing  text := '';
+    readable text;
+BEGIN
+    REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA draftsman FROM PUBLIC;
+    SELECT string_agg(format('draftsman.%I', c.relname), ', ') INTO readable
+      FROM pg_class c
+     WHERE c.relnamespace = 'draftsman'::regnamespace AND c.relkind IN ('r', 'p', 'v')
+       AND c.relname <> 'identity_links';
+    FOREACH role IN ARRAY '{draftsman_worker,draftsman_bot,draftsman_person,draftsman_reader}'::text[]
+    LOOP
+        IF to_regrole(role) IS NULL THEN
+            BEGIN
+                EXECUTE format('CREATE ROLE %I NOLOGIN', role);
+            EXCEPTION
+                WHEN duplicate_object OR unique_violation THEN NULL;  -- from another database
+                WHEN insufficient_privilege THEN NULL;
+            END;
+        END IF;
+        IF to_regrole(role) IS NULL THEN
+            missing := missing || format('CREATE ROLE %I NOLOGIN; ', role);
+            CONTINUE;
+        END IF;
+        EXECUTE format('GRANT USAGE ON SCHEMA draftsman TO %I', role);
+        EXECUTE format('GRANT SELECT ON %s TO %I', readable, role);
+        EXECUTE format('GRANT SELECT (channel, external_id, display_name, person, linked_by, linked_at,
+            created_at) ON draftsman.identity_links TO %I', role);
+        EXECUTE format('GRANT EXECUTE ON FUNCTION draftsman.now(), draftsman.clock_offset(),
+            draftsman.session_kind(), draftsman.session_actor(), draftsman.may_act_as(text),
+            draftsman.person_of(text, text), draftsman.person_of_actor(text),
+            draftsman.may_insert_event(bigint, text, text, jsonb), draftsman.has_role(text, text),
+            draftsman.next_reminder(timestamptz, timestamptz), draftsman.current_epoch(),
+            draftsman.deny_access(text) TO %I', role);
+        CONTINUE WHEN role = 'draftsman_reader';
+        EXECUTE format('GRANT USAGE ON ALL SEQUENCES IN SCHEMA draftsman TO %I', role);
+        FOREACH step IN ARRAY ARRAY[
+            'GRANT INSERT (job, run, kind, actor, payload) ON draftsman.job_events TO %I',
+            'GRANT INSERT (job, question, kind, source, source_event_id, responder_id,
+                responder_display_name, voter, payload, accepted, reason)
+                ON draftsman.job_answers TO %I',
+            'GRANT INSERT (job, question, answers, last_voter, last_reason),
+                UPDATE (answers, last_voter, last_reason, last_at)
+                ON draftsman.refused_answers TO %I',
+            'GRANT INSERT ON draftsman.jobs, draftsman.job_targets TO %I',
+            'GRANT EXECUTE ON FUNCTION draftsman.resolve_question(bigint, int,
+                draftsman.question_status, jsonb, draftsman.job_status, text, text, text, text),
+                draftsman.extend_question(bigint, int, float8, text),
+                draftsman.request_cancel(bigint, text, text, jsonb),
+                draftsman.cancel_job(bigint, text, text),
+                draftsman.join_request(bigint, text, jsonb), draftsman.use_token(text),
+                draftsman.inherit_checkpoint(bigint, bigint), draftsman.is_resolution_valid(
+                draftsman.job_questions, draftsman.question_status, jsonb) TO %I']
+        LOOP
+            EXECUTE format(step, role);
+        END LOOP;
+    END LOOP;
+    IF to_regrole('draftsman_worker') IS NOT NULL THEN
+        GRANT UPDATE ON draftsman.jobs, draftsman.claimable TO draftsman_worker;
+        GRANT INSERT, UPDATE ON draftsman.job_runs, draftsman.job_steps, draftsman.job_quotas,
+            draftsman.artifacts, draftsman.deliveries, draftsman.channel_limits, draftsman.leases
+            TO draftsman_worker;
+        GRANT INSERT, DELETE ON draftsman.artifact_chunks, draftsman.job_checkpoints,
+            draftsman.run_log_chunks TO draftsman_worker;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.workers TO draftsman_worker;
+        GRANT DELETE ON draftsman.unnotified_jobs TO draftsman_worker;
+        GRANT INSERT, UPDATE (status, resolution, answered_at, expires_at, approvers)
+            ON draftsman.job_questions TO draftsman_worker;
+        GRANT INSERT (job, question, escalate_to, patch_sha256),
+            UPDATE (remind_at, reminders, escalated_at)
+            ON draftsman.question_times TO draftsman_worker;
+        GRANT EXECUTE ON FUNCTION draftsman.make_event_partitions(int),
+            draftsman.make_event_partition(date), draftsman.lock_event_month(date),
+            draftsman.drop_event_month(date, text, text, text) TO draftsman_worker;
+    END IF;
+
+    IF to_regrole('draftsman_bot') IS NOT NULL THEN
+        -- one column of each allows SELECT ... FOR UPDATE; no update passes the triggers
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_bot;
+        GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_bot;
+        GRANT INSERT, UPDATE ON draftsman.deliveries, draftsman.channel_limits, draftsman.leases
+            TO draftsman_bot;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.trello_board_configs, draftsman.trello_labels,
+            draftsman.poll_cursors TO draftsman_bot;
+        GRANT EXECUTE ON FUNCTION draftsman.issue_link_code(
+            draftsman.channel, text, text, text, float8) TO draftsman_bot;
+    END IF;
+    IF to_regrole('draftsman_person') IS NOT NULL THEN
+        GRANT UPDATE (id) ON draftsman.jobs TO draftsman_person;
+        GRANT UPDATE (run) ON draftsman.job_questions TO draftsman_person;
+        GRANT UPDATE (status, in_doubt, attempts) ON draftsman.deliveries TO draftsman_person;
+        GRANT INSERT, UPDATE, DELETE ON draftsman.repos, draftsman.repo_mappings,
+            draftsman.repo_profiles, draftsman.trello_board_configs, draftsman.trello_labels,
+            draftsman.poll_cursors TO draftsman_person;
+        GRANT EXECUTE ON FUNCTION draftsman.mint_token(text, bigint, int, text, text),
+            draftsman.link_identity(text, text, text),
+            draftsman.unlink_identity(draftsman.channel, text) TO draftsman_person;
+    END IF;
+    RETURN missing;
+END $$;
+SELECT draftsman.grant_roles();
