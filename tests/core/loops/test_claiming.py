@@ -238,7 +238,7 @@ async def test_a_job_claimed_before_an_outage_is_not_forgotten(
         await wait_for_status(rt, second, S.CLAIMED)
         wire.cut()
         held.go.set()
-        await said.wait("the worker waits for the database")
+        await said.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, first)).status is S.COMPLETED
         assert (await wait_for_end(rt, second)).status is S.COMPLETED

@@ -112,7 +112,7 @@ async def test_a_worker_that_was_silent_for_longer_than_its_lease_gives_its_runs
     ):
         ctx = await held.next()
         wire.cut()
-        await said.wait("all runs are given up")
+        await said.wait("stopping all runs")
         assert ctx.stopping == "lost"
         assert (await run_of(rt, number)).status == "running"
         wire.mend()

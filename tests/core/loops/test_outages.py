@@ -96,19 +96,19 @@ async def test_an_outage_is_said_once_and_its_end_too(
     ):
         await held.next()
         wire.cut()
-        await said.wait("the worker waits for the database")
-        await said.wait("the heartbeat waits for the database")
+        await said.wait("worker: database unavailable, retrying")
+        await said.wait("heartbeat: database unavailable, retrying")
         refused = wire.refused
         await until(lambda: more(wire.refused, refused + 2), "more tries")
         wire.mend()
-        await said.wait("the worker database available again")
-        await said.wait("the heartbeat database available again")
+        await said.wait("worker: database available again")
+        await said.wait("heartbeat: database available again")
         held.go.set()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
         assert await row_of(rt, crew.id) is not None
-    for who in ("the worker", "the heartbeat"):  # the dispatcher may look meanwhile, or not
-        assert len(said.lines(f"{who} waits for the database")) == 1
-        assert len(said.lines(f"{who} database available again")) == 1
+    for who in ("worker", "heartbeat"):  # the dispatcher may look meanwhile, or not
+        assert len(said.lines(f"{who}: database unavailable, retrying")) == 1
+        assert len(said.lines(f"{who}: database available again")) == 1
     assert (await rt.read_model.job(number)).attempts == 0
 
 

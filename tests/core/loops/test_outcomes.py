@@ -332,5 +332,5 @@ async def test_an_error_that_cannot_be_printed_ends_its_job_all_the_same(
             raise RuntimeError("no words")
 
     job, log = await _error_of(rt, make, Mute())
-    assert job.last_error == "Mute, whose text cannot be had: RuntimeError"
+    assert job.last_error == "Mute with an unprintable message: RuntimeError"
     assert "Traceback" in log

@@ -285,7 +285,7 @@ async def test_a_result_is_not_lost_when_the_database_is_away_at_the_end(
         wire.cut()
         crew.shut_down("test")
         held.go.set()
-        await said.wait("the worker waits for the database")
+        await said.wait("worker: database unavailable, retrying")
         wire.mend()
         assert (await wait_for_end(rt, number)).result == {"run": 1}
 
@@ -300,7 +300,7 @@ async def test_a_part_that_breaks_ends_the_worker_and_its_runs_in_order(
         (await held.next()).on_heartbeat(odd)
         with pytest.raises(ValueError, match="odd"):
             await before_deadline(running)
-    assert said.lines("Heartbeat broke: odd")
+    assert said.lines("Heartbeat failed: odd")
     assert (await rt.read_model.job(number)).status is S.RESUMED
     assert await row_of(rt, crew.id) is None
 

@@ -42,7 +42,7 @@ async def test_a_block_of_a_lease_ends_the_process_and_tells_where_it_was(
     assert "D-7 run 2" in first
     assert "test_watchdog.py" in first
     assert " block < test_watchdog.py" in first
-    assert "a lease: exiting" in last
+    assert "for a lease, " in last
 
 
 async def test_a_short_block_is_logged_once_and_its_end_too(
@@ -57,7 +57,7 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
             if self.part in record.getMessage():
                 self.event.set()
 
-    blocked, over = Heard("is blocked"), Heard("goes on")
+    blocked, over = Heard("has been blocked"), Heard("is running again")
     log = logging.getLogger("draftsman.loops.watchdog")
     for handler in (blocked, over):
         log.addHandler(handler)
@@ -69,7 +69,7 @@ async def test_a_short_block_is_logged_once_and_its_end_too(
         for handler in (blocked, over):
             log.removeHandler(handler)
     said = [record.getMessage() for record in caplog.records]
-    assert len([line for line in said if "is blocked" in line]) == 1
+    assert len([line for line in said if "has been blocked" in line]) == 1
     assert "runs: none" in said[0]
 
 

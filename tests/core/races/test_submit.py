@@ -117,7 +117,7 @@ async def test_a_retry_waits_for_a_new_job_of_its_subject_and_is_told(
     number = await make.canceled(subject_key="card:1")
     request = _request(key="new", subject_key="card:1")
     async with first.doing(first.rt.submissions.submit(request, make.owner)) as created:
-        with pytest.raises(Refused, match="is live for the same subject"):
+        with pytest.raises(Refused, match="is active for the same subject"):
             await first.then(rt.job_control.retry(number, make.owner), conn)
     assert created.result().status is Status.QUEUED
 

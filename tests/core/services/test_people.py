@@ -37,7 +37,7 @@ async def test_nobody_in_particular_joins_nothing(rt: Runtime, people: Actors) -
     code = await rt.people.create_link_code(IN_SLACK)
     with pytest.raises(NotPermitted, match="is not linked to a person"):
         await rt.people.link(code, people.mallory)
-    with pytest.raises(NotFound, match="ask for a new one"):
+    with pytest.raises(NotFound, match="request a new code"):
         await rt.people.link("x", people.anna)
     with pytest.raises(UsageError, match="this account is already linked to ben"):
         await rt.people.create_link_code(people.on(Source.SLACK, "ben"))

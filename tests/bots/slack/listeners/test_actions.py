@@ -64,7 +64,7 @@ async def test_case_36_two_people_press_in_the_same_second(bench: SlackBotHarnes
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
     (said,) = await bench.whispered(loser)
-    assert said == f"That did not count: {question.name} was approved by {winner} before"
+    assert said == f"That did not count: {question.name} was already approved by {winner}"
 
 
 async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: SlackBotHarness) -> None:
@@ -127,7 +127,7 @@ async def test_a_second_click_after_a_decision_says_what_is_recorded(
     await bench.slack.again(again)
     assert await bench.whispered(CAROL) == [already], "the first click, delivered once more"
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
-    assert "was approved by carol before" in (await bench.whispered(DAVE))[0]
+    assert "was already approved by carol" in (await bench.whispered(DAVE))[0]
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 

@@ -275,7 +275,7 @@ async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHar
     await bench.slack.say(BEN, bench.general, "blue", root)
     (said,) = await bench.whispered(BEN)
     assert (
-        said == f"That did not count: {question.name} was canceled by root (in a terminal) before"
+        said == f"That did not count: {question.name} was already canceled by root (in a terminal)"
     )
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.whispered(BEN)) == 1
@@ -291,7 +291,7 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
     (said,) = await bench.whispered(DAVE)
-    assert said == f"That did not count: {done.name} was approved by carol before"
+    assert said == f"That did not count: {done.name} was already approved by carol"
     (said,) = await bench.whispered(BEN)
     assert said == f"That did not count: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))

@@ -239,7 +239,7 @@ async def test_case_34_what_comes_too_late_is_told_why(
     await bench.poll()
     assert await bench.now(question) == (ANSWERED, "red")
     [said] = await bench.told(card)
-    assert f"{question.name} was answered by ben before" in said
+    assert f"{question.name} was already answered by ben" in said
 
 
 async def test_case_36_38_of_two_at_once_one_counts(

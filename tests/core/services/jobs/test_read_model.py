@@ -43,7 +43,7 @@ async def test_a_prefix_of_two_ids_is_ambiguous(
         " FROM draftsman.jobs",
     )
     id = str((await rt.read_model.job(number)).id)
-    with pytest.raises(UsageError, match="several jobs' ids"):
+    with pytest.raises(UsageError, match="several job ids"):
         await rt.read_model.resolve(parse_job(id[:12]))
     assert await rt.read_model.resolve(parse_job(id)) == number
 

@@ -181,7 +181,7 @@ async def test_leaders_that_prune_at_once_prune_once(
         hold_commits(rt) as first,
         first.doing(first.rt.archives.prune(LeaderTerm())) as done,
     ):
-        with pytest.raises(LostRace, match="prunes or restores just now"):
+        with pytest.raises(LostRace, match="is pruning or restoring"):
             await rt.archives.prune(LeaderTerm())
     path = next(folder.iterdir())
     await rt.archives.restore(path, make.owner)
@@ -242,7 +242,7 @@ async def test_a_folder_that_cannot_be_written_is_named(
 ) -> None:
     folder.parent.write_text("a file")
     await age_events(make, clock)
-    with pytest.raises(Refused, match=f"cannot be written: {folder.parent}"):
+    with pytest.raises(Refused, match=f"cannot write the archive: {folder.parent}"):
         await rt.archives.prune(LeaderTerm())
     assert await partition(conn) is not None
 

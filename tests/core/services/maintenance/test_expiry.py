@@ -122,5 +122,5 @@ async def test_an_answer_after_that_is_kept_and_told(
     work = await _overdue(make, on_expire=on_expire)
     await rt.sweeps.expire(LeaderTerm())
     late = await make.answer(work.number, "red")
-    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was expired before")
+    assert (late.accepted, late.reason) == (False, f"{work.name}/1 was already expired")
     assert len((await rt.questions.of_job(work.number))[1]) == 1

@@ -141,11 +141,11 @@ async def test_without_a_list_everybody_with_the_role_may(
     ("changed", "numbers"),
     [
         ({"approvers": ()}, "cannot reach its quorum of 1 with these approvers: none;"),
-        ({"approvers": ("ben", "olga", "nobody")}, "and 0 people"),
+        ({"approvers": ("ben", "olga", "nobody")}, "these approvers: none"),
         ({"quorum": 3}, "cannot reach its quorum of 3 with these approvers: carol, dave;"),
-        ({"approvers": ("leads", "carol"), "quorum": 3}, "and 2 people"),
-        ({"approvers": ("erin",)}, "and 0 people"),
-        ({"approvers": None, "quorum": 3}, "and 2 people"),
+        ({"approvers": ("leads", "carol"), "quorum": 3}, "these approvers: carol, dave"),
+        ({"approvers": ("erin",)}, "these approvers: none"),
+        ({"approvers": None, "quorum": 3}, "these approvers: carol, dave"),
     ],
 )
 async def test_a_quorum_that_cannot_be_reached_is_refused_when_asked(
@@ -246,7 +246,7 @@ async def test_a_decision_after_the_end_is_kept_and_told(
     await make.decide(work.number, yes, people.carol)
     late = await make.decide(work.number, not yes, people.dave)
     how = "approved" if yes else "denied"
-    assert late.reason == f"{work.name}/1 was {how} by carol before"
+    assert late.reason == f"{work.name}/1 was already {how} by carol"
     answers = (await rt.questions.of_job(work.number))[1]
     assert [answer.accepted for answer in answers] == [True, False]
 

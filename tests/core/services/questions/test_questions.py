@@ -137,7 +137,7 @@ async def test_the_same_key_asked_again_supersedes_and_no_answer_carries_over(
     assert counts is not None
     assert counts.ordinal == 2
     verdict = await make.answer(work.number, "blue", n=1)
-    assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was superseded before")
+    assert (verdict.accepted, verdict.reason) == (False, f"{work.name}/1 was already superseded")
 
 
 async def test_a_canceled_job_asks_no_key_again_and_its_answer_stays(
@@ -239,7 +239,7 @@ async def test_a_question_whose_time_is_over_cannot_be_lengthened(
 ) -> None:
     due, answered = await make.asked(), await make.asked()
     await make.answer(answered.number, "red")
-    with pytest.raises(QuestionClosed, match="was answered by root before"):
+    with pytest.raises(QuestionClosed, match="was already answered by root"):
         await rt.questions.extend(answered.number, 1, 60, make.owner)
     await clock.forward(DAY + 1)
     with pytest.raises(QuestionClosed, match="expired"):

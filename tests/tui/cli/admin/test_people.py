@@ -33,9 +33,9 @@ async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
 ) -> None:
     first = await rt.people.create_link_code(STRANGER)
     second = await rt.people.create_link_code(STRANGER)
-    (await cli("people", "link", first)).refused(3, "ask for a new one")
+    (await cli("people", "link", first)).refused(3, "request a new code")
     await clock.forward(CODE_LIFE + 1)
-    (await cli("people", "link", second)).refused(3, "ask for a new one")
+    (await cli("people", "link", second)).refused(3, "request a new code")
 
 
 async def test_people_of_the_configuration_are_listed(cli: Cli, rt: Runtime) -> None:

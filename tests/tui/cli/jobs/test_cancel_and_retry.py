@@ -99,5 +99,5 @@ async def test_a_completed_job_runs_again_only_when_told(
 
 
 async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:
-    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "no answer came too late")
+    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
     (await cli("retry")).refused(2, "give jobs, or --status for all that ended so")
