@@ -69,11 +69,13 @@ async def test_ten_at_once_apply_every_file_once(empty_url: str) -> None:
 
 
 async def test_what_is_missing_is_named(empty_url: str, files: Files) -> None:
-    with pytest.raises(SchemaOutdated, match=f"missing: {', '.join(NAMES)}; run: draftsman migr"):
+    with pytest.raises(SchemaOutdated, match=f"missing migrations: {', '.join(NAMES)}; run: "):
         await migrate.check(empty_url)
     await migrate.migrate(empty_url)
     files.append(("9999_later", "INSERT INTO draftsman.schema_migrations VALUES ('9999_later')"))
-    with pytest.raises(SchemaOutdated, match="missing: 9999_later; run: draftsman migrate"):
+    with pytest.raises(
+        SchemaOutdated, match="missing migrations: 9999_later; run: draftsman migrate"
+    ):
         await migrate.check(empty_url)
     assert await migrate.migrate(empty_url) == ["9999_later"]
     await migrate.check(empty_url)

@@ -64,14 +64,14 @@ async def test_a_migration_that_nobody_lets_through_gives_up_and_says_whose_faul
             await migrate.migrate(database_url)
     finally:
         await reader.close()
-    with pytest.raises(SchemaOutdated, match=f"missing: {NAME}"):
+    with pytest.raises(SchemaOutdated, match=f"missing migrations: {NAME}"):
         await migrate.check(database_url)
 
 
 async def test_a_version_works_on_a_newer_schema_and_not_on_an_older_one(
     database_url: str, conn: Connection
 ) -> None:
-    with pytest.raises(SchemaOutdated, match=f"missing: {NAME}; run: draftsman migrate"):
+    with pytest.raises(SchemaOutdated, match=f"missing migrations: {NAME}; run: draftsman migrate"):
         await migrate.check_compatible(database_url)
     await migrate.migrate(database_url)
     assert await migrate.check_compatible(database_url) is None

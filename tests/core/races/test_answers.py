@@ -222,7 +222,7 @@ async def test_a_cancel_waits_for_a_denial_and_is_told(
     work = await make.asked(GATE)
     deny = Factory(first.rt, make.owner).decide(work.number, False, people.carol)
     async with first.doing(deny):
-        with pytest.raises(Refused, match="is failed already"):
+        with pytest.raises(Refused, match="is already failed"):
             await first.then(rt.job_control.cancel(work.number, make.owner), conn)
 
 

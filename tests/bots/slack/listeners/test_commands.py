@@ -129,7 +129,7 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
     assert said[1].startswith("*D-1* the heap\nqueued: ")
     assert "asked by" in said[2]
     assert said[3] == "D-1 is canceled."
-    assert "canceled already" in said[4]
+    assert "already canceled" in said[4]
     assert said[5] == "D-2 tries D-1 again."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
@@ -180,7 +180,7 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBo
     question, _ = await bench.asked()
     ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
     assert ack.body["text"] == f"D-{question.job} is canceled."
-    with pytest.raises(NotFound, match="was used"):
+    with pytest.raises(NotFound, match="the code is invalid, used or expired"):
         await bench.rt.people.link(code, olga)
 
 

@@ -134,7 +134,7 @@ async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) ->
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
     assert done.out == f"{name} counted: 1 of 2 approvals\n"
-    (await as_("carol")("approve", name)).refused(1, "carol approved already")
+    (await as_("carol")("approve", name)).refused(1, "carol has already approved")
     done = await as_("dave")("approve", name, "--json")
     assert done.json["resolution"]["by"] == ["carol", "dave"]
     (await as_("carol")("deny", name)).refused(4, "was already approved by carol, dave")

@@ -101,7 +101,7 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     done = await cli(*ALL, "--json")
     assert done.code == 1
     assert '"how": "refused"' in done.out
-    assert f"D-{live} is live" in done.out
+    assert f"D-{live} is active" in done.out
 
 
 async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(

@@ -88,7 +88,7 @@ async def test_what_has_ended_is_not_asked_about(make: Factory, rt: Runtime, own
             await seen.dialog("MainScreen")
             seen.app.clear_notifications()
         await seen.press("escape", "c")
-        await seen.wait_for_toast("D-1 is already failed; nothing to cancel")
+        await seen.wait_for_toast("D-1 is failed already; nothing to cancel")
 
 
 async def test_a_question_is_answered_one_at_a_time(
