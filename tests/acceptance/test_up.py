@@ -158,7 +158,7 @@ async def test_a_run_goes_on_whatever_was_killed(
     server = (await told(home, "db", "status"))["pid"]
     began = time.monotonic()
     psutil.Process(server).kill()
-    await up.says("has the database again")  # nobody typed a command that would start it
+    await up.says("database available again")  # nobody typed a command that would start it
     record_property("seconds from the kill of the server to its return", time.monotonic() - began)
     (clone / "finish").touch()
     job = await completed(home, number)

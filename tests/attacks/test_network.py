@@ -127,7 +127,7 @@ async def test_a_redirect_is_not_followed(forge: GitServer, tmp_path: Path) -> N
 async def test_chat_names_no_folder(rt: Runtime, channel: Channel, folder: str) -> None:
     actor = Actor(channel, "U1", "anna", owner=True)
     for fields in ({"repo": folder}, {"payload": {"repo": {"source": folder}}}):
-        with pytest.raises(UsageError, match="a folder of a worker cannot be named from chat"):
+        with pytest.raises(UsageError, match="requests from chat cannot name a local folder"):
             await rt.submissions.submit(invocation(agent="tidy", text="x", **fields), actor)
     assert await rt.read_model.jobs() == []
 

@@ -1,6 +1,6 @@
-"""`draftsman soak` finds what was done behind its back: an effect that somebody made once more.
+"""`draftsman soak` detects a duplicate effect that it did not cause.
 
-`make test` proves the parts: tests/tui/soak, from a doubled effect to the verdict and exit code 1.
+`make test` covers the parts: tests/tui/soak, from a doubled effect to the verdict and exit code 1.
 """
 
 from __future__ import annotations

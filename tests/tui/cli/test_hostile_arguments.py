@@ -21,7 +21,7 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
 @pytest.mark.parametrize(
     ("words", "code", "says"),
     [
-        (["show", "9" * 26], 3, "no job's id starts with '99999999999999999999999999'"),
+        (["show", "9" * 26], 3, "no job id starts with '99999999999999999999999999'"),
         (["show", HUGE], 2, "is not a job; use D-142"),
         (["show", f"D-{HUGE}"], 2, "is not a job; use D-142"),
         (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; use a name such as D-142/2"),

@@ -64,7 +64,7 @@ async def test_simultaneous_presses_accept_one_and_tell_the_other(bench: SlackBo
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
     (said,) = await bench.whispered(loser)
-    assert said == f"That did not count: {question.name} was approved by {winner} before"
+    assert said == f"That did not count: {question.name} was already approved by {winner}"
 
 
 async def test_modal_opens_while_the_database_is_locked(bench: SlackBotHarness) -> None:
@@ -127,7 +127,7 @@ async def test_a_second_click_after_a_decision_says_what_is_recorded(
     await bench.slack.again(again)
     assert await bench.whispered(CAROL) == [already], "the first click, delivered once more"
     await bench.slack.press(DAVE, bench.general, ts, ids.APPROVE)
-    assert "was approved by carol before" in (await bench.whispered(DAVE))[0]
+    assert "was already approved by carol" in (await bench.whispered(DAVE))[0]
     assert await bench.answer(gate) == ("approved", ("carol",))
 
 

@@ -129,7 +129,7 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
     assert said[1].startswith("*D-1* the heap\nqueued: ")
     assert "asked by" in said[2]
     assert said[3] == "D-1 is canceled."
-    assert "canceled already" in said[4]
+    assert "already canceled" in said[4]
     assert said[5] == "D-2 tries D-1 again."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
@@ -145,7 +145,7 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)
         said.append(ack.body["text"])
-    assert said[0] == "D-1 completed; to run it once more give --again"
+    assert said[0] == "D-1 completed; to run it again use --again"
     assert said[1] == "D-2 tries D-1 again."
     assert "retry D-142 [--again]" in said[2]
 
@@ -180,7 +180,7 @@ async def test_an_identity_is_joined_with_a_code_that_counts_once(bench: SlackBo
     question, _ = await bench.asked()
     ack = await bench.slack.command(OLGA, bench.general, f"cancel D-{question.job}")
     assert ack.body["text"] == f"D-{question.job} is canceled."
-    with pytest.raises(NotFound, match="was used"):
+    with pytest.raises(NotFound, match="the code is invalid, used or expired"):
         await bench.rt.people.link(code, olga)
 
 
@@ -210,7 +210,7 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 
 async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "link")
-    assert ack.body["text"] == "the configuration says who you are already: anna"
+    assert ack.body["text"] == "this account is already linked to anna in the configuration"
 
 
 async def test_a_repository_that_is_known_is_named(

@@ -281,7 +281,7 @@ async def test_reply_after_cancel_is_refused_once(bench: SlackBotHarness) -> Non
     await bench.slack.say(BEN, bench.general, "blue", root)
     (said,) = await bench.whispered(BEN)
     assert (
-        said == f"That did not count: {question.name} was canceled by root (in a terminal) before"
+        said == f"That did not count: {question.name} was already canceled by root (in a terminal)"
     )
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.whispered(BEN)) == 1
@@ -297,9 +297,9 @@ async def test_reply_after_decision_or_expiry_is_refused(
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
     (said,) = await bench.whispered(DAVE)
-    assert said == f"That did not count: {done.name} was approved by carol before"
+    assert said == f"That did not count: {done.name} was already approved by carol"
     (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {over.name} expired before this answer came"
+    assert said == f"That did not count: {over.name} expired before this answer arrived"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 

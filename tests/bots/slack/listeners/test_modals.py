@@ -48,7 +48,7 @@ async def test_late_modal_shows_an_error_and_keeps_its_text(bench: SlackBotHarne
     await bench.make.answer(question.job, "first", bench.make.owner)
     await bench.slack.submit(BEN, view["id"], {modal_views.TEXT: "a long text"})
     shown = await _opened(bench, BEN)
-    assert shown["errors"] == {modal_views.TEXT: f"{question.name} was answered by root before"}
+    assert shown["errors"] == {modal_views.TEXT: f"{question.name} was already answered by root"}
     assert await bench.answer(question) == ("first", ("root",))
 
 

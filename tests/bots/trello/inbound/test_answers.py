@@ -237,7 +237,7 @@ async def test_late_comment_is_refused_with_the_reason(
     await bench.poll()
     assert await bench.now(question) == (ANSWERED, "red")
     [said] = await bench.told(card)
-    assert f"{question.name} was answered by ben before" in said
+    assert f"{question.name} was already answered by ben" in said
 
 
 async def test_simultaneous_comments_accept_one(

@@ -89,5 +89,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
 async def test_a_spoilt_archive_is_refused_in_one_line(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "a.gz").write_bytes(b"no archive")
     for verb in ("check", "restore"):
-        (await cli("archives", verb, tmp_path / "a.gz")).refused(1, "is no whole archive", "gzip")
+        (await cli("archives", verb, tmp_path / "a.gz")).refused(
+            1, "is not a valid event archive", "gzip"
+        )
         (await cli("archives", verb, tmp_path / "none.gz")).refused(2, "does not exist")

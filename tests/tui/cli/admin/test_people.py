@@ -21,11 +21,11 @@ async def test_a_code_joins_an_identity_to_whoever_enters_it(cli: Cli, rt: Runti
     assert (await rt.people.actor(STRANGER)).person == person
     shown = (await cli("people", "list")).out
     assert f"{person}  slack U1 (Owner in Slack) joined" in shown
-    (await cli("people", "link", code)).refused(3, "this code is not known")
+    (await cli("people", "link", code)).refused(3, "the code is invalid, used or expired")
     done = await cli("people", "unlink", "slack:U1")
     assert done.out == f"slack U1 is {person} no longer\n"
     assert (await rt.people.actor(STRANGER)).person is None
-    (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is joined to nobody")
+    (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is not linked to a person")
 
 
 async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
@@ -33,9 +33,9 @@ async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
 ) -> None:
     first = await rt.people.create_link_code(STRANGER)
     second = await rt.people.create_link_code(STRANGER)
-    (await cli("people", "link", first)).refused(3, "ask for a new one")
+    (await cli("people", "link", first)).refused(3, "request a new code")
     await clock.forward(CODE_LIFE + 1)
-    (await cli("people", "link", second)).refused(3, "ask for a new one")
+    (await cli("people", "link", second)).refused(3, "request a new code")
 
 
 async def test_people_of_the_configuration_are_listed(cli: Cli, rt: Runtime) -> None:

@@ -76,7 +76,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     await cli("repos", "add", repo)
     (await cli("repos", "add", repo)).refused(4, "pay is known already")
     twin = make_repository(tmp_path / "elsewhere")
-    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is known already")
+    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is already registered")
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
 
 
@@ -131,7 +131,7 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     (await cli("repos", "map", "pay")).refused(2, "--label NAME, --label-id ID or --default")
     (await cli("repos", "unmap")).refused(2, "name a label, or give --default")
     assert (await cli("repos", "unmap", "Money")).code == 0
-    (await cli("repos", "unmap", "Money")).refused(3, "no mapping of a label 'Money'")
+    (await cli("repos", "unmap", "Money")).refused(3, "no mapping of label 'Money'")
     (await cli("repos", "remove", "pay")).refused(2, "with --yes")
     assert (await cli("repos", "remove", "pay", "--yes")).code == 0
     (await cli("repos", "show", "pay")).refused(3, "known are: none")

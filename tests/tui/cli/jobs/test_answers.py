@@ -70,7 +70,7 @@ async def test_who_comes_second_is_told_who_was_first(
     work = await make.asked()
     await make.answer(work.number, "red", people.ben)
     done = await cli("answer", f"{work.name}/1", "blue")
-    done.refused(4, f"{work.name}/1 was answered by ben before", "yours is kept")
+    done.refused(4, f"{work.name}/1 was already answered by ben", "yours is kept")
     _, answers = await rt.questions.of_job(work.number)
     assert [one.payload["value"] for one in answers] == ["red", "blue"]
 
@@ -103,7 +103,7 @@ async def test_an_answer_between_the_time_and_the_sweep_is_late(
     work = await make.asked(QUESTION.model_copy(update={"expires_in": 5}))
     await clock.forward(10)
     done = await cli("answer", f"{work.name}/1", "red")
-    done.refused(1, "expired before this answer came", "--with-answer")
+    done.refused(1, "expired before this answer arrived", "--with-answer")
     _, answers = await rt.questions.of_job(work.number)
     assert [(one.accepted, one.payload["value"]) for one in answers] == [(False, "red")]
 
@@ -134,10 +134,10 @@ async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) ->
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
     assert done.out == f"{name} counted: 1 of 2 approvals\n"
-    (await as_("carol")("approve", name)).refused(1, "carol approved already")
+    (await as_("carol")("approve", name)).refused(1, "carol has already approved")
     done = await as_("dave")("approve", name, "--json")
     assert done.json["resolution"]["by"] == ["carol", "dave"]
-    (await as_("carol")("deny", name)).refused(4, "was approved by carol, dave before")
+    (await as_("carol")("deny", name)).refused(4, "was already approved by carol, dave")
 
 
 async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> None:
@@ -171,10 +171,10 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     assert minted.code == 0
     assert "only now" in minted.err
     refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
-    refusal.refused(1, "this token is not one for")
+    refusal.refused(1, "this token is not valid for")
     (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
     assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
-    (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")
+    (await as_("carol")("deny", name, "--token", token)).refused(1, "already used")
     (await as_("carol")("deny", work.name, "--token", token)).refused(2, "name it in full")
     (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
     _, answers = await rt.questions.of_job(work.number)
@@ -230,5 +230,5 @@ async def test_an_answer_typed_for_one_question_never_lands_on_the_next(
     await rt.questions.ask(again.lease, QUESTION.model_copy(update={"key": "next"}))
     shown.type("blue\n")
     assert shown.end() == 4
-    assert "was answered by ben before" in shown.plain
+    assert "was already answered by ben" in shown.plain
     assert (await rt.questions.get(work.number, 2)).status == "open"

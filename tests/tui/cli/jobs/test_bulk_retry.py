@@ -92,13 +92,16 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     done = await cli(*ALL)
     assert (done.code, done.out) == (1, f"D-{other + 1} created: D-{other} anew\n")
     assert done.err.splitlines() == [
-        f"draftsman: D-{busy}: D-{live} is live for the same subject; it goes on instead",
+        (
+            f"draftsman: D-{busy}: D-{live} is active for the same subject;"
+            " cancel it first, or let it finish"
+        ),
         "draftsman: 1 of 2 could not be retried",
     ]
     done = await cli(*ALL, "--json")
     assert done.code == 1
     assert '"how": "refused"' in done.out
-    assert f"D-{live} is live" in done.out
+    assert f"D-{live} is active" in done.out
 
 
 async def test_who_is_stopped_is_told_what_is_left_and_may_do_it_again(
@@ -166,7 +169,10 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
         (["D-1", "--since", "2h"], "--since goes with --status"),
         (["--dry-run", "D-1"], "--dry-run goes with --status"),
         (["D-1", "--status", "failed"], "give jobs, or --status"),
-        (["--status", "running"], "a job that is running has not ended; choose: canceled"),
+        (
+            ["--status", "running"],
+            "only finished jobs can be retried, not running; choose: canceled",
+        ),
         (["--status", "dead"], "'dead' is not a status"),
         (["--status", "expired", "--with-answer"], "--with-answer takes jobs"),
     ],
@@ -179,7 +185,7 @@ async def test_completed_jobs_are_only_run_again_when_told(cli: Cli, make: Facto
     number = await make.completed()
     done = await cli("retry", "--status", "completed", "--yes")
     assert done.code == 1
-    assert f"D-{number} completed; to run it once more give --again" in done.err
+    assert f"D-{number} completed; to run it again use --again" in done.err
     assert (await cli("retry", "--status", "completed", "--yes", "--again")).code == 0
 
 

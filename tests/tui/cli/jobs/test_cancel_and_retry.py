@@ -39,7 +39,7 @@ async def test_a_running_job_is_told_to_stop_or_ended_by_force(
 @pytest.mark.parametrize("status", sorted(TERMINAL))
 async def test_what_ended_first_is_told(cli: Cli, make: Factory, status: Status) -> None:
     number = await make.job_in(status)
-    (await cli("cancel", number)).refused(1, f"D-{number} is {status} already")
+    (await cli("cancel", number)).refused(1, f"D-{number} is already {status}")
 
 
 async def test_who_may_not_cancel_is_told_who_may(as_: As, make: Factory) -> None:
@@ -82,7 +82,7 @@ async def test_one_that_cannot_be_retried_does_not_hinder_the_others(
     done = await cli("retry", running.name, "D-99", failed, completed)
     assert done.code == 1
     assert done.out == f"D-4 created: D-{failed} anew\n"
-    for says in ("is running, not finished", "there is no job D-99", "give --again"):
+    for says in ("is running, not finished", "there is no job D-99", "use --again"):
         assert says in done.err
     assert done.err.count("\n") == 3
 
@@ -93,11 +93,11 @@ async def test_a_completed_job_runs_again_only_when_told(
     work = await make.running()
     await rt.checkpoints.save(work.lease, {"n": 1})
     await rt.settle.outcome(work, Done({}))
-    (await cli("retry", work.name)).refused(1, "give --again")
+    (await cli("retry", work.name)).refused(1, "use --again")
     made = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
     assert await rt.checkpoints.latest(made[0]["number"]) == (None, None)
 
 
 async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:
-    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "no answer came too late")
+    (await cli("retry", await make.failed(), "--with-answer")).refused(1, "has no late answer")
     (await cli("retry")).refused(2, "give jobs, or --status for all that ended so")

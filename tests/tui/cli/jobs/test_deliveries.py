@@ -65,7 +65,9 @@ async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) ->
     assert done.out == f"1 to be sent again: {seq}\n"
     (item,) = await send_all(rt)
     assert (item.seq, item.in_doubt) == (seq, True)
-    assert "nothing to send again" in (await cli("redeliver", seq)).refused(1, "is sent, not dead")
+    assert "nothing to redeliver" in (await cli("redeliver", seq)).refused(
+        1, "is sent, not a dead letter"
+    )
     (await cli("redeliver", 999)).refused(3, "there is no delivery 999")
 
 

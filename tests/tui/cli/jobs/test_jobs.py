@@ -187,7 +187,7 @@ async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: 
 @pytest.mark.parametrize("command", ["why", "show", "events", "logs", "diff", "wait", "cancel"])
 async def test_an_unknown_job_is_told_in_one_line(cli: Cli, command: str) -> None:
     (await cli(command, "D-99")).refused(3, "there is no job D-99")
-    (await cli(command, uuid4())).refused(3, "no job's id starts with")
+    (await cli(command, uuid4())).refused(3, "no job id starts with")
     (await cli(command, "D-x")).refused(2, "'D-x' is not a job; use D-142")
     (await cli(command, "9" * 40)).refused(2, "is not a job")
 

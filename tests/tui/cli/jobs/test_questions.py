@@ -104,7 +104,7 @@ async def test_time_is_added_or_taken_off(cli: Cli, make: Factory, rt: Runtime) 
     assert (await cli("extend", f"{work.name}/1", "never", "--json")).json["expires_at"] is None
     for more in ("never", "1h"):
         again = await cli("extend", f"{work.name}/1", more)
-        again.refused(1, f"{work.name}/1 never expires; there is nothing to extend")
+        again.refused(1, f"{work.name}/1 never expires; nothing to extend")
 
 
 async def test_extend_refuses_what_it_cannot(as_: As, cli: Cli, make: Factory) -> None:

@@ -26,7 +26,7 @@ def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
 
 async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:
     family = family_of(up)
-    up.expect("leading, term")
+    up.expect("became leader, term")
     await make.asked()
     up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
     up.type("\x03")
@@ -57,7 +57,7 @@ async def test_ctrl_c_reaches_the_worker_of_a_headless_up_once(
     terminal: Callable[..., Terminal],
 ) -> None:
     shown = terminal("up", "--headless")
-    shown.expect("leading, term")
+    shown.expect("became leader, term")
     shown.type("\x03")
     assert shown.end() == 0
     assert "exiting now" not in shown.plain
