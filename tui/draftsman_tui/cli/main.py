@@ -155,7 +155,7 @@ def cli(ctx: click.Context) -> None:
             dashboard.invoke(shown)
     else:
         CommandOutput().write(ctx.get_help() + "\n")
-        from draftsman_tui.cli import extras
+        from draftsman_tui.common import extras
 
         if stdio.is_screen() and extras.missing("tui"):
             CommandOutput().info(f"draftsman: {extras.advice('tui')}")

@@ -221,3 +221,7 @@ def _default_agent(settings: Settings) -> str:
     known = ", ".join(sorted(settings.agents))
     then = f"which agent? give --agent: {known}; or set default_agent in the configuration"
     raise InvalidField("agent", f"which agent? there are: {known}", then)
+
+
+OTHER_TEXT_IGNORED = "your request is kept in its history"
+"""What a request that joined a live job is told."""

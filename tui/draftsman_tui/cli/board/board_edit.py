@@ -12,8 +12,8 @@ from draftsman.domain.trello.comment_template import check
 from draftsman.errors import Conflict, Refused, UsageError
 from draftsman_tui.cli.app import App, command
 from draftsman_tui.cli.board.board_text import document, print_board
-from draftsman_tui.cli.board.trello_access import configured, find_board, trello
 from draftsman_tui.common import params
+from draftsman_tui.common.trello_access import configured, find_board, trello
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig

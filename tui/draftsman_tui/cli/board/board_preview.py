@@ -14,9 +14,9 @@ from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.cli.board.board_edit import NONE, read_template
 from draftsman_tui.cli.board.board_text import check_line
-from draftsman_tui.cli.board.trello_access import find_board, trello
-from draftsman_tui.cli.extras import require
 from draftsman_tui.common import params
+from draftsman_tui.common.extras import require
+from draftsman_tui.common.trello_access import find_board, trello
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

@@ -9,14 +9,8 @@ import click
 from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
-from draftsman_tui.cli.board.trello_access import (
-    NOBODY,
-    TrelloRefused,
-    configured,
-    find_board,
-    trello,
-)
 from draftsman_tui.common import params
+from draftsman_tui.common.trello_access import NOBODY, TrelloRefused, configured, find_board, trello
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig

@@ -6,22 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.errors import ConfigError, DraftsmanError, Failure, UsageError
+from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.cli.board.board_edit import add, change
 from draftsman_tui.cli.board.board_preview import preview, test
 from draftsman_tui.cli.board.board_text import document, print_board
 from draftsman_tui.cli.board.board_webhooks import webhook
-from draftsman_tui.cli.board.trello_access import (
+from draftsman_tui.common import params, times
+from draftsman_tui.common.output import styled
+from draftsman_tui.common.trello_access import (
     NOBODY,
     TrelloRefused,
     configured,
     find_board,
+    remove_webhook,
     trello,
 )
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import styled
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -130,25 +131,6 @@ def _state(checks: list[Check] | None) -> Text:
     if warned := sum(check.status == "warn" for check in checks):
         return styled(f"{warned} to see", "yellow")
     return styled("well", "green")
-
-
-async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
-    """Remove a board's webhook; return what is to be said where that did not work."""
-    if rt.settings.trello is None:
-        return None if config.webhook_id is None else _left(config, "[trello] is not configured")
-    try:
-        async with trello(rt) as desk:
-            from draftsman_bots.trello.usecases import webhooks
-
-            await webhooks.remove(desk, config)
-    except DraftsmanError as error:
-        return _left(config, str(error))
-    return None
-
-
-def _left(config: BoardConfig, why: str) -> str:
-    name = config.webhook_id or "if it has one"
-    return f"its webhook, {name}, stays: {why}; what it tells is ignored"
 
 
 async def _health(

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.job import TERMINAL
 from draftsman.errors import Refused, UsageError
 from draftsman_tui.cli.app import App, Group, command, example_lines, number_of
 from draftsman_tui.common import params, stdio, times
+from draftsman_tui.common.artifact_text import format_size, no_diff_reason, patch_line
 from draftsman_tui.common.output import as_data, plain, styled
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.domain.ids import JobRef
-    from draftsman.runtime import Runtime
 
 
 @command(
@@ -49,14 +46,6 @@ async def diff(app: App, job: tuple[JobRef, int | None]) -> None:
         app.out.print(*(patch_line(one) for one in data.decode("utf-8", "replace").splitlines()))
     else:
         stdio.write_bytes(data)
-
-
-async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
-    """Say why a job or a question has no diff: the patch is missing, or empty."""
-    status, _ = await rt.read_model.status_and_version(number)
-    if status in TERMINAL and "/" not in name:
-        return f"{name} left no changes"
-    return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
 @click.group(
@@ -132,15 +121,6 @@ artifacts.add_command(list_artifacts)
 artifacts.add_command(get)
 
 
-def format_size(count: int) -> str:
-    """Return a number of bytes as people read it."""
-    if count < 1000:
-        return f"{count} B"
-    if count < 1_000_000:
-        return f"{count / 1000:.1f} kB"
-    return f"{count / 1_000_000:.1f} MB"
-
-
 def _save(output: Path, name: str, data: bytes) -> Path:
     """Write the file whole or not at all; a name from an agent never leads out of a directory."""
     path = output / Path(name).name if output.is_dir() else output
@@ -160,11 +140,3 @@ def _content(data: bytes) -> dict[str, Any]:
         return {"content": data.decode("utf-8")}
     except UnicodeDecodeError:
         return {"content_base64": base64.b64encode(data).decode("ascii")}
-
-
-def patch_line(text: str) -> Text:
-    """Return a line of a patch, told apart by how it begins and by colour."""
-    if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
-        return styled(text, "bold")
-    styles = {"+": "green", "-": "red", "@": "cyan"}
-    return styled(text, styles.get(text[:1], ""))

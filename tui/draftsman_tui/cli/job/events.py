@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from draftsman.domain.ids import actor_name
 from draftsman.domain.job import TERMINAL
-from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.jobs import DENIED
 from draftsman_tui.cli.setup.archives import print_missing_months
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import as_data, line, one_line, plain, styled
+from draftsman_tui.common import params
+from draftsman_tui.common.event_text import event_text, no_log
+from draftsman_tui.common.output import as_data, plain
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from rich.text import Text
-
     from draftsman.domain.event import Event
     from draftsman.domain.ids import JobRef
     from draftsman.runtime import Runtime
@@ -31,17 +24,7 @@ if TYPE_CHECKING:
 LOOK = 0.3
 """Seconds between two looks when following."""
 PAGE = 500
-LONGEST = 100
-"""Characters that a line shows of one value; --json has all."""
 Cursor = tuple[int, int, int]
-STYLES = {
-    "completed": "green",
-    "failed": "red",
-    "dead_letter": "red",
-    "expired": "red",
-    "waiting_for_input": "yellow",
-    "waiting_for_approval": "yellow",
-}
 
 
 class CursorParam(params.Param):
@@ -118,32 +101,6 @@ async def logs(app: App, job: JobRef, follow: bool) -> None:
         if not run and not app.json:
             kept = app.settings.retention.logs
             app.out.info(f"{no_log(number, kept)}; see: draftsman events D-{number}")
-
-
-def no_log(number: int, kept: int | None) -> str:
-    """Return that a job has no log; `kept` is the months after its end for which it had one."""
-    return f"D-{number} logged nothing" + (f", or it ended over {kept} months ago" if kept else "")
-
-
-def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
-    """Return one event on one line."""
-    moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
-    denied = event.payload.get("error_class") == ErrorClass.DENIED
-    style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
-    detail = "  ".join(f"{key}={_value(value)}" for key, value in event.payload.items())
-    return line(
-        styled(times.clock(event.created_at, now), "dim"),
-        styled(f"  D-{event.job}" if name else "", "bold"),
-        f"  {event.kind}",
-        styled(f" →{moved}" if moved else "", style),
-        styled(f"  {actor_name(event.actor)}", "dim"),
-        f"  {detail}" if detail else "",
-    )
-
-
-def _value(value: object) -> str:
-    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 async def _trail(rt: Runtime, number: int, after: int, follow: bool) -> AsyncIterator[Event]:

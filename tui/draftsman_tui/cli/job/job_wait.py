@@ -10,11 +10,11 @@ import click
 from draftsman.domain.job import TERMINAL, WAITING, Job, Status
 from draftsman.errors import AnswerTimeout, DraftsmanError
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.events import event_text
-from draftsman_tui.cli.job.jobs import status_text
-from draftsman_tui.cli.question.questions import describe
 from draftsman_tui.common import params, times
+from draftsman_tui.common.event_text import event_text
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, one_line
+from draftsman_tui.common.question_text import describe
 
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef

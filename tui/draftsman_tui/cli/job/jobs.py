@@ -10,17 +10,15 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from draftsman.domain.job import TERMINAL, Status
-from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman.domain.retries.retry_policy import layer
 from draftsman.domain.text import first_line
 from draftsman_tui.cli.app import App, command, number_of
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, one_line, styled
 from draftsman_tui.common.worker_health import health_of
 
 if TYPE_CHECKING:
-    from rich.text import Text
-
     from draftsman.domain.ids import JobRef
     from draftsman.domain.question import Question
     from draftsman.runtime import Runtime
@@ -29,31 +27,6 @@ MAX_JOBS: Final = 1000
 """Jobs that one call lists."""
 MAX_ERROR_LENGTH: Final = 120
 """Characters of an error that a line shows, where there is room."""
-STYLES: Final = {
-    Status.SCHEDULED: "blue",
-    Status.QUEUED: "cyan",
-    Status.CLAIMED: "cyan",
-    Status.RUNNING: "bold cyan",
-    Status.WAITING_FOR_INPUT: "bold yellow",
-    Status.WAITING_FOR_APPROVAL: "bold yellow",
-    Status.RESUMED: "cyan",
-    Status.RETRYING: "magenta",
-    Status.COMPLETED: "green",
-    Status.FAILED: "red",
-    Status.DEAD_LETTER: "bold red",
-    Status.CANCELED: "dim",
-    Status.EXPIRED: "red",
-}
-DENIED: Final = "yellow"
-"""Color of a job that failed because a person denied it."""
-
-
-def status_text(status: object, error_class: str | None = None) -> Text:
-    """Return a status as people read it; the color tells a denial from an error."""
-    name = str(status)
-    if error_class == ErrorClass.DENIED:
-        return styled(name, DENIED)
-    return styled(name.replace("_", " "), STYLES.get(Status(name), "") if name in STYLES else "")
 
 
 @command(

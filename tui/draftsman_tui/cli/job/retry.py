@@ -13,8 +13,8 @@ from draftsman.domain.text import first_line
 from draftsman.errors import DraftsmanError, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.jobs import status_text
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -14,19 +13,19 @@ from draftsman.domain.messages import plain_text
 from draftsman.domain.question import QuestionStatus
 from draftsman.domain.retries.error_classes import ErrorClass
 from draftsman_tui.cli.app import App, command, number_of
-from draftsman_tui.cli.job.artifacts import format_size
-from draftsman_tui.cli.job.deliveries import summary_lines
-from draftsman_tui.cli.job.jobs import DENIED, status_text
-from draftsman_tui.cli.question.questions import (
+from draftsman_tui.common import params, times
+from draftsman_tui.common.artifact_text import file_text
+from draftsman_tui.common.delivery_text import summary_lines
+from draftsman_tui.common.event_text import missing_months
+from draftsman_tui.common.job_text import DENIED, run_text, status_text
+from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
+from draftsman_tui.common.question_text import (
     answerers,
     choice_lines,
     deadline_text,
     detail_lines,
     escalation_text,
 )
-from draftsman_tui.cli.setup.archives import missing_months
-from draftsman_tui.common import params, times
-from draftsman_tui.common.output import as_data, hanging_indent, line, one_line, styled
 from draftsman_tui.common.value_format import fields, sum_usage, usage_lines
 
 if TYPE_CHECKING:
@@ -229,26 +228,6 @@ def _runs(job: Job, runs: Sequence[Run]) -> Iterator[Text]:
         yield styled(f"  all  {usage_lines(sum_usage(run.usage for run in runs))}", "dim")
 
 
-def run_text(
-    run: Run, now: datetime | None = None, *, error: bool = True, style: str = "red"
-) -> Text:
-    """Return a run on one line: how it ended, how long it took, when it began, its error.
-
-    `style` is that of the error.
-    """
-    now = now or datetime.now(UTC)
-    took = times.span(((run.finished_at or now) - run.started_at).total_seconds())
-    ended = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
-    wrong = f"  {one_line(run.error)}" if run.error and error else ""
-    code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
-    return line(
-        f"  .{run.ordinal:<3} ",
-        styled(f"{run.status:<11}", ended),
-        f" {took:>7}  started {times.ago(run.started_at, now)}{code}",
-        styled(wrong, style),
-    )
-
-
 def _question(
     question: Question, answers: Sequence[Answer], asked: Mapping[int, str]
 ) -> Iterator[Text]:
@@ -275,13 +254,6 @@ def _question(
     for answer in answers:
         if answer.question == question.ordinal and not answer.accepted:
             yield styled(f"    refused from {answer.voter}: {answer.reason}", "dim")
-
-
-def file_text(one: Any) -> Text:
-    """Return a file that a run left on one line."""
-    return line(
-        styled(f"  {one.name}", "bold"), f"  {one.kind}  {format_size(one.size)}  run .{one.run}"
-    )
 
 
 def _pair(name: str, value: str, style: str = "") -> Table:

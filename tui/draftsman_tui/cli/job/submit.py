@@ -17,6 +17,7 @@ from draftsman_tui.cli.job import job_wait
 from draftsman_tui.common import params
 from draftsman_tui.common.job_request import (
     AGENT_TYPE,
+    OTHER_TEXT_IGNORED,
     build_request,
     require_instructions,
     resolve_request,
@@ -189,10 +190,6 @@ async def _settled_line(
         return await resolve_request(request, rt, unchecked=unchecked, types=types)
     except UsageError as error:
         raise UsageError(f"{origin}: {error}") from None
-
-
-OTHER_TEXT_IGNORED = "your request is kept in its history"
-"""What a request that joined a live job is told."""
 
 
 def _of_an_old_key(made: SubmittedJob) -> str:

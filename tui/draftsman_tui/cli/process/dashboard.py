@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from draftsman.errors import UsageError
-from draftsman_tui.cli import extras
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.process.serve import child, set_up_log
-from draftsman_tui.common import stdio
+from draftsman_tui.cli.process.process_setup import child, set_up_log
+from draftsman_tui.common import extras, stdio
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime

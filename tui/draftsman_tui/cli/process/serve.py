@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from typing import TYPE_CHECKING, Final
 
@@ -10,10 +9,10 @@ import click
 
 from draftsman.errors import ConfigError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.extras import require
+from draftsman_tui.cli.process.process_setup import child, set_up_log, warn_of_variables
 from draftsman_tui.cli.setup.doctor_checks import Finding
 from draftsman_tui.common import params
-from draftsman_tui.common.own_command import DRAFTSMAN_COMMAND
+from draftsman_tui.common.extras import require
 
 if TYPE_CHECKING:
     from draftsman.runtime import Runtime
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
 CHATS: Final = ("slack", "trello")
 """Chats that have a bot: each is a table of the configuration and an extra of the package."""
-_log = logging.getLogger(__name__)
 
 
 @command(
@@ -165,26 +163,3 @@ def _children(app: App) -> list[Child]:
             require(name)
         found.append(Child("bots", [*child(app, "bots"), *parent], "bots"))
     return found
-
-
-def child(app: App, name: str) -> list[str]:
-    """Return the command line of one of our own processes, with our own options."""
-    config = ["--config", str(app.config.absolute())] if app.config else []
-    return [*DRAFTSMAN_COMMAND, *config, *(["-v"] if app.verbose else []), name]
-
-
-def set_up_log(app: App) -> None:
-    """Log to stderr as configured; -v says more."""
-    from draftsman import log
-
-    settings: Settings = app.settings
-    level = {"level": "debug"} if app.verbose else {}
-    log.setup(settings.log.model_copy(update=level))
-
-
-def warn_of_variables(app: App) -> None:
-    """Log the `DRAFTSMAN_*` variables that nothing reads; what `up` starts leaves that to it."""
-    from draftsman.settings import unread_variables
-
-    for unknown in unread_variables(app.settings):
-        _log.warning("%s is set and nothing reads it; %s", unknown.name, unknown.hint)

@@ -11,8 +11,8 @@ from draftsman.domain.ids import worker_name
 from draftsman.domain.job import Status
 from draftsman.errors import UsageError
 from draftsman_tui.cli.app import App, command
-from draftsman_tui.cli.job.jobs import status_text
 from draftsman_tui.common import params, times
+from draftsman_tui.common.job_text import status_text
 from draftsman_tui.common.output import as_data, line, styled
 from draftsman_tui.common.worker_health import health_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ import click
 
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.common import times
+from draftsman_tui.common.event_text import missing_months
 from draftsman_tui.common.output import as_data
 
 if TYPE_CHECKING:
@@ -76,13 +77,6 @@ async def restore(app: App, file: Path) -> None:
 
 for _each in (list_archives, check, restore):
     archives.add_command(_each)
-
-
-def missing_months(parts: Sequence[Any]) -> Iterator[str]:
-    """Yield a line for each month that left: what is missing here, and where it is."""
-    for one in parts:
-        count = f"{one.events:,} event{'' if one.events == 1 else 's'}"
-        yield f"{count} of {one.month:%Y-%m} left for {one.host}:{one.path}"
 
 
 async def print_missing_months(

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from draftsman.errors import ConfigError, DraftsmanError, Failure, NotFound, UsageError
-from draftsman_tui.cli.extras import require
+from draftsman_tui.common.extras import require
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -69,3 +69,22 @@ def _addresses(board: BoardConfig) -> list[str]:
         return []
     end = parts.index("b") + 2
     return ["/".join(parts), "/".join(parts[:end]), parts[end - 1]]
+
+
+async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
+    """Remove a board's webhook; return what is to be said where that did not work."""
+    if rt.settings.trello is None:
+        return None if config.webhook_id is None else _left(config, "[trello] is not configured")
+    try:
+        async with trello(rt) as desk:
+            from draftsman_bots.trello.usecases import webhooks
+
+            await webhooks.remove(desk, config)
+    except DraftsmanError as error:
+        return _left(config, str(error))
+    return None
+
+
+def _left(config: BoardConfig, why: str) -> str:
+    name = config.webhook_id or "if it has one"
+    return f"its webhook, {name}, stays: {why}; what it tells is ignored"
