@@ -1,4 +1,4 @@
-"""The entry point of `draftsman`: it holds the shutdown signals before anything slow is loaded."""
+"""Entry point of `draftsman`: holds shutdown signals before slow imports."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from draftsman import early_signals
 
 
 def main() -> None:
-    """Run the command line of this process, and exit."""
+    """Run the command line and exit."""
     early_signals.hold()
     from draftsman_tui.cli.main import main
 

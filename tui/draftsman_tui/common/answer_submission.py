@@ -1,4 +1,4 @@
-"""Submission of answers, with an explanation of each rejection."""
+"""Submission of answers and explanation of rejected answers."""
 
 from __future__ import annotations
 
@@ -18,39 +18,40 @@ if TYPE_CHECKING:
 async def submit_response(
     rt: Runtime, job: int, ordinal: int, response: Response, actor: Actor
 ) -> Verdict:
-    """Give an answer; raises Refused or LostRace, which say what to do, if it does not count."""
+    """Submit an answer; raises Refused or LostRace, with a hint, if it was rejected."""
     verdict = await rt.questions.answer(job, ordinal, response, actor)
     if not verdict.accepted:
-        raise await _refused(rt, verdict, response.source_event_id)
+        raise await rejection_error(rt, verdict, response.source_event_id)
     return verdict
 
 
 def outcome_text(verdict: Verdict) -> str:
-    """Return in words what an accepted answer did."""
+    """Describe the effect of an accepted answer."""
     if not verdict.resolved:
-        return f"counted: {verdict.votes} of {verdict.quorum} approvals"
-    how = verdict.resolution or {}
-    said = how.get("value") or how.get("text")
-    alone = ", by yourself" if how.get("self_approved") else ""
+        return f"recorded: {verdict.votes} of {verdict.quorum} approvals"
+    resolution = verdict.resolution or {}
+    value = resolution.get("value") or resolution.get("text")
+    own = " (your own request)" if resolution.get("self_approved") else ""
     status = str(verdict.job_status or "").replace("_", " ")
-    answer = f": {one_line(str(said))}" if said else ""
-    return f"{how.get('outcome')}{answer}{alone}; the job is {status}"
+    answer = f": {one_line(str(value))}" if value else ""
+    return f"{resolution.get('outcome')}{answer}{own}; job {status}"
 
 
-async def _refused(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:
-    """Return the error that tells why an answer does not count, and what to do."""
-    text = verdict.reason or f"{verdict.name} does not take this answer"
+async def rejection_error(rt: Runtime, verdict: Verdict, event: str) -> DraftsmanError:
+    """Return the error that explains why an answer was rejected, with a hint."""
+    text = verdict.reason or f"{verdict.name} does not accept this answer"
     if (verdict.resolution or {}).get("via") == "person":
-        return LostRace(f"{text}; yours is kept, and changes nothing")
+        return LostRace(f"{text}; your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(verdict.job)
-    if not any(one.payload.get("late") for one in answers if one.source_event_id == event):
+    submitted = [answer for answer in answers if answer.source_event_id == event]
+    if not any(answer.payload.get("late") for answer in submitted):
         return Refused(text)
-    question = next(one for one in questions if one.ordinal == verdict.question)
+    question = next(asked for asked in questions if asked.ordinal == verdict.question)
     if question.status not in (QuestionStatus.OPEN, QuestionStatus.EXPIRED):
-        return Refused(f"{text}; yours is kept, and the job went on without it")
+        return Refused(f"{text}; your answer was recorded, but the job continued without it")
     option = " --with-answer" if question.kind is QuestionKind.INPUT else ""
     retry = f"draftsman retry D-{verdict.job}{option}"
-    return Refused(f"{text}; yours is kept; once the job has expired, carry on with: {retry}")
+    return Refused(f"{text}; your answer was recorded; after the job expires, run: {retry}")
 
 
 def build_response(
@@ -62,7 +63,7 @@ def build_response(
     token: str | None = None,
     event: str | None = None,
 ) -> Response:
-    """Return what is handed in, once for an `event`; raises UsageError where it is too long."""
+    """Build the answer, with a unique event id by default; raises UsageError if too long."""
     from pydantic import ValidationError
 
     from draftsman import field_errors

@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 async def no_diff_reason(rt: Runtime, name: str, number: int, missing: bool) -> str:
-    """Say why a job or a question has no diff: the patch is missing, or empty."""
+    """Explain why a job or a question has no diff; `missing`: there is no patch at all."""
     status, _ = await rt.read_model.status_and_version(number)
     if status in TERMINAL and "/" not in name:
-        return f"{name} left no changes"
+        return f"{name} has no changes"
     return f"{name}: diff not available" if missing else f"{name} has no changes so far"
 
 
 def format_size(count: int) -> str:
-    """Return a number of bytes as people read it."""
+    """Format a number of bytes, e.g. `1.5 kB`."""
     if count < 1000:
         return f"{count} B"
     if count < 1_000_000:
@@ -31,15 +31,16 @@ def format_size(count: int) -> str:
 
 
 def patch_line(text: str) -> Text:
-    """Return a line of a patch, told apart by how it begins and by colour."""
+    """Style a line of a patch by its prefix."""
     if text.startswith(("diff ", "index ", "+++", "---", "new ", "deleted ", "rename ")):
         return styled(text, "bold")
     styles = {"+": "green", "-": "red", "@": "cyan"}
     return styled(text, styles.get(text[:1], ""))
 
 
-def file_text(one: Any) -> Text:
-    """Return a file that a run left on one line."""
+def file_text(artifact: Any) -> Text:
+    """Render an artifact on one line."""
     return line(
-        styled(f"  {one.name}", "bold"), f"  {one.kind}  {format_size(one.size)}  run .{one.run}"
+        styled(f"  {artifact.name}", "bold"),
+        f"  {artifact.kind}  {format_size(artifact.size)}  run .{artifact.run}",
     )

@@ -23,51 +23,60 @@ STYLES = {
 }
 
 
-def target_text(one: Delivery) -> str:
-    """Return where it goes, as `submit --notify` takes it."""
-    if str(one.channel) == one.target:
-        return one.target
-    return f"{one.channel}:{one.target}" + (f"/{one.thread}" if one.thread else "")
-
-
-def status_cell(one: Delivery) -> Text:
-    """Return its status, in the style of it."""
-    return styled(one.status, STYLES.get(one.status, ""))
-
-
-def delivery_cells(one: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
-    """Return id, job, kind, to, status, tries, when, and what went wrong."""
-    about = f"/{one.question}" if one.question else ""
-    when = times.ago(one.sent_at or one.created_at, now)
-    said = one.last_error or ""
-    if said and one.next_attempt_at is not None and one.status is not DeliveryStatus.SENDING:
-        said = f"again {times.left(one.next_attempt_at, now)}: {said}"
-    return (
-        styled(one.seq, "bold"),
-        f"D-{one.job}{about}",
-        str(one.kind),
-        target_text(one),
-        status_cell(one),
-        str(one.attempts),
-        when,
-        said,
+def target_text(delivery: Delivery) -> str:
+    """Return the target in the format of `submit --notify`."""
+    if str(delivery.channel) == delivery.target:
+        return delivery.target
+    return f"{delivery.channel}:{delivery.target}" + (
+        f"/{delivery.thread}" if delivery.thread else ""
     )
 
 
-def summary_lines(found: list[Delivery]) -> list[Text]:
-    """Return a line for each place that was told: how many of each status, and the last error."""
+def status_cell(delivery: Delivery) -> Text:
+    """Render the status in its style."""
+    return styled(delivery.status, STYLES.get(delivery.status, ""))
+
+
+def delivery_cells(delivery: Delivery, now: datetime | None = None) -> tuple[Text | str, ...]:
+    """Render id, job, kind, target, status, attempts, time and last error."""
+    question = f"/{delivery.question}" if delivery.question else ""
+    moment = times.ago(delivery.sent_at or delivery.created_at, now)
+    error = delivery.last_error or ""
+    if (
+        error
+        and delivery.next_attempt_at is not None
+        and delivery.status is not DeliveryStatus.SENDING
+    ):
+        error = f"retry {times.left(delivery.next_attempt_at, now)}: {error}"
+    return (
+        styled(delivery.seq, "bold"),
+        f"D-{delivery.job}{question}",
+        str(delivery.kind),
+        target_text(delivery),
+        status_cell(delivery),
+        str(delivery.attempts),
+        moment,
+        error,
+    )
+
+
+def summary_lines(deliveries: list[Delivery]) -> list[Text]:
+    """Render a line per target: the count of each status, and the last error."""
     lines = []
-    for place in dict.fromkeys(target_text(one) for one in found):
-        mine = [one for one in found if target_text(one) == place]
-        counts = {status: sum(one.status is status for one in mine) for status in DeliveryStatus}
-        said = [
+    for target in dict.fromkeys(target_text(delivery) for delivery in deliveries):
+        selected = [delivery for delivery in deliveries if target_text(delivery) == target]
+        counts = {
+            status: sum(delivery.status is status for delivery in selected)
+            for status in DeliveryStatus
+        }
+        statuses = [
             styled(f"{count} {status}", STYLES.get(status, ""))
             for status, count in counts.items()
             if count
         ]
-        parts: list[Text | str] = [styled(f"  {place}  ", "bold")]
-        for nth, part in enumerate(said):
-            parts += ([", "] if nth else []) + [part]
-        error = next((one.last_error for one in mine if one.last_error), None)
+        parts: list[Text | str] = [styled(f"  {target}  ", "bold")]
+        for index, part in enumerate(statuses):
+            parts += ([", "] if index else []) + [part]
+        error = next((delivery.last_error for delivery in selected if delivery.last_error), None)
         lines.append(line(*parts, styled(f"  {error}" if error else "", "red")))
     return lines

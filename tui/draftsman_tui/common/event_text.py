@@ -1,4 +1,4 @@
-"""Text rendering of events, logs and archived months."""
+"""Text rendering of events, missing logs and archived months."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from draftsman.domain.event import Event
 
 
-LONGEST = 100
-"""Characters that a line shows of one value; --json has all."""
+MAX_VALUE_LENGTH = 100
+"""Maximum number of characters of a payload value on a line; --json has all of it."""
 STYLES = {
     "completed": "green",
     "failed": "red",
@@ -32,13 +32,14 @@ STYLES = {
 }
 
 
-def no_log(number: int, kept: int | None) -> str:
-    """Return that a job has no log; `kept` is the months after its end for which it had one."""
-    return f"D-{number} logged nothing" + (f", or it ended over {kept} months ago" if kept else "")
+def no_log(number: int, retention: int | None) -> str:
+    """Explain that a job has no log; `retention` is the months that logs are kept."""
+    expired = f", or they were deleted after {retention} months" if retention else ""
+    return f"D-{number} has no logs{expired}"
 
 
 def event_text(event: Event, *, name: bool = False, now: datetime | None = None) -> Text:
-    """Return one event on one line."""
+    """Render an event on one line; `name` includes the name of its job."""
     moved = f" {event.to_status.replace('_', ' ')}" if event.to_status else ""
     denied = event.payload.get("error_class") == ErrorClass.DENIED
     style = DENIED if denied else STYLES.get(event.to_status or "", "cyan")
@@ -55,11 +56,11 @@ def event_text(event: Event, *, name: bool = False, now: datetime | None = None)
 
 def _value(value: object) -> str:
     text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return text if len(text) <= MAX_VALUE_LENGTH else text[: MAX_VALUE_LENGTH - 1] + "…"
 
 
 def missing_months(parts: Sequence[Any]) -> Iterator[str]:
-    """Yield a line for each month that left: what is missing here, and where it is."""
-    for one in parts:
-        count = f"{one.events:,} event{'' if one.events == 1 else 's'}"
-        yield f"{count} of {one.month:%Y-%m} left for {one.host}:{one.path}"
+    """Yield a line for each archived month: the number of events and the archive's location."""
+    for part in parts:
+        count = f"{part.events:,} event{'' if part.events == 1 else 's'}"
+        yield f"{count} of {part.month:%Y-%m} archived to {part.host}:{part.path}"

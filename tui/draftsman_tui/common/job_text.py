@@ -32,11 +32,11 @@ STYLES: Final = {
     Status.EXPIRED: "red",
 }
 DENIED: Final = "yellow"
-"""Color of a job that failed because a person denied it."""
+"""Color of a denied job."""
 
 
 def status_text(status: object, error_class: str | None = None) -> Text:
-    """Return a status as people read it; the color tells a denial from an error."""
+    """Render a status; a denied job has a color of its own."""
     name = str(status)
     if error_class == ErrorClass.DENIED:
         return styled(name, DENIED)
@@ -46,18 +46,18 @@ def status_text(status: object, error_class: str | None = None) -> Text:
 def run_text(
     run: Run, now: datetime | None = None, *, error: bool = True, style: str = "red"
 ) -> Text:
-    """Return a run on one line: how it ended, how long it took, when it began, its error.
+    """Render a run on one line: status, exit code, duration, start and error.
 
-    `style` is that of the error.
+    `style` applies to the error and the status `failed`.
     """
     now = now or datetime.now(UTC)
-    took = times.span(((run.finished_at or now) - run.started_at).total_seconds())
-    ended = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
-    wrong = f"  {one_line(run.error)}" if run.error and error else ""
+    duration = times.span(((run.finished_at or now) - run.started_at).total_seconds())
+    status_style = {"completed": "green", "failed": style, "running": "cyan"}.get(run.status, "")
+    error_text = f"  {one_line(run.error)}" if run.error and error else ""
     code = f"  exit {run.exit_code}" if run.exit_code is not None else ""
     return line(
         f"  .{run.ordinal:<3} ",
-        styled(f"{run.status:<11}", ended),
-        f" {took:>7}  started {times.ago(run.started_at, now)}{code}",
-        styled(wrong, style),
+        styled(f"{run.status:<11}", status_style),
+        f" {duration:>7}  started {times.ago(run.started_at, now)}{code}",
+        styled(error_text, style),
     )

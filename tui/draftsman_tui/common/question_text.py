@@ -20,61 +20,61 @@ if TYPE_CHECKING:
 
 
 CONTEXT_LINES = 12
-"""Lines of context that the inbox shows of a question."""
+"""Maximum number of context lines in the inbox."""
 
 
 async def describe(rt: Runtime, question: Question) -> list[Text]:
-    """Return a question as people read it: who may answer, until when, what can be said."""
+    """Render a question for the inbox: answerers, deadline, context and choices."""
     return [
         heading(question, await answerers(rt, question)),
         *job_lines(question),
-        *(styled(f"  {one}") for one in question.text.splitlines()),
+        *(styled(f"  {text_line}") for text_line in question.text.splitlines()),
         *detail_lines(question),
         *_diff(question),
         *choice_lines(question),
-        _how(question),
+        _command(question),
     ]
 
 
-def heading(question: Question, who: str, now: datetime | None = None) -> Text:
-    """Return its name, who may answer, since when and until when, and what then."""
-    gate = question.kind is QuestionKind.APPROVAL
+def heading(question: Question, names: str, now: datetime | None = None) -> Text:
+    """Render name, kind, answerers, age and deadline on one line."""
+    approval = question.kind is QuestionKind.APPROVAL
     return line(
         styled(question.name, "bold yellow"),
-        f"  {'approval' if gate else 'question'} for {who}"
+        f"  {'approval' if approval else 'question'} for {names}"
         f" · asked {times.ago(question.asked_at, now)} · ",
         styled(deadline_text(question, now), "yellow"),
     )
 
 
 def job_lines(question: Question) -> Iterator[Text]:
-    """Yield the job that an open question is of: title, repository, agent, requester."""
+    """Yield a line about the job of an open question: title, repository, agent, requester."""
     if isinstance(question, OpenQuestion):
         job = [question.title, question.repo, question.agent, f"for {question.requester}"]
         yield styled(f"  {one_line(' · '.join(filter(None, job)))}", "dim")
 
 
 def detail_lines(
-    question: Question, most: int = CONTEXT_LINES, more: str | None = None
+    question: Question, max_lines: int = CONTEXT_LINES, more: str | None = None
 ) -> Iterator[Text]:
-    """Yield where it went when nobody answered, the beginning of its context, what it allows.
+    """Yield the escalation, the first lines of the context, and the action to approve.
 
-    `more` is how to see the rest; unset: the command of a terminal.
+    `more` is the command that shows the rest of the context; by default, the one for a terminal.
     """
     if question.escalated_at:
         yield styled(f"  {escalation_text(question)}", "yellow")
     context = (question.context_snippet or "").strip("\n").splitlines()
-    for one in context[:most]:
-        yield styled(f"  | {one}", "dim")
-    if len(context) > most:
+    for text_line in context[:max_lines]:
+        yield styled(f"  | {text_line}", "dim")
+    if len(context) > max_lines:
         more = more or f"draftsman show D-{question.job} --json"
-        yield styled(f"  | … {len(context) - most} lines more: {more}", "dim")
+        yield styled(f"  | … {len(context) - max_lines} more lines: {more}", "dim")
     if question.action:
         yield styled(f"  if approved: {one_line(action_text(question.action))}")
 
 
 def _diff(question: Question) -> Iterator[Text]:
-    """Yield where the changes are that an approval is asked with, or that there are none."""
+    """Yield the command that shows the changes under review, or the reason there are none."""
     if missing := missing_diff(question):
         yield styled(f"  {missing}", "dim")
     elif question.kind is QuestionKind.APPROVAL and question.patch_sha256 is not None:
@@ -82,58 +82,59 @@ def _diff(question: Question) -> Iterator[Text]:
 
 
 def deadline_text(question: Question, now: datetime | None = None) -> str:
-    """Return how long there is to answer, and what follows where nobody does."""
+    """Describe the deadline and the outcome without an answer."""
     if question.expires_at is None:
-        return "no expiry"
-    to = question.escalate_to
-    then = {
+        return "no deadline"
+    fallback = {
         OnExpire.EXPIRE: "",
-        OnExpire.DEFAULT: f", then {question.default_value!r} counts",
-        OnExpire.CONTINUE: ", then it goes on without",
-        OnExpire.ESCALATE: "" if question.escalated_at else f", then {to} is asked too",
+        OnExpire.DEFAULT: f", default: {question.default_value!r}",
+        OnExpire.CONTINUE: ", then continues without an answer",
+        OnExpire.ESCALATE: (
+            "" if question.escalated_at else f", then escalates to {question.escalate_to}"
+        ),
     }
-    return f"expires {times.left(question.expires_at, now)}{then[question.on_expire]}"
+    return f"expires {times.left(question.expires_at, now)}{fallback[question.on_expire]}"
 
 
 def escalation_text(question: Question) -> str:
-    """Return to whom it went when nobody had answered in time."""
+    """Describe the escalation of a question that was not answered in time."""
     assert question.escalated_at is not None  # noqa: S101
     return f"escalated to {question.escalate_to} {times.ago(question.escalated_at)}"
 
 
 def choice_lines(question: Question) -> Iterator[Text]:
-    """Yield what may be chosen, by number."""
+    """Yield the numbered choices with their descriptions."""
     width = max((len(choice["label"]) for choice in question.choices), default=0)
-    for place, choice in enumerate(question.choices, 1):
+    for number, choice in enumerate(question.choices, 1):
         note = choice.get("description") or ""
         label = one_line(choice["label"])
         yield line(
-            styled(f"  {place:>3}  ", "bold"), f"{label:<{width}}  ", styled(one_line(note), "dim")
+            styled(f"  {number:>3}  ", "bold"), f"{label:<{width}}  ", styled(one_line(note), "dim")
         )
 
 
-def _how(question: Question) -> Text:
+def _command(question: Question) -> Text:
     if question.kind is QuestionKind.APPROVAL:
         return styled(
             f"  draftsman approve {question.name}, or deny {question.name} --reason …", "cyan"
         )
     if not question.choices:
         return styled(f"  draftsman answer {question.name} 'your answer'", "cyan")
-    own = ", or your own words" if question.freeform_allowed else ""
-    return styled(f"  draftsman answer {question.name} NUMBER{own}", "cyan")
+    free_text = ", or free text" if question.freeform_allowed else ""
+    return styled(f"  draftsman answer {question.name} NUMBER{free_text}", "cyan")
 
 
 async def answerers(rt: Runtime, question: Question) -> str:
-    """Return who may answer, in words."""
+    """List the people who may answer, separated by commas."""
     if question.kind is QuestionKind.APPROVAL:
         people = sorted(rt.policy.approvers(question.approvers))
         votes = f"{question.quorum} of " if question.quorum > 1 else ""
-        nobody = "you" if rt.embedded else "nobody: it names no approvers"
-        return votes + (", ".join(people) or nobody)
+        fallback = "you" if rt.embedded else "nobody (no approvers are configured)"
+        return votes + (", ".join(people) or fallback)
     if rt.embedded:
         return "you"
-    named = rt.policy.approvers(question.approvers)
-    named |= {n for n, person in rt.policy.people.items() if "responder" in person.roles}
-    people = sorted(named)
+    names = rt.policy.approvers(question.approvers)
+    names |= {name for name, person in rt.policy.people.items() if "responder" in person.roles}
+    people = sorted(names)
     invoker = (await rt.read_model.job(question.job)).invoker_id
     return ", ".join([*people, *([] if invoker in people else [invoker])])

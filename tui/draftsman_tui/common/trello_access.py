@@ -1,4 +1,4 @@
-"""What the commands of `boards` share: Trello itself, and which board is meant."""
+"""Trello client and board lookup for commands."""
 
 from __future__ import annotations
 
@@ -15,55 +15,55 @@ if TYPE_CHECKING:
     from draftsman.settings import TrelloSettings
     from draftsman_bots.trello.context import BotContext
 
-NOBODY = "no board is watched; watch one so: draftsman boards add https://trello.com/b/…"
+NO_BOARDS = "no boards configured; to add one: draftsman boards add https://trello.com/b/…"
 
 
 class TrelloRefused(DraftsmanError):
-    """Trello does not do that."""
+    """Trello rejected the request."""
 
 
 @asynccontextmanager
 async def trello(rt: Runtime) -> AsyncIterator[BotContext]:
-    """Give Trello; raises ConfigError without [trello], and one line for what it refuses."""
+    """Open a Trello client; raises ConfigError without [trello], TrelloRefused for failures."""
     settings = configured(rt)
     require("trello")
     from draftsman_bots.trello.doctor import failure_line, open_context
 
-    async with open_context(rt, settings) as desk:
+    async with open_context(rt, settings) as context:
         try:
-            yield desk
+            yield context
         except Failure as error:
             raise TrelloRefused(failure_line(error, settings)) from None
 
 
 def configured(rt: Runtime) -> TrelloSettings:
-    """Return [trello]; raises ConfigError where there is none."""
+    """Return the [trello] settings; raises ConfigError if they are missing."""
     if rt.settings.trello is None:
         raise ConfigError(
-            "Trello is not configured; add [trello] with key and token: see docs/trello.md"
+            "Trello is not configured; add [trello] with key and token (docs/trello.md)"
         )
     return rt.settings.trello
 
 
 async def find_board(rt: Runtime, board: str) -> BoardConfig:
-    """Return the watched board of that name, id or address; raises NotFound, UsageError."""
+    """Find a configured board by name, id or URL; raises NotFound, UsageError (ambiguous)."""
     boards = await rt.boards.all()
-    wanted = board.strip().rstrip("/").casefold()
-    found = [one for one in boards if wanted in (one.board_id, one.name.casefold())]
-    found = found or [one for one in boards if wanted in _addresses(one)]
+    name = board.strip().rstrip("/").casefold()
+    matching = [config for config in boards if name in (config.board_id, config.name.casefold())]
+    matching = matching or [config for config in boards if name in _urls(config)]
     if not boards:
-        raise NotFound(NOBODY)
-    if not found:
-        names = ", ".join(repr(one.name) for one in boards)
-        raise NotFound(f"no board {board[:80]!r} is watched; watched are: {names}")
-    if len(found) > 1:
-        ids = ", ".join(one.board_id for one in found)
-        raise UsageError(f"{len(found)} boards are called {board[:80]!r}; give one's id: {ids}")
-    return found[0]
+        raise NotFound(NO_BOARDS)
+    if not matching:
+        names = ", ".join(repr(config.name) for config in boards)
+        raise NotFound(f"unknown board {board[:80]!r}; configured boards: {names}")
+    if len(matching) > 1:
+        ids = ", ".join(config.board_id for config in matching)
+        raise UsageError(f"{len(matching)} boards are named {board[:80]!r}; use an id: {ids}")
+    return matching[0]
 
 
-def _addresses(board: BoardConfig) -> list[str]:
-    """Return how a board is addressed: whole, without its name, and by its short link alone."""
+def _urls(board: BoardConfig) -> list[str]:
+    """Return the forms of a board's URL: full, without the board's name, short link only."""
     parts = board.url.casefold().rstrip("/").split("/")
     if "b" not in parts[:-1]:
         return []
@@ -72,19 +72,19 @@ def _addresses(board: BoardConfig) -> list[str]:
 
 
 async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
-    """Remove a board's webhook; return what is to be said where that did not work."""
+    """Remove the webhook of a board; returns a warning if that failed."""
     if rt.settings.trello is None:
-        return None if config.webhook_id is None else _left(config, "[trello] is not configured")
+        return None if config.webhook_id is None else _warning(config, "[trello] is not configured")
     try:
-        async with trello(rt) as desk:
+        async with trello(rt) as context:
             from draftsman_bots.trello.usecases import webhooks
 
-            await webhooks.remove(desk, config)
+            await webhooks.remove(context, config)
     except DraftsmanError as error:
-        return _left(config, str(error))
+        return _warning(config, str(error))
     return None
 
 
-def _left(config: BoardConfig, why: str) -> str:
-    name = config.webhook_id or "if it has one"
-    return f"its webhook, {name}, stays: {why}; what it tells is ignored"
+def _warning(config: BoardConfig, reason: str) -> str:
+    name = f" {config.webhook_id}" if config.webhook_id else ", if there is one,"
+    return f"the webhook{name} was not removed: {reason}; its events are ignored"

@@ -10,7 +10,13 @@ from draftsman.errors import ConfigError, Failure, UsageError
 from draftsman_tui.cli import prompts
 from draftsman_tui.cli.app import App, Group, command, example_lines
 from draftsman_tui.common import params
-from draftsman_tui.common.trello_access import NOBODY, TrelloRefused, configured, find_board, trello
+from draftsman_tui.common.trello_access import (
+    NO_BOARDS,
+    TrelloRefused,
+    configured,
+    find_board,
+    trello,
+)
 
 if TYPE_CHECKING:
     from draftsman.domain.trello.board import BoardConfig
@@ -139,7 +145,7 @@ async def _register(app: App, rt: Runtime, boards: list[BoardConfig]) -> None:
     for one in done:
         app.out.print(f"{one['board']}: its webhook {one['webhook']} is {one['how']}")
     if not done:
-        app.out.info(NOBODY)
+        app.out.info(NO_BOARDS)
 
 
 async def _registered(desk: BotContext, board: BoardConfig) -> tuple[dict[str, Any], str]:

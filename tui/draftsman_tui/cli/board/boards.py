@@ -16,7 +16,7 @@ from draftsman_tui.cli.board.board_webhooks import webhook
 from draftsman_tui.common import params, times
 from draftsman_tui.common.output import styled
 from draftsman_tui.common.trello_access import (
-    NOBODY,
+    NO_BOARDS,
     TrelloRefused,
     configured,
     find_board,
@@ -66,7 +66,7 @@ async def list_boards(app: App) -> None:
         )
         return
     if not found:
-        app.out.info(NOBODY)
+        app.out.info(NO_BOARDS)
         return
     rows = []
     for one in found:

@@ -1,4 +1,4 @@
-"""`deliveries` and `redeliver`: what people were told, and sending again what died."""
+"""The `deliveries` and `redeliver` commands."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from draftsman_tui.common.delivery_text import delivery_cells
 if TYPE_CHECKING:
     from draftsman.domain.ids import JobRef
 
-_SEVERAL = 5
-"""Deliveries from which sending them all again is asked about first."""
+_CONFIRM_FROM = 5
+"""Number of deliveries from which a retry asks for confirmation."""
 
 
 @command(
@@ -28,40 +28,43 @@ _SEVERAL = 5
         "draftsman deliveries --status dead --json",
     ),
 )
-@click.option("--job", type=params.JOB, help="Of this job only.")
+@click.option("--job", type=params.JOB, help="Filter by job.")
 @click.option(
     "--status",
-    type=click.Choice([str(one) for one in DeliveryStatus]),
+    type=click.Choice([str(value) for value in DeliveryStatus]),
     multiple=True,
-    help="With this status; repeatable.",
+    help="Filter by status; repeatable.",
 )
 @click.option(
-    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many."
+    "--limit",
+    type=click.IntRange(1, 1000),
+    default=50,
+    show_default=True,
+    help="Maximum number of deliveries to list.",
 )
 async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limit: int) -> None:
-    """List what people were told.
+    """List deliveries, newest first.
 
-    The newest comes first. One that is unknown may have arrived: it is looked for before it is
-    repeated. One that is superseded had nothing new to say any more. One that is dead was given
-    up; see: redeliver.
+    unknown: the message may have arrived; the channel is checked before it is sent again.
+    superseded: a newer message replaced it. dead: every attempt failed; see draftsman redeliver.
     """
-    wanted = [DeliveryStatus(one) for one in status] or None
+    statuses = [DeliveryStatus(value) for value in status] or None
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        found = await rt.outbox.all(number, wanted, limit)
+        listed = await rt.outbox.all(number, statuses, limit)
         targets = [] if number is None else await rt.outbox.targets(number)
     if app.json:
-        app.out.document(found)
-    elif found:
-        heads = ("ID", "JOB", "KIND", "TO", "STATUS", "TRIES", "WHEN", "")
-        rows = [delivery_cells(one) for one in found]
+        app.out.document(listed)
+    elif listed:
+        heads = ("ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS", "TIME", "ERROR")
+        rows = [delivery_cells(delivery) for delivery in listed]
         app.out.table(heads, rows, flexible=7, right=(0, 5))
     elif status:
-        app.out.info(f"no delivery is {' or '.join(status)}")
+        app.out.info(f"no {' or '.join(status)} deliveries")
     elif number is not None and not targets:
-        app.out.info(f"D-{number} tells nobody; to be told: draftsman submit --notify log …")
+        app.out.info(f"D-{number} has no targets; to add one: draftsman submit --notify log …")
     else:
-        app.out.info("nobody was told anything; to be told: draftsman submit --notify log …")
+        app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
 
 
 @command(
@@ -73,32 +76,34 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     ),
 )
 @click.argument("ids", metavar="[ID]...", nargs=-1, type=click.IntRange(1, 2**63 - 1))
-@click.option("--job", type=params.JOB, help="All of this job that are dead.")
-@click.option("--dead", is_flag=True, help="All that are dead, the oldest thousand.")
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--job", type=params.JOB, help="All dead deliveries of this job.")
+@click.option("--dead", is_flag=True, help="All dead deliveries, up to the oldest 1000.")
+@click.option("-y", "--yes", is_flag=True, help="Skip the confirmation prompt.")
 async def redeliver(
     app: App, ids: tuple[int, ...], job: JobRef | None, dead: bool, yes: bool
 ) -> None:
-    """Send dead deliveries again.
+    """Retry dead deliveries.
 
-    Each is looked for first where it may have arrived, and has all its tries again.
+    A delivery that may have arrived is looked up in its channel first. The attempts start over.
     """
     if sum((bool(ids), job is not None, dead)) != 1:
-        raise UsageError("say which: redeliver ID…, --job D-142, or --dead")
+        raise UsageError("specify one of: ID…, --job D-142 or --dead")
     async with app.runtime() as rt:
         seqs = list(dict.fromkeys(ids))
         if not seqs:
             number = None if job is None else await number_of(rt, job)
             seqs = await rt.outbox.dead(number)
-        if len(seqs) >= _SEVERAL and not yes:
+        if len(seqs) >= _CONFIRM_FROM and not yes:
             if not app.out.interactive:
-                raise Refused(f"that would send {len(seqs)} deliveries again; to do so give --yes")
-            prompts.confirm(f"send {len(seqs)} dead deliveries again?")
+                raise Refused(
+                    f"this would send {len(seqs)} deliveries again; to confirm, use --yes"
+                )
+            prompts.confirm(f"Send {len(seqs)} dead deliveries again?")
         revived = await rt.outbox.redeliver(seqs, await rt.actor())
     if app.json:
         app.out.document(revived)
     elif revived:
-        told = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
-        app.out.print(f"{len(revived)} to be sent again: {told}")
+        listing = ", ".join(map(str, revived[:10])) + (", …" if len(revived) > 10 else "")
+        app.out.print(f"{len(revived)} queued for redelivery: {listing}")
     else:
-        app.out.info("none is dead")
+        app.out.info("no dead deliveries")

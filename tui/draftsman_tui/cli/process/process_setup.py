@@ -1,4 +1,4 @@
-"""Command lines and logging of the processes that draftsman starts."""
+"""Command lines and logging of draftsman's own processes."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _log = logging.getLogger(__name__)
 
 
 def child(app: App, name: str) -> list[str]:
-    """Return the command line of one of our own processes, with our own options."""
+    """Return the command line of a draftsman subcommand, with the global options of this one."""
     config = ["--config", str(app.config.absolute())] if app.config else []
     return [*DRAFTSMAN_COMMAND, *config, *(["-v"] if app.verbose else []), name]
 
 
 def set_up_log(app: App) -> None:
-    """Log to stderr as configured; -v says more."""
+    """Log to stderr as configured, at level debug with -v."""
     from draftsman import log
 
     settings: Settings = app.settings
@@ -31,8 +31,8 @@ def set_up_log(app: App) -> None:
 
 
 def warn_of_variables(app: App) -> None:
-    """Log the `DRAFTSMAN_*` variables that nothing reads; what `up` starts leaves that to it."""
+    """Log a warning for each unknown `DRAFTSMAN_*` variable."""
     from draftsman.settings import unread_variables
 
     for unknown in unread_variables(app.settings):
-        _log.warning("%s is set and nothing reads it; %s", unknown.name, unknown.hint)
+        _log.warning("unknown environment variable %s; %s", unknown.name, unknown.hint)

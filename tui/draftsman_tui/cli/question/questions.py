@@ -1,4 +1,4 @@
-"""`questions` and `extend`: the inbox of what waits for a person."""
+"""The `questions` and `extend` commands: the inbox of open questions."""
 
 from __future__ import annotations
 
@@ -18,42 +18,46 @@ if TYPE_CHECKING:
 @command("questions", examples=("draftsman questions", "draftsman questions D-142 --json"))
 @click.argument("job", type=params.JOB, required=False)
 async def questions(app: App, job: JobRef | None) -> None:
-    """List what waits for a person.
+    """List open questions and approvals.
 
-    What expires soonest comes first.
+    Sorted by deadline, earliest first.
     """
     async with app.runtime(read_only=True) as rt:
         number = None if job is None else await number_of(rt, job)
-        found = await rt.questions.open(number)
+        open_questions = await rt.questions.open(number)
         if app.json:
-            app.out.document(found)
+            app.out.document(open_questions)
             return
-        for place, question in enumerate(found):
-            if place:
+        for index, question in enumerate(open_questions):
+            if index:
                 app.out.print("")
             app.out.print(*await describe(rt, question))
-        if not found and number is not None:
-            app.out.info(f"D-{number} waits for nobody; see: draftsman why D-{number}")
-        elif not found:
-            app.out.info("nothing waits for a person")
+        if not open_questions and number is not None:
+            app.out.info(f"D-{number} has no open questions; see: draftsman why D-{number}")
+        elif not open_questions:
+            app.out.info("no open questions")
 
 
 @command("extend", examples=("draftsman extend D-142/1 2h", "draftsman extend D-142/1 never"))
 @click.argument("question", type=params.QUESTION)
 @click.argument("duration", metavar="DURATION|never", type=params.EXTENSION)
 async def extend(app: App, question: tuple[JobRef, int | None], duration: float) -> None:
-    """Give a question more time.
+    """Extend the deadline of a question.
 
-    So much on top of what it has left, or for ever.
+    DURATION is added to the remaining time; never removes the deadline.
     """
     from draftsman_tui.cli.question.answers import resolve_question
 
     seconds = None if duration == float("inf") else duration
     async with app.runtime() as rt:
         job, ordinal = await resolve_question(app, rt, question, "extend")
-        until = await rt.questions.extend(job, ordinal, seconds, await rt.actor())
+        expires_at = await rt.questions.extend(job, ordinal, seconds, await rt.actor())
     if app.json:
-        app.out.document({"job": job, "ordinal": ordinal, "expires_at": until})
+        app.out.document({"job": job, "ordinal": ordinal, "expires_at": expires_at})
     else:
-        when = f"expires {times.left(until)}, at {times.clock(until)}" if until else "never expires"
+        when = (
+            f"expires {times.left(expires_at)}, at {times.clock(expires_at)}"
+            if expires_at
+            else "never expires"
+        )
         app.out.print(line(styled(f"D-{job}/{ordinal}", "bold"), f" {when}"))
