@@ -19,13 +19,13 @@ async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> Non
     number = await make.queued(type="ask", queue="default", title="Paint the shed")
     see(seen, f"D-{number}", "asks", "Paint the shed", "asking 1")
     seen.type("2")
-    see(seen, f"D-{number}/1", "Which colour?")
+    see(seen, f"D-{number}/1", "Which color?")
     seen.type("a")
     see(seen, "1  red", "2  blue")
     seen.type("2")
     see(seen, "Nothing waits for a person", "asking 0")
     assert await asyncio.wait_for(rt.read_model.wait(number), DEADLINE) is Status.COMPLETED
-    assert (await rt.read_model.job(number)).result == {"colour": "blue"}
+    assert (await rt.read_model.job(number)).result == {"color": "blue"}
     seen.type("1")
     see(seen, f"D-{number}", "completed")
 

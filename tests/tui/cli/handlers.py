@@ -7,10 +7,10 @@ from draftsman.domain.question import Answered
 
 
 async def ask(ctx: RunContext) -> Outcome:
-    """Ask for a colour, and end with it."""
-    answer = await ctx.ask("colour", "Which colour?", choices=["red", "blue"])
+    """Ask for a color, and end with it."""
+    answer = await ctx.ask("color", "Which color?", choices=["red", "blue"])
     assert isinstance(answer, Answered)
-    return Done({"colour": answer.value})
+    return Done({"color": answer.value})
 
 
 async def echo(ctx: RunContext) -> Outcome:

@@ -101,7 +101,7 @@ def test_the_version_is_told() -> None:
         (["jbos"], "there is no command 'jbos'; did you mean jobs"),
         (["zzz"], "there is no command 'zzz'; see: draftsman --help"),
         (["db", "strt"], "there is no command 'strt'; did you mean start"),
-        (["--colour"], "--colour"),
+        (["--color"], "--color"),
         (["show"], "missing argument 'JOB'; see: draftsman show --help"),
         (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),
         (["jobs", "--config", "/no/such.toml"], "/no/such.toml: No such file"),

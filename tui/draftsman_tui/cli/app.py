@@ -31,13 +31,13 @@ class App:
     config: Path | None = None
     verbose: bool = False
     json: bool = False
-    colour: bool | None = None
+    color: bool | None = None
     _settings: Settings | None = field(default=None, init=False)
 
     @property
     def out(self) -> CommandOutput:
         """Output of the command."""
-        return CommandOutput(json=self.json, colour=self.colour)
+        return CommandOutput(json=self.json, color=self.color)
 
     @property
     def settings(self) -> Settings:
@@ -135,13 +135,13 @@ def shared_options(*, hidden: bool) -> list[click.Parameter]:
         ),
         _option("-v/--verbose", "verbose", "Show details of unexpected errors.", hidden),
         click.Option(
-            ["--no-color", "colour"],
+            ["--no-color", "color"],
             is_flag=True,
             flag_value=True,
             help="Disable colored output (like NO_COLOR=1).",
             hidden=hidden,
             expose_value=False,
-            callback=lambda ctx, _, value: _keep(ctx, "colour", False if value else None),
+            callback=lambda ctx, _, value: _keep(ctx, "color", False if value else None),
         ),
     ]
 
@@ -163,5 +163,5 @@ def _remember(key: str) -> Callable[[click.Context, click.Parameter, Any], None]
 
 def _keep(ctx: click.Context, key: str, value: Any) -> None:
     """Store an option if it was set; the default does not override an earlier value."""
-    if value not in (None, False) or (key == "colour" and value is False):
+    if value not in (None, False) or (key == "color" and value is False):
         setattr(ctx.ensure_object(App), key, value)

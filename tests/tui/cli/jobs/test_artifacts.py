@@ -112,7 +112,7 @@ async def test_the_diff_of_a_gate_is_that_of_the_run_that_asked(
     (await cli("diff", f"D-{number}/9")).refused(3, f"there is no question D-{number}/9")
 
 
-async def test_on_a_terminal_a_patch_has_colours_and_bytes_are_refused(
+async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     work: ClaimedJob, terminal: Callable[..., Terminal]
 ) -> None:
     shown = terminal("diff", work.name)

@@ -117,7 +117,7 @@ async def create_dashboard(
     started: SupervisedProcesses | None = None,
 ) -> Dashboard:
     """Build a dashboard for the user of this process; raises ConfigError, UsageError."""
-    if app.out.colour is False or os.environ.get("NO_COLOR"):
+    if app.out.color is False or os.environ.get("NO_COLOR"):
         theme = "none"  # otherwise Textual renders colors as shades of gray
     from draftsman.domain.job import Source
     from draftsman_tui.dashboard.app import Dashboard
@@ -160,7 +160,7 @@ async def _serve(app: App, options: Sequence[str], port: int, *, opens: bool) ->
         set_up_log(app)
         from draftsman_tui.dashboard.web.server import Web
 
-        color = ["--no-color"] if app.colour is False else []
+        color = ["--no-color"] if app.color is False else []
         dashboard = [*child(app, "dashboard"), *color, *options, "--parent", str(os.getpid())]
         web = Web(dashboard, port)
         async with web.serving() as address:

@@ -94,25 +94,25 @@ async def _run_seeds(
 
     figures = Figures()
     for seed in seeds:
-        trial = SeedRun(seed, base / f"seed-{seed}", workers)
-        for lack in sorted(trial.ledger.unsupported):
-            app.out.info(f"draftsman: not supported here: {lack}")
+        seed_run = SeedRun(seed, base / f"seed-{seed}", workers)
+        for feature in sorted(seed_run.ledger.unsupported):
+            app.out.info(f"draftsman: not supported here: {feature}")
         keep_files = keep
         try:
-            world = await _run_with_progress(app.out, seed, trial, seconds)
-            verdict = find_violations(world, trial.ledger)
-            figures.add(seed, world, trial.ledger, verdict)
-            if verdict.findings:
-                figures.failed[seed], keep_files = str(trial.place.folder), True
+            final_state = await _run_with_progress(app.out, seed, seed_run, seconds)
+            violations = find_violations(final_state, seed_run.ledger)
+            figures.add(seed, final_state, seed_run.ledger, violations)
+            if violations.findings:
+                figures.failed[seed], keep_files = str(seed_run.place.folder), True
         except Exception:
             keep_files = True
             raise
         finally:
-            await asyncio.to_thread(trial.place.close)
+            await asyncio.to_thread(seed_run.place.close)
             if keep_files:
-                app.out.info(f"seed {seed}: files kept in {trial.place.folder}")
+                app.out.info(f"seed {seed}: files kept in {seed_run.place.folder}")
             else:
-                await asyncio.to_thread(trial.place.remove)
+                await asyncio.to_thread(seed_run.place.remove)
     return figures
 
 
