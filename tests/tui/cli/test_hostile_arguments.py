@@ -27,7 +27,7 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
         (["answer", f"D-1/{HUGE}", "x"], 2, "is not a question; give D-142/2"),
         (["submit", "--type", "x", "--payload", f'{{"a": {HUGE}}}'], 2, "has too many digits"),
         (["submit", "--type", "x", "--priority", HUGE], 2, "--priority"),
-        (["db", "dump", ""], 2, "give the name of a file to write"),
+        (["db", "dump", ""], 2, "FILE must be a file name"),
         (["submit", "--agent", "tidy", "--repo", "https:/u:s3cret@h/a", "x"], 2, "no user or pass"),
     ],
 )
@@ -46,9 +46,7 @@ def test_a_completion_that_no_shell_asks_for_is_one_line(shell: dict[str, str]) 
     env = {"_DRAFTSMAN_COMPLETE": "bash_complete", **shell}
     asked = process(shell=" ".join(f"{k}='{v}'" for k, v in env.items()) + ' exec "$@"')
     assert asked.returncode == 2
-    assert asked.stderr == (
-        "draftsman: a completion needs COMP_WORDS and COMP_CWORD as a shell sets them\n"
-    )
+    assert asked.stderr == ("draftsman: shell completion requires COMP_WORDS and COMP_CWORD\n")
 
 
 async def test_json_on_a_terminal_drives_nothing_and_means_the_same(

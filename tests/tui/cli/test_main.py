@@ -98,9 +98,9 @@ def test_the_version_is_told() -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["jbos"], "there is no command 'jbos'; did you mean jobs"),
-        (["zzz"], "there is no command 'zzz'; see: draftsman --help"),
-        (["db", "strt"], "there is no command 'strt'; did you mean start"),
+        (["jbos"], "unknown command 'jbos'; did you mean jobs"),
+        (["zzz"], "unknown command 'zzz'; see: draftsman --help"),
+        (["db", "strt"], "unknown command 'strt'; did you mean start"),
         (["--color"], "--color"),
         (["show"], "missing argument 'JOB'; see: draftsman show --help"),
         (["--config", "/no/such.toml", "jobs"], "/no/such.toml: No such file"),
@@ -149,7 +149,7 @@ def test_the_unexpected_is_one_line_and_a_traceback_only_when_asked(
     error = capsys.readouterr().err
     assert error.count("\n") == 1
     assert error.startswith("draftsman: unexpected ModuleNotFoundError: ")
-    assert error.endswith("run with -v for the details\n")
+    assert error.endswith("run with -v for details\n")
     assert main.run(["-v", "why", "D-1"]) == 1
     error = capsys.readouterr().err
     assert "Traceback" in error

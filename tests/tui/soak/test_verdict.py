@@ -123,7 +123,7 @@ def test_a_sound_world_passes(ledger: Ledger, capsys: pytest.CaptureFixture[str]
     verdict = find_violations(seen, ledger)
     assert verdict.findings == ()
     assert finish(verdict, ledger, seen) == 0
-    assert "effects doubled                    0" in capsys.readouterr().out
+    assert "duplicate effects                  0" in capsys.readouterr().out
 
 
 def asked(**changes: object) -> FinalState:

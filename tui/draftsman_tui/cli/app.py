@@ -26,7 +26,7 @@ Function = Callable[..., Any]
 
 @dataclass(slots=True)
 class App:
-    """State of one command invocation: its shared options, configuration and output."""
+    """State of a command invocation: its shared options, configuration and output."""
 
     config: Path | None = None
     verbose: bool = False

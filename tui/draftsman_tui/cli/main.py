@@ -179,7 +179,7 @@ def main() -> None:
 
 
 def run(args: Sequence[str]) -> int:
-    """Run one command and return the exit code; never raises."""
+    """Run a command and return the exit code; never raises."""
     app = App()
     try:
         return _invoke(args, app)
@@ -204,7 +204,7 @@ def _invoke(args: Sequence[str], app: App) -> int:
 
 
 def _completes() -> bool:
-    """Answer a completion request from the shell, if this is one."""
+    """Answer a completion request if the shell makes it."""
     instruction = os.environ.get("_DRAFTSMAN_COMPLETE")
     if not instruction:
         return False

@@ -15,7 +15,7 @@ from draftsman_tui.common.output import one_line
 
 
 def prompt(question: str, *, choices: Sequence[str] = (), default: str | None = None) -> str:
-    """Prompt for text or one of `choices`; raises click.Abort on Ctrl-C or end of input."""
+    """Prompt for text or a choice; raises click.Abort on Ctrl-C or end of input."""
     kind = click.Choice(choices) if choices else str
     with _interruptible():
         return str(click.prompt(one_line(question), type=kind, default=default, err=True))

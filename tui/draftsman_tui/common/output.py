@@ -124,7 +124,7 @@ class CommandOutput:
         self.write(self._json(value, indent=2) + "\n")
 
     def item(self, value: object) -> None:
-        """Print one JSON line of a stream."""
+        """Print a JSON line of a stream."""
         self.write(self._json(value) + "\n")
 
     def print(self, *parts: RenderableType, cut: bool = False) -> None:

@@ -124,7 +124,7 @@ class TextParam(Param):
 
 
 class JsonParam(Param):
-    """A JSON object, or `@FILE` with one."""
+    """A JSON object, or `@FILE`."""
 
     name = "json"
 

@@ -59,7 +59,7 @@ def detail_lines(
 ) -> Iterator[Text]:
     """Yield the escalation, the first lines of the context, and the action to approve.
 
-    `more` is the command that shows the rest of the context; by default, the one for a terminal.
+    `more` is the command that shows the rest of the context; by default, a terminal command.
     """
     if question.escalated_at:
         yield styled(f"  {escalation_text(question)}", "yellow")
@@ -129,7 +129,7 @@ async def answerers(rt: Runtime, question: Question) -> str:
     if question.kind is QuestionKind.APPROVAL:
         people = sorted(rt.policy.approvers(question.approvers))
         votes = f"{question.quorum} of " if question.quorum > 1 else ""
-        fallback = "you" if rt.embedded else "nobody (no approvers are configured)"
+        fallback = "you" if rt.embedded else "no approvers (none are configured)"
         return votes + (", ".join(people) or fallback)
     if rt.embedded:
         return "you"

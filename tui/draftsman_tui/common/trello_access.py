@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from draftsman.settings import TrelloSettings
     from draftsman_bots.trello.context import BotContext
 
-NO_BOARDS = "no boards configured; to add one: draftsman boards add https://trello.com/b/…"
+NO_BOARDS = "no boards configured; to add a board: draftsman boards add https://trello.com/b/…"
 
 
 class TrelloRefused(DraftsmanError):
@@ -86,5 +86,5 @@ async def remove_webhook(rt: Runtime, config: BoardConfig) -> str | None:
 
 
 def _warning(config: BoardConfig, reason: str) -> str:
-    name = f" {config.webhook_id}" if config.webhook_id else ", if there is one,"
+    name = f" {config.webhook_id}" if config.webhook_id else " (if it exists)"
     return f"the webhook{name} was not removed: {reason}; its events are ignored"

@@ -33,12 +33,12 @@ async def test_a_dry_run_says_what_can_be_pruned_and_what_holds_it(
     assert (month["how"], month["holders"]) == ("can be pruned", 0)
     held = await make.asked()
     shown = (await cli("sweep", "prune", "--dry-run")).out.splitlines()
-    assert shown[0].split() == ["MONTH", "EVENTS", "HOW"]
+    assert shown[0].split() == ["MONTH", "EVENTS", "ACTION"]
     assert shown[1].endswith(f"held by D-{held.number} (waiting_for_input)")
     done = await cli("sweep", "prune")
     assert (done.out, done.code) == ("prune: changed 0 rows\n", 0)
     assert f"held by D-{held.number} (waiting_for_input)" in done.err
-    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run is for prune")
+    (await cli("sweep", "reap", "--dry-run")).refused(2, "--dry-run requires the sweep prune")
 
 
 async def test_without_a_retention_nothing_is_pruned(
@@ -47,7 +47,7 @@ async def test_without_a_retention_nothing_is_pruned(
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "never")
     await age_events(make, clock)
     assert (await cli("sweep", "prune")).out == "prune: changed 0 rows\n"
-    assert "kept for ever" in (await cli("sweep", "prune", "--dry-run")).err
+    assert "kept forever" in (await cli("sweep", "prune", "--dry-run")).err
     monkeypatch.setenv("DRAFTSMAN_RETENTION__EVENTS", "0")
     (await cli("jobs")).refused(2, "DRAFTSMAN_RETENTION__EVENTS", "must be at least 1")
 
@@ -79,7 +79,7 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     Path(path).rename(f"{path}.away")
     assert f"events of {month}" in " ".join((await cli("doctor")).out.split())
     Path(f"{path}.away").rename(path)
-    assert f"{path} is whole" in (await cli("archives", "check", path)).out
+    assert f"{path} is valid" in (await cli("archives", "check", path)).out
     (await as_("anna")("archives", "restore", path)).refused(1, "may not restore", "olga")
     assert (await cli("archives", "restore", path)).out.startswith(f"restored {len(events)} events")
     assert (await cli("events", "--json")).lines == events

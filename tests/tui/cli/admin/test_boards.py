@@ -19,10 +19,10 @@ from tests.tui.cli.trello_board import CliBoard
 async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_for(
     wall: CliBoard, rt: Runtime
 ) -> None:
-    assert (await wall("list")).err.startswith("no board is watched; watch one so: draftsman")
+    assert (await wall("list")).err.startswith("no boards configured; to add a board: draftsman")
     added = await wall("add", wall.url)
     assert added.code == 0, added.err
-    assert "then it is swapped for the label 'draftsman: queued'" in added.out
+    assert "the label is then replaced by 'draftsman: queued'" in added.out
     assert "no repository is known" in added.err
     config = await rt.boards.of(wall.board)
     assert config is not None
@@ -45,7 +45,7 @@ async def test_everything_is_named_as_the_board_has_it(
         "--ready", "review", "--ignore", "To do", "--rule", "running=Doing from To do, review",
         "--rule", "failed=To do", "--template", file, "--take-existing",
     )  # fmt: skip
-    assert "running: the card moves to the list 'Doing' out of 'To do', 'Review'" in added.out
+    assert "running: move the card from 'To do', 'Review' to 'Doing'" in added.out
     config = await rt.boards.of(wall.board)
     assert config is not None
     rule = config.labels[wall.bug]
@@ -89,7 +89,7 @@ async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
             "no label 'nope'; it has: 'draftsman', 'draftsman: queued', 'bug'",
         ),
         (["--label", "bug=fx"], 2, "MODE investigate or fix"),
-        (["--label", "bug=fix/ghost"], 2, "no agent 'ghost'; there are: tidy"),
+        (["--label", "bug=fix/ghost"], 2, "unknown agent 'ghost'; one of: tidy"),
         (["--label", "bug=fix/" + "x" * 101], 2, "agent: must have at most 100 characters"),
         (["--label", "bug", "--label", "Bug=fix"], 2, "'Bug' is named twice"),
         (["--queued", "nope"], 2, "--queued: the board has no label 'nope'"),
@@ -102,7 +102,7 @@ async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
         (["--rule", "running=Doing from Dne"], 2, "--rule: the board has no list 'Dne'"),
         (["--template", "{job} {nope}"], 2, "--template: {nope} is no field; fields: job, title"),
         (["--template", "{job"], 2, "--template: a lone {; write it twice for itself"),
-        (["--template", "typo.md"], 2, "no such file, and no text with a field in it"),
+        (["--template", "typo.md"], 2, "not a file, and a template text needs a field"),
     ],
 )
 async def test_what_does_not_fit_the_board_is_one_line_and_nothing_is_kept(
@@ -123,14 +123,14 @@ async def test_a_board_that_is_none_or_is_not_shown_is_told(
     card = trello.card(wall.board, wall.todo, "x")
     (await wall("add", trello.card_now(card)["url"])).refused(2, "is a card")
     (await wall("add", "work stuff")).refused(2, "give its address, https://trello.com/b/")
-    (await wall("show", "Work")).refused(3, "no board is watched")
+    (await wall("show", "Work")).refused(3, "no boards configured")
     await wall.added()
-    (await wall("show", "Play")).refused(3, "no board 'Play' is watched; watched are: 'Work'")
+    (await wall("show", "Play")).refused(3, "unknown board 'Play'; configured boards: 'Work'")
     twin = trello.board("Work")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
-    (await wall("show", "Work")).refused(2, "2 boards are called 'Work'", wall.board, twin)
+    (await wall("show", "Work")).refused(2, "2 boards are named 'Work'", wall.board, twin)
     shown = await wall("show", wall.url)
-    assert (shown.code, "it was never looked at" in shown.out) == (0, True)
+    assert (shown.code, "never polled" in shown.out) == (0, True)
 
 
 async def test_without_trello_or_with_a_bad_token_is_one_line(
@@ -175,7 +175,7 @@ async def test_set_replaces_what_is_given_and_leaves_the_rest(
     assert (config.moves, config.ignored_list_ids, config.comment_template) == ({}, (), None)
     now = await rt.boards.clock()
     await rt.boards.baseline(wall.board, [], now, now)
-    (await wall("set", "Work", "--take-existing")).refused(1, "was looked at already")
+    (await wall("set", "Work", "--take-existing")).refused(1, "was already polled")
 
 
 async def test_who_may_not_change_boards_is_refused(
@@ -201,11 +201,13 @@ async def test_test_says_what_each_label_would_do_and_changes_nothing(
     for place in (wall.todo, wall.todo, wall.review):
         trello.card(wall.board, place, "x", labels=[wall.label])
     first = await wall("test", "Work")
-    assert "2 card(s) had it before, and make none" in first.out, first.err
-    assert "1 card(s) are in ignored lists" in first.out
-    assert "label 'draftsman' makes a job, fix, and becomes 'draftsman: queued'" in first.out
-    assert "running: the card moves from 'To do' to 'Doing'" in first.out
-    assert "ok    the bot may comment, move cards and swap labels there" in first.out
+    assert "2 card(s) had the label before and create none" in first.out, first.err
+    assert "1 card(s) in ignored lists" in first.out
+    assert (
+        "label 'draftsman' creates a job (fix) and is replaced by 'draftsman: queued'" in first.out
+    )
+    assert "running: move the card from 'To do' to 'Doing'" in first.out
+    assert "ok    the bot may comment, move cards and change labels" in first.out
     now, old = await rt.boards.clock(), next(iter(trello.world.cards))
     await rt.boards.baseline(wall.board, [LabelSighting(old, wall.label)], now, now)
     [label] = (await wall("test", "Work", "--json")).json["labels"]
@@ -243,7 +245,7 @@ async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
         "\n".join(texts),
     )
     listed = await wall("list")
-    assert "2 wrong" in listed.out
+    assert "2 failed" in listed.out
     assert f"draftsman boards set {wall.board}" in listed.err
 
 
@@ -267,7 +269,7 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     shown = await wall("preview", "--sample", "--template", "{{{status}}}")
     assert shown.out.startswith("{completed}")
     (await wall("preview", "D-99")).refused(3, "D-99")
-    (await wall("preview")).refused(2, "say whose result")
+    (await wall("preview")).refused(2, "specify a job or --sample")
     (await wall("preview", "--sample", "--template", "{x}")).refused(2, "{x} is no field")
     twin = trello.board("Play")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
@@ -279,13 +281,13 @@ async def test_preview_is_the_comment_that_a_result_would_be(
 async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
 ) -> None:
-    (await wall("webhook", "add", "Work")).refused(3, "no board is watched")
+    (await wall("webhook", "add", "Work")).refused(3, "no boards configured")
     await wall.added()
-    (await wall("webhook", "add", "Work")).refused(2, "[trello] has no callback_url")
+    (await wall("webhook", "add", "Work")).refused(2, "[trello] callback_url is not set")
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     ears.head = 502
     (await wall("webhook", "add", "Work")).refused(1, "did not return 200", "draftsman bots")
-    assert "Work has none that calls" in (await wall("webhook", "list")).err
+    assert "Work has no webhook to" in (await wall("webhook", "list")).err
     ears.head = 200
     assert "is made" in (await wall("webhook", "add", "Work")).out
     assert "is there" in (await wall("webhook", "add", "Work")).out
@@ -304,11 +306,11 @@ async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
     assert "is made" in (await wall("webhook", "repair", "Work")).out
     [other] = trello.webhooks
     assert other["callbackURL"].startswith("http://localhost")
-    (await wall("webhook", "remove", "Work")).refused(2, "nobody is here to be asked")
+    (await wall("webhook", "remove", "Work")).refused(2, "not a terminal")
     removed = await wall("webhook", "remove", "Work", "--yes")
-    assert "the bot makes it again" in removed.err
+    assert "the bot registers it again" in removed.err
     assert trello.webhooks == []
-    assert "had no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
+    assert "has no webhook" in (await wall("webhook", "remove", "Work", "--yes")).out
 
 
 async def test_a_webhook_whose_reply_was_lost_is_found_and_kept(
@@ -334,8 +336,8 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     await wall.added()
     wall.configure(callback_url=ears.url, listen="127.0.0.1:0")
     await wall("webhook", "add", "Work")
-    (await wall("remove", "Work")).refused(2, "nobody is here to be asked; remove Work with --yes")
-    assert (await wall("remove", "work", "--yes")).out == "Work is not watched any more\n"
+    (await wall("remove", "Work")).refused(2, "not a terminal; to remove Work, use --yes")
+    assert (await wall("remove", "work", "--yes")).out == "Work removed\n"
     assert (await rt.boards.all(), trello.webhooks) == ([], [])
     await wall.added()
     await wall("webhook", "add", "Work")

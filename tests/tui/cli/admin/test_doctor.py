@@ -46,7 +46,7 @@ async def test_people_that_are_missing_are_told_how_to_be_added(
     cli.config.write_text("", encoding="utf-8")
     done = await cli("doctor")
     assert done.code == 1
-    assert "fail  people          nobody is configured" in done.out
+    assert "fail  people          no people are configured" in done.out
     assert f"[people.{me.id}]" in done.out
     assert done.err == "draftsman: 1 check failed\n"
 
@@ -71,7 +71,7 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
     await make.queued(notify=("none",))
     found = (await _checks(cli))["dead letters"]
     assert found["status"] == "ok"
-    assert found["text"].endswith("notifications.jsonl; --notify none: root (1 job)")
+    assert found["text"].endswith("notifications.jsonl; with --notify none: root (1 job)")
     with cli.config.open("a", encoding="utf-8") as config:
         config.write('\nnotifications.fallback = "none"\n')
     found = (await _checks(cli))["dead letters"]
@@ -100,9 +100,9 @@ async def test_programs_that_are_missing_are_named(
     assert found["agent leaky"]["status"] == "fail"
     default = found["default agent"]
     assert default["text"] == (
-        "none of ghost, leaky, module, tidy: each request has to name its agent"
+        "not set; each request has to name an agent: ghost, leaky, module, tidy"
     )
-    assert (default["status"], default["then"]) == ("warn", "set default_agent, or give --agent")
+    assert (default["status"], default["then"]) == ("warn", "set default_agent, or use --agent")
     cli.config.write_text('default_agent = "ghost"\n' + cli.config.read_text())
     default = (await _checks(cli))["default agent"]
     assert (default["status"], default["text"]) == ("ok", "ghost")
@@ -225,7 +225,7 @@ async def test_invariants_hold_or_are_shown_with_their_rows(
     done = await cli("doctor", "--invariants")
     assert done.code == 1
     assert f"D-{number}  run_count_is_the_newest_run  run_count 0, newest run 7" in done.out
-    assert done.err == "draftsman: 1 row breaks an invariant\n"
+    assert done.err == "draftsman: 1 row violates an invariant\n"
 
 
 async def _trello(cli: Cli) -> list[tuple[str, str]]:
@@ -238,7 +238,7 @@ async def test_trello_is_looked_at_where_it_is_configured(
 ) -> None:
     [who, none, _] = await _trello(wall.cli)
     assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
-    assert none == ("warn", "no board is watched, so no card makes a job")
+    assert none == ("warn", "no boards configured, so no card makes a job")
     await wall.added()
     assert ("warn", "board Work was never looked at") in await _trello(wall.cli)
     now = await rt.boards.clock()
@@ -320,5 +320,5 @@ async def test_a_sandbox_that_is_off_is_a_warning(
     found = (await _checks(cli))["sandbox"]
     assert (found["status"], found["text"]) == (
         "warn",
-        "off: programs read and reach what this user does",
+        "off: programs have all access rights of this user",
     )

@@ -41,4 +41,4 @@ async def test_a_code_is_good_for_a_quarter_of_an_hour_and_the_newest_alone(
 async def test_people_of_the_configuration_are_listed(cli: Cli, rt: Runtime) -> None:
     found = (await cli("people", "list", "--json")).json
     assert set(found) == {"people", "links"}
-    (await cli("people", "unlink", "anna")).refused(2, "give slack:ID or trello:ID")
+    (await cli("people", "unlink", "anna")).refused(2, "use slack:ID or trello:ID")

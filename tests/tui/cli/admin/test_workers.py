@@ -41,7 +41,7 @@ async def test_workers_are_listed_with_their_health(
     }
     shown = (await cli("workers")).out.splitlines()
     assert shown[0].split() == [
-        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "BEAT", "STARTED", "ROLE")
+        *("WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE")
     ]
     assert [line.split()[:7] for line in shown if " far " in line] == [
         [worker_name(far), "alive", "0/7", "far", "1", "fast,", "slow"]
@@ -80,4 +80,4 @@ async def test_everything_is_counted(cli: Cli, make: Factory, empty: bool) -> No
     assert (stats["open_questions"], stats["answers_last_day"]) == (1, 1)
     assert "1  waiting for input" in shown
     assert "1  open questions; the next expires in 24 h, 0 within an hour" in shown
-    assert "1  answers in the last day, half of them within" in shown
+    assert "1  answers in the last 24 hours, median" in shown

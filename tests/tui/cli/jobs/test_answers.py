@@ -25,7 +25,7 @@ async def test_a_choice_is_named_by_number_or_name(
     work = await make.asked()
     done = await cli("answer", f"{work.name}/1", *said, stdin=" blue\n")
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"{work.name}/1 answered: blue; the job is resumed\n"
+    assert done.out == f"{work.name}/1 answered: blue; job resumed\n"
     _, answers = await rt.questions.of_job(work.number)
     assert [(a.source, a.payload, a.accepted) for a in answers] == [
         ("cli", {"value": "blue"}, True)
@@ -46,7 +46,7 @@ async def test_what_is_no_choice_is_refused_and_the_question_stays_open(
     work = await make.asked()
     name = f"{work.name}/1"
     (await cli("answer", name, "green")).refused(2, "'green' is not a choice", "1 red, 2 blue")
-    (await cli("answer", name, "")).refused(2, "say what the answer is")
+    (await cli("answer", name, "")).refused(2, "VALUE is required")
     (await cli("answer", name)).refused(2, f"draftsman answer {name} VALUE")
     (await cli("approve", name)).refused(2, "is a question, not an approval")
     assert (await rt.questions.get(work.number, 1)).status == "open"
@@ -70,7 +70,7 @@ async def test_who_comes_second_is_told_who_was_first(
     work = await make.asked()
     await make.answer(work.number, "red", people.ben)
     done = await cli("answer", f"{work.name}/1", "blue")
-    done.refused(4, f"{work.name}/1 was answered by ben before", "yours is kept")
+    done.refused(4, f"{work.name}/1 was answered by ben before", "your answer was recorded")
     _, answers = await rt.questions.of_job(work.number)
     assert [one.payload["value"] for one in answers] == ["red", "blue"]
 
@@ -92,7 +92,9 @@ async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
 ) -> None:
     number = await make.expired()
     retry = f"draftsman retry D-{number} --with-answer"
-    (await cli("answer", f"D-{number}/1", "red")).refused(1, "expired", "yours is kept", retry)
+    (await cli("answer", f"D-{number}/1", "red")).refused(
+        1, "expired", "your answer was recorded", retry
+    )
     made = (await cli(*retry.split()[1:], "--json")).json
     assert (await rt.read_model.job(made[0]["number"])).overrides == {"answers": {"pick": "red"}}
 
@@ -114,7 +116,7 @@ async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
     item = QUESTION.model_copy(update={"default": "red", "on_expire": "default"})
     work = await make.asked(item.model_copy(update={"expires_in": 0.000001}))
     assert (await cli("sweep", "expire")).out == "expire: changed 1 row\n"
-    (await cli("answer", f"{work.name}/1", "blue")).refused(1, "went on without it")
+    (await cli("answer", f"{work.name}/1", "blue")).refused(1, "continued without it")
 
 
 async def test_who_may_not_answer_is_told_who_may(as_: As, make: Factory, rt: Runtime) -> None:
@@ -144,7 +146,7 @@ async def test_a_denial_ends_the_job_with_its_reason(as_: As, make: Factory) -> 
     work = await make.asked(GATE)
     (await as_("carol")("answer", f"{work.name}/1", "approve")).refused(2, "approve|deny")
     done = await as_("carol")("deny", f"{work.name}/1", "--reason", "too risky")
-    assert done.out == f"{work.name}/1 denied; the job is failed\n"
+    assert done.out == f"{work.name}/1 denied; job failed\n"
     cli = as_("carol")
     assert "decision  denied by carol: too risky" in (await cli("show", work.name)).out
     assert "failed: denied by carol: too risky\n" in (await cli("why", work.name)).out
@@ -169,13 +171,15 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     minted = await as_("carol")("approve", name, "--mint-token", "carol")
     token = minted.out.strip()
     assert minted.code == 0
-    assert "only now" in minted.err
+    assert "only once" in minted.err
     refusal = await as_("carol")("approve", f"{other.name}/1", "--token", token)
     refusal.refused(1, "this token is not one for")
     (await as_(None)("approve", name, "--token", token)).refused(1, "only the approver can redeem")
     assert (await as_("carol")("approve", name, "--token", "-", stdin=f"{token}\n")).code == 0
     (await as_("carol")("deny", name, "--token", token)).refused(1, "used before")
-    (await as_("carol")("deny", work.name, "--token", token)).refused(2, "name it in full")
+    (await as_("carol")("deny", work.name, "--token", token)).refused(
+        2, "requires a full question name"
+    )
     (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
     _, answers = await rt.questions.of_job(work.number)
     assert [one.voter for one in answers if one.accepted] == ["carol"]
@@ -201,10 +205,10 @@ async def test_on_a_terminal_a_given_answer_is_confirmed_for_a_bare_job(
 ) -> None:
     work = await make.asked(GATE)
     shown = terminal("approve", work.name)
-    shown.expect(f"approve {work.name}/1? [y/N]")
+    shown.expect(f"Approve {work.name}/1? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
-    assert "nothing was done" in shown.plain
+    assert "nothing was changed" in shown.plain
     assert (await rt.questions.get(work.number, 1)).status == "open"
 
 

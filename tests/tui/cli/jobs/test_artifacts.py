@@ -68,7 +68,7 @@ async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> Non
     found = (await cli("artifacts", "list", work.name, "--json")).json
     assert [(one["name"], one["size"]) for one in found][1] == ("data.bin", len(BINARY))
     number = await make.queued()
-    assert f"D-{number} left no files" in (await cli("artifacts", "list", number)).err
+    assert f"D-{number} has no artifacts" in (await cli("artifacts", "list", number)).err
 
 
 async def test_json_holds_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
@@ -121,4 +121,4 @@ async def test_on_a_terminal_a_patch_has_colors_and_bytes_are_refused(
     assert "\x1b[32m+n�ew" in shown.screen
     shown = terminal("artifacts", "get", work.name, "data.bin")
     assert shown.end() == 1
-    assert "is not text; give -o FILE" in shown.plain
+    assert "is a binary file; use -o FILE" in shown.plain

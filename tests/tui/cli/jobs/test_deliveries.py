@@ -33,7 +33,7 @@ async def test_nothing_told_says_how_to_be_told(cli: Cli, make: Factory) -> None
         done = await cli(*args)
         assert (done.code, done.out) == (0, "")
         assert "draftsman submit --notify log" in done.err
-    assert (await cli("deliveries", "--status", "dead")).err == "no delivery is dead\n"
+    assert (await cli("deliveries", "--status", "dead")).err == "no dead deliveries\n"
     assert (await cli("deliveries", "--json")).json == []
 
 
@@ -44,7 +44,7 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     await rt.delivery_sender.record(status, Unconfirmed("the reply was cut"))
     done = await cli("deliveries")
     rows = [line.split() for line in done.out.splitlines()]
-    assert rows[0][:6] == ["ID", "JOB", "KIND", "TO", "STATUS", "TRIES"]
+    assert rows[0][:6] == ["ID", "JOB", "KIND", "TARGET", "STATUS", "ATTEMPTS"]
     assert rows[1][1:6] == [f"D-{other}", "status", "slack:C1/17.5", "pending", "0"]
     assert rows[2][1:6] == [f"D-{work.number}/1", "question", "log", "pending", "0"]
     assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unknown", "1"]
@@ -60,7 +60,7 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
 async def test_a_dead_one_is_sent_again(cli: Cli, make: Factory, rt: Runtime) -> None:
     (seq,) = await _dead(make, rt)
     done = await cli("redeliver", seq)
-    assert done.out == f"1 to be sent again: {seq}\n"
+    assert done.out == f"1 queued for redelivery: {seq}\n"
     (item,) = await send_all(rt)
     assert (item.seq, item.in_doubt) == (seq, True)
     assert "nothing to send again" in (await cli("redeliver", seq)).refused(1, "is sent, not dead")
@@ -73,7 +73,7 @@ async def test_those_of_a_job_or_all_are_sent_again(cli: Cli, make: Factory, rt:
     assert (await cli("redeliver", "--job", job, "--json")).json == [seqs[-1]]
     assert (await cli("redeliver", "--dead", "--json")).json == seqs[:-1]
     done = await cli("redeliver", "--dead")
-    assert (done.code, done.out, done.err) == (0, "", "none is dead\n")
+    assert (done.code, done.out, done.err) == (0, "", "no dead deliveries\n")
 
 
 async def test_many_are_asked_about(
@@ -82,7 +82,7 @@ async def test_many_are_asked_about(
     seqs = await _dead(make, rt, 5)
     (await cli("redeliver", "--dead")).refused(1, "send 5 deliveries again", "--yes")
     shown = terminal("redeliver", "--dead")
-    shown.expect("send 5 dead deliveries again? [y/N]")
+    shown.expect("Send 5 dead deliveries again? [y/N]")
     shown.type("n\n")
     assert shown.end() == 1
     assert await rt.outbox.dead_count() == 5
@@ -91,7 +91,7 @@ async def test_many_are_asked_about(
 
 @pytest.mark.parametrize("args", [(), ("17", "--dead"), ("--job", "D-1", "--dead")])
 async def test_it_wants_to_know_which(cli: Cli, args: tuple[str, ...]) -> None:
-    (await cli("redeliver", *args)).refused(2, "say which")
+    (await cli("redeliver", *args)).refused(2, "specify one of")
 
 
 async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime) -> None:
@@ -103,7 +103,7 @@ async def test_only_an_operator_sends_again(as_: As, make: Factory, rt: Runtime)
 
 async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
     words = ["--type", "noop", "--notify", "log", "--notify", "slack:C1"]
-    says = "--notify slack:C1: the configuration has no [slack]; see docs/slack.md; --unchecked"
+    says = "--notify slack:C1: [slack] is not configured; see docs/slack.md; to submit"
     (await cli("submit", *words)).refused(2, says)
     assert (await cli("submit", *words, "--unchecked")).code == 0
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
@@ -114,7 +114,7 @@ async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
     words = ["--type", "send_notification", "--payload", json.dumps(told_by)]
-    (await cli("submit", *words)).refused(2, "the configuration has no [trello]")
+    (await cli("submit", *words)).refused(2, "[trello] is not configured")
     refused = await cli("submit", "--type", "noop", "--notify", "webhook:ops")
     refused.refused(2, "there is no webhook 'ops'", "add [webhooks.NAME]")
     batch = json.dumps({"type": "noop", "notify": ["log"]})
@@ -184,7 +184,7 @@ async def test_show_and_doctor_tell_of_them(
     (item,) = await claim(rt)
     await rt.delivery_sender.record(item, RECEIPT)
     shown = (await cli("show", job)).out
-    assert "Told\n  log  1 sent, 1 dead  the disk is full" in shown
+    assert "Deliveries\n  log  1 sent, 1 dead  the disk is full" in shown
     assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip
@@ -193,16 +193,16 @@ async def test_show_and_doctor_tell_of_them(
         one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
-    assert checked["deliveries"]["text"] == "1 is dead: given up"
+    assert checked["deliveries"]["text"] == "1 dead delivery"
     assert "redeliver --dead" in checked["deliveries"]["then"]
     assert "the variable NO_SUCH holds no secret" in checked["webhooks"]["text"]
 
 
 async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock: Clock) -> None:
     await make.queued(**LOG)
-    assert "nobody delivers" not in (await cli("doctor", "--json")).out
+    assert "no process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)
     checks = (await cli("doctor", "--json")).json["checks"]
     (late,) = (one for one in checks if one["name"] == "deliveries")
-    assert late["text"] == "messages to log are 60 min late: nobody delivers them"
+    assert late["text"] == "deliveries to log are 60 min late; no process sends them"
     assert (late["status"], "--status pending" in late["then"]) == ("warn", True)

@@ -44,7 +44,7 @@ async def test_a_cursor_goes_through_everything_without_a_gap(
         seen.append(more[0])
     assert seen == everything
     done = await cli("events", "--after", everything[-1]["cursor"])
-    assert (done.out, done.err) == ("", "nothing happened since\n")
+    assert (done.out, done.err) == ("", "no new events\n")
 
 
 async def test_more_than_a_page_of_one_transaction_is_shown_whole(

@@ -23,7 +23,7 @@ async def test_nothing_yet_says_what_to_type_next(cli: Cli) -> None:
     assert (done.code, done.out) == (0, "")
     assert "draftsman submit" in done.err
     assert (await cli("jobs", "--json")).json == []
-    assert "no job is like that" in (await cli("jobs", "--tag", "x")).err
+    assert "no jobs match the filters" in (await cli("jobs", "--tag", "x")).err
 
 
 async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make: Factory) -> None:
@@ -32,7 +32,7 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
     shown = {line.split()[0]: " ".join(line.split()[1:]) for line in lines[1:]}
     assert shown.keys() == {f"D-{number}" for number in numbers.values()}
     says = {
-        Status.SCHEDULED: "its time in 60 min",
+        Status.SCHEDULED: "its start time in 60 min",
         Status.QUEUED: "a worker for q-",
         Status.RETRYING: "retry ",
         Status.WAITING_FOR_INPUT: f"answer D-{numbers[Status.WAITING_FOR_INPUT]}/1 in 24 h",
@@ -63,7 +63,7 @@ async def test_a_countdown_says_which_try_of_how_many_and_what_went_wrong(
     )
     assert 3500 < second["due_in"] <= 3600
     shown = (await cli("show", busy)).out
-    assert "waits     run 1 failed: busy; tried again in 60 min" in shown
+    assert "waiting   run 1 failed: busy; tried again in 60 min" in shown
     waits = (await cli("show", lost.number, "--json")).json["waits"]
     assert (waits["reason"], waits["text"]) == ("backoff", "run 1 failed: the worker was lost")
     assert waits["then"].startswith("tried again in 60 min")
@@ -78,7 +78,7 @@ async def test_dead_letters_say_why_they_died(
     error = "\n\nHTTP 503: the upstream said that it is overloaded\nsecond line"
     await rt.settle.failure(work, Failure(error, http_status=503))
     done = await cli("jobs", "--status", "dead_letter")
-    assert done.out.splitlines()[0].endswith("WHY")
+    assert done.out.splitlines()[0].endswith("ERROR")
     assert "HTTP 503: the upstream said that it is overloaded" in done.out
     assert "second line" not in done.out
     shown = terminal("jobs", "--status", "dead_letter")
@@ -124,7 +124,7 @@ async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["--status", "lost"], "'lost' is not a status; choose: waiting, scheduled"),
+        (["--status", "lost"], "unknown status 'lost'; one of: waiting, scheduled"),
         (["--since", "yesterday"], "90s, 10m"),
         (["--limit", "0"], "1<=x<=1000"),
         (["--before", "me"], "'me' is not a job"),
@@ -210,8 +210,8 @@ async def test_the_next_page_keeps_the_filters(
         "jobs", "--status", "failed", "--agent=tidy", "--tag", "a b", "--since", "2h", "--limit=2"
     )
     assert shown.end() == 0
-    [line] = [line for line in shown.plain.splitlines() if "there may be more: " in line]
-    command = line.partition("there may be more: ")[2]
+    [line] = [line for line in shown.plain.splitlines() if "to list older jobs: " in line]
+    command = line.partition("to list older jobs: ")[2]
     assert command == (
         "draftsman jobs --status failed --since 2h --agent tidy --tag 'a b' --limit 2 --before D-2"
     )

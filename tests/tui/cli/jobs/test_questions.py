@@ -30,7 +30,7 @@ RICH = QuestionSpec.model_validate(
 
 async def test_an_empty_inbox_says_so(cli: Cli, make: Factory) -> None:
     done = await cli("questions")
-    assert (done.code, done.out, done.err) == (0, "", "nothing waits for a person\n")
+    assert (done.code, done.out, done.err) == (0, "", "no open questions\n")
     assert (await cli("questions", "--json")).json == []
     number = await make.queued()
     assert f"draftsman why D-{number}" in (await cli("questions", number)).err
@@ -47,7 +47,7 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
         "  What should be applied?\n  Look first.\n",
         "  | line 11\n  | … 8 lines more",
         "    1  safe fixes  certain\n    2  all",
-        f"draftsman answer {work.name}/1 NUMBER, or your own words",
+        f"draftsman answer {work.name}/1 NUMBER, or free text",
     ):
         assert text in shown, shown
 
@@ -83,7 +83,7 @@ async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Fac
     found = (await cli("questions", "--json")).json
     assert [one["job"] for one in found] == [soon.number, late.number, never.number]
     assert found[2]["expires_at"] is None
-    assert "no expiry" in (await cli("questions", never.number)).out
+    assert "no deadline" in (await cli("questions", never.number)).out
 
 
 async def test_the_inbox_fits_80_columns(make: Factory, terminal: Callable[..., Terminal]) -> None:
@@ -124,7 +124,7 @@ async def test_an_escalation_is_shown_before_and_after(
 ) -> None:
     later = {"on_expire": OnExpire.ESCALATE, "escalate_to": "leads", "expires_in": 7200.0}
     work = await make.asked(QUESTION.model_copy(update=later))
-    assert "expires in 2.0 h, then leads is asked too\n" in (await cli("questions")).out
+    assert "expires in 2.0 h, then escalates to leads\n" in (await cli("questions")).out
     await clock.forward(7300)
     await rt.sweeps.expire(LeaderTerm())
     shown = (await cli("questions")).out

@@ -43,7 +43,7 @@ async def test_a_job_with_a_history_is_shown_whole(
         "\n  n  1\n",
         f"{work.name}/1 answered  Which one?",
         "→ red, by ben",
-        "refused from carol: Carol may not answer",
+        "rejected from carol: Carol may not answer",
         "report.json  report  2 B  run .2",
         "  all well\n  https://git.example/pr/7\n  2 files changed\n",
         f"data: draftsman show {work.name} --json",
@@ -83,7 +83,7 @@ async def test_a_chain_is_shown_from_each_of_its_jobs(cli: Cli, make: Factory, r
         third: f"D-{third} <- D-{second} <- D-{first}\n",
     }
     for number, text in says.items():
-        assert f"chain     {text}" in (await cli("show", number)).out
+        assert f"retries   {text}" in (await cli("show", number)).out
     assert "chain" not in (await cli("show", alone)).out
     chain = (await cli("show", second, "--json")).json["chain"]
     assert [(one["number"], one["retry_of"], one["chain_length"]) for one in chain] == [
@@ -133,8 +133,8 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     again = await cli(*wanted, "and the tests")
     assert "joined: a live job has the same subject; your request is kept" in again.out
     shown = await cli("show", "D-1")
-    assert "Joined by" in shown.out
-    assert "and the tests" in shown.out.partition("Joined by")[2]
+    assert "Joined requests" in shown.out
+    assert "and the tests" in shown.out.partition("Joined requests")[2]
     (joined,) = (await cli("show", "D-1", "--json")).json["joined"]
     assert (joined["text"], joined["requester"]) == ("and the tests", "root")
     assert "request_joined" in (await cli("events", "D-1")).out

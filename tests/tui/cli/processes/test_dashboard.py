@@ -24,8 +24,8 @@ Windows = Callable[..., TerminalScreen]
 
 
 async def test_without_a_terminal_it_says_what_else_there_is(cli: Cli) -> None:
-    (await cli("dashboard")).refused(2, "needs a terminal", "draftsman jobs")
-    (await cli("dashboard", "--json")).refused(2, "prints no JSON")
+    (await cli("dashboard")).refused(2, "requires a terminal", "draftsman jobs")
+    (await cli("dashboard", "--json")).refused(2, "has no JSON output")
     (await cli("dashboard", "--view", "nonsense")).refused(2, "nonsense", "inbox, dead")
     (await cli("dashboard", "--view", "inbx")).refused(2, "did you mean inbox?")
 
@@ -73,7 +73,7 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     said, loaded = done.stdout.split("LOADED ")
-    assert "The table or the saved view" in said
+    assert "Table or saved view" in said
     assert "[dark|light|contrast|none]" in said
     assert {"textual", "aiohttp"} & set(loaded.split()) == set()
 

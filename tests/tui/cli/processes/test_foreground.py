@@ -30,14 +30,14 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
     await make.asked()
     up.expect("1 waiting: draftsman questions · Ctrl-C: stop")
     up.type("\x03")
-    up.expect("Stop all, leave it running, or go on")
+    up.expect("Stop all processes, leave them running, or continue")
     up.type("\n")
     up.screen = ""
     up.expect("1 worker · ")
     assert not ended(family)
     up.screen = ""
     up.type("\x03")
-    up.expect("Stop all, leave it running, or go on")
+    up.expect("Stop all processes, leave them running, or continue")
     up.type("stop\n")
     assert up.end() == 0
     assert ended(family)
@@ -47,7 +47,7 @@ async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: T
 async def test_ctrl_c_at_the_question_stops_all_in_order(up: Terminal) -> None:
     family = family_of(up)
     up.type("\x03")
-    up.expect("or go on")
+    up.expect("or continue")
     up.type("\x03")
     assert up.end() == 0
     assert ended(family)

@@ -124,7 +124,7 @@ async def test_a_second_signal_kills_what_does_not_stop(
     up.send_signal(signal.SIGINT)
 
     async def stopping() -> bool:
-        return "stopping the worker" in (tmp_path / "log").read_text()
+        return "stopping worker" in (tmp_path / "log").read_text()
 
     await until(stopping, "the word that it stops")
     up.send_signal(signal.SIGINT)

@@ -73,7 +73,7 @@ async def test_a_question_is_answered_and_its_job_goes_on_until_ctrl_c_twice_sto
 async def test_a_worker_that_dies_is_told_of_and_the_log_shows_more(up: TerminalScreen) -> None:
     _, worker = family_of(up)
     worker.kill()
-    see(up, "the worker ended with -9", "again in 0.5 s", ":processes shows more")
+    see(up, "worker exited with -9", "restarting in 0.5 s", ":processes shows more")
     up.type(":processes\r")
     see(up, "up.log", "draftsman_tui.cli.process.supervisor")
 
@@ -84,7 +84,7 @@ async def test_it_can_be_left_running_and_stopped_later(up: TerminalScreen) -> N
     see(up, "Leave it running")
     up.type("l")
     assert up.end() == 0
-    assert f"stop it with: kill {supervisor.pid}" in up.plain
+    assert f"to stop them: kill {supervisor.pid}" in up.plain
     assert supervisor.is_running()
     assert worker.is_running()
     supervisor.terminate()

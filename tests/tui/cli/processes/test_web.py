@@ -160,5 +160,5 @@ async def test_what_cannot_be_served_is_one_line(cli: Cli) -> None:
         port = taken.getsockname()[1]
         said = await cli("dashboard", "--web", "--port", port)
         said.refused(2, f"port {port} is taken", "--port")
-    (await cli("dashboard", "--port", "1")).refused(2, "--port goes with --web")
-    (await cli("dashboard", "--open")).refused(2, "--open goes with --web")
+    (await cli("dashboard", "--port", "1")).refused(2, "--port requires --web")
+    (await cli("dashboard", "--open")).refused(2, "--open requires --web")

@@ -89,9 +89,9 @@ async def add(app: App, board: str) -> None:
 )
 @click.argument("board", type=params.TEXT, required=False)
 async def repair(app: App, board: str | None) -> None:
-    """Create missing webhooks, enable disabled ones, and replace those with another URL.
+    """Create missing webhooks, enable disabled ones, and replace webhooks with another URL.
 
-    Applies to all boards unless one is named.
+    Without BOARD, applies to all boards.
     """
     async with app.runtime() as rt:
         boards = await rt.boards.all() if board is None else [await find_board(rt, board)]
@@ -144,7 +144,7 @@ async def _register(app: App, rt: Runtime, boards: list[BoardConfig]) -> None:
         app.out.document(results)
         return
     for result in results:
-        app.out.print(f"{result['board']}: webhook {result['webhook']} {result['how']}")
+        app.out.print(f"{result['board']}: webhook {result['webhook']} is {result['how']}")
     if not results:
         app.out.info(NO_BOARDS)
 

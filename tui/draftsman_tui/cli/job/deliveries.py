@@ -62,7 +62,7 @@ async def deliveries(app: App, job: JobRef | None, status: tuple[str, ...], limi
     elif status:
         app.out.info(f"no {' or '.join(status)} deliveries")
     elif number is not None and not targets:
-        app.out.info(f"D-{number} has no targets; to add one: draftsman submit --notify log …")
+        app.out.info(f"D-{number} has no targets; to add a target: draftsman submit --notify log …")
     else:
         app.out.info("no deliveries; to add a target: draftsman submit --notify log …")
 

@@ -38,7 +38,7 @@ class CursorParam(params.Param):
             return value
         parts = str(value).split(".")
         if len(parts) not in (1, 3) or not all(p.isdecimal() and len(p) < 19 for p in parts):
-            raise UsageError(f"invalid cursor {value!r}; use one printed by events --json")
+            raise UsageError(f"invalid cursor {value!r}; use a cursor printed by events --json")
         epoch, txid, id = [0, 0, *map(int, parts)][-3:]
         return epoch, txid, id
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 MAX_JOBS: Final = 1000
-"""Maximum number of jobs in one listing."""
+"""Maximum number of jobs in a listing."""
 MAX_ERROR_LENGTH: Final = 120
 """Maximum number of characters of an error in a table row."""
 
@@ -55,7 +55,7 @@ MAX_ERROR_LENGTH: Final = 120
     show_default=True,
     help="Maximum number of jobs to list.",
 )
-@click.option("--before", type=params.JOB, help="Jobs older than this one.")
+@click.option("--before", type=params.JOB, help="Jobs older than this job.")
 async def jobs(
     app: App,
     status: tuple[tuple[Status, ...], ...],
@@ -144,7 +144,7 @@ async def _show(app: App, rt: Runtime, listed: list[Any]) -> None:
 
 
 def _next(job: Any, question: Question | None, served: set[str]) -> str:
-    """Describe briefly what the job is waiting for, or its last error."""
+    """Summarize the reason for waiting, or the last error."""
     error = first_line(job.last_error or "", MAX_ERROR_LENGTH)
     match job.status:
         case Status.WAITING_FOR_INPUT | Status.WAITING_FOR_APPROVAL:
@@ -168,7 +168,7 @@ def _next(job: Any, question: Question | None, served: set[str]) -> str:
 
 
 def _older(number: int, options: Mapping[str, Any]) -> str:
-    """Return the command that lists jobs older than this one, with the same filters."""
+    """Return the command that lists jobs older than this job, with the same filters."""
     default = next(param.default for param in jobs.params if param.name == "limit")
     options_set = {name: value for name, value in options.items() if value}
     if options_set.get("limit") == default:
@@ -198,4 +198,4 @@ def _print_no_jobs(app: App, *, narrowed: bool) -> None:
     if narrowed:
         app.out.info("no jobs match the filters; to list all jobs: draftsman jobs")
     else:
-        app.out.info("no jobs yet; to create one: draftsman demo, or draftsman submit --help")
+        app.out.info("no jobs yet; to create a job: draftsman demo, or draftsman submit --help")

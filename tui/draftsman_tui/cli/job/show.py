@@ -1,4 +1,4 @@
-"""The `show` command: details of one job."""
+"""The `show` command: details of a job."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def show(app: App, job: JobRef) -> None:
 
 
 def _sandbox(applied: dict[str, Any]) -> str:
-    """Describe the sandbox of the newest run on one line."""
+    """Describe the sandbox of the newest run on a line."""
     network = "with network" if applied.get("network") else "no network"
     return f"{applied.get('mode')} · {network} · uid {applied.get('uid')}"
 

@@ -53,7 +53,9 @@ CHUNK: Final = 1000
 @click.option("--mode", help="fix, or investigate (changes nothing).")
 @click.option("--title", type=params.TEXT, help="Default: the first line of the text.")
 @click.option("--key", type=params.TEXT, help="Idempotency key; the same key creates no new job.")
-@click.option("--subject", type=params.TEXT, help="Subject; joins a live job with the same one.")
+@click.option(
+    "--subject", type=params.TEXT, help="Subject; joins a live job with the same subject."
+)
 @click.option("--queue", type=params.TEXT, help="Default: default.")
 @click.option("--priority", type=int, help="-1000 to 1000; higher runs first.")
 @click.option("--at", type=params.INSTANT, help="Start time, e.g. 2030-12-31T18:00.")
@@ -95,7 +97,7 @@ async def submit(
     """Submit a job.
 
     TEXT is the instructions for the agent; - reads them from stdin. With --batch, each line of the
-    file holds the fields of one request (type, key, agent, repo, title, text, payload, …); options
+    file holds the fields of a request (type, key, agent, repo, title, text, payload, …); options
     on the command line are the defaults of every line.
 
     With --wait, exits with 0 if the job completed, 1 if it ended in any other status, and 5 if a
@@ -211,6 +213,6 @@ async def _print(app: App, rt: Runtime, job: SubmittedJob) -> None:
     if app.out.on_screen:
         reason = await rt.read_model.why(job.number)
         if reason.reason == "no_worker":
-            app.out.info("no worker is running; to start one: draftsman up")
+            app.out.info("no worker is running; to start a worker: draftsman up")
         else:
             app.out.info(f"to follow the job: draftsman events -f {job.name}")

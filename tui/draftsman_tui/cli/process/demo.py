@@ -1,4 +1,4 @@
-"""The `demo` command: one job on a real repository, from the request to the branch."""
+"""The `demo` command: a job on a real repository, from the request to the branch."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ MUST_BE_NONE: Final = {
     examples=(
         "draftsman soak                             five minutes, seed 1",
         "draftsman soak --minutes 30 --seeds 6      five minutes each",
-        "draftsman soak --seed 4711 --keep          repeat one seed and keep its folder",
+        "draftsman soak --seed 4711 --keep          repeat a seed and keep its folder",
     ),
     long_running=True,
 )
@@ -71,7 +71,7 @@ async def soak(app: App, minutes: float, seeds: int, seed: int, workers: int, ke
     Recovery is the time from a fault that hit a running job until the job makes progress or ends.
 
     Exits with 1 on any violation: a duplicate effect, a lost answer or job, a stuck job, a wrong
-    outcome, concurrent runs of one job, or a broken invariant. The folder of a failed seed is kept.
+    outcome, concurrent runs of a job, or a broken invariant. The folder of a failed seed is kept.
     """
     from draftsman.shutdown import shutdown_signals
     from draftsman_soak.seed_environment import temporary_folder, without_user_config

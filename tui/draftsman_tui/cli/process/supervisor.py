@@ -102,7 +102,7 @@ class Child:
 
 
 class Supervisor:
-    """Runs children until a signal, or until one exits with a configuration error."""
+    """Runs children until a signal, or until a child exits with a configuration error."""
 
     def __init__(self, children: Sequence[Child]) -> None:
         self._children = children

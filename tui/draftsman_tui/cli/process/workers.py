@@ -35,7 +35,7 @@ async def workers(app: App) -> None:
         pairs = zip(listed, health, strict=True)
         app.out.document([as_data(worker) | {"health": state} for worker, state in pairs])
     elif not listed:
-        app.out.info("no worker is running; to start one: draftsman up")
+        app.out.info("no worker is running; to start a worker: draftsman up")
     else:
         heads = (
             "WORKER", "HEALTH", "BUSY", "HOST", "PID", "QUEUES", "HEARTBEAT", "STARTED", "ROLE",

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     "file",
     metavar="FILE",
     type=click.Path(path_type=Path, allow_dash=True),
-    help="Profile as JSON, as printed by repos show --json, instead of a detected one.",
+    help="Profile as JSON, as printed by repos show --json, instead of detecting it.",
 )
 @click.option("--replace", is_flag=True, help="Replace the existing profile.")
 @click.option("--no-check", is_flag=True, help="Save without running the commands.")
@@ -118,7 +118,7 @@ async def _existing_repo(rt: Runtime, repo: Repo, path: str, *, replacing: bool)
     if existing is None:
         if replacing:
             raise UsageError(
-                f"unknown repository {repo.full_name}; --replace needs an existing one"
+                f"unknown repository {repo.full_name}; --replace requires an existing repository"
             )
         return None
     if await rt.repos.profile(RepoLocation(existing, path)) is not None and not replacing:

@@ -47,7 +47,7 @@ async def list_repos(app: App) -> None:
         app.out.document([_row(repo, catalog) for repo in catalog.repos])
         return
     if not catalog.repos:
-        app.out.info("no repositories; to add one: draftsman repos add PATH|URL")
+        app.out.info("no repositories; to add a repository: draftsman repos add PATH|URL")
         return
     rows = []
     for repo in catalog.repos:
@@ -101,7 +101,7 @@ async def check(app: App, name: str) -> None:
         location = await rt.repos.place(name)
         saved = await rt.repos.profile(location)
         if saved is None:
-            raise UsageError(f"{location.name} has no profile; to add one: draftsman repos add")
+            raise UsageError(f"{location.name} has no profile; to add it: draftsman repos add")
         async with inspect_repository(
             rt.settings, location.repo.remote_url, location.repo.default_branch
         ) as inspection:

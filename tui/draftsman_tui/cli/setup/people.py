@@ -59,7 +59,7 @@ async def list_people(app: App) -> None:
         )
     if not rows and not links:
         app.out.info(
-            "no people; to add one: draftsman people set, or [people.NAME] in the configuration"
+            "no people; to add a person: draftsman people set, or [people.NAME] in the configuration"
         )
 
 
@@ -133,7 +133,7 @@ async def import_people(app: App, dry_run: bool, yes: bool) -> None:
 async def set_person(
     app: App, name: str, yes: bool, groups: tuple[str, ...], **fields: Any
 ) -> None:
-    """Add a person, or replace the roles, accounts and groups of an existing one."""
+    """Add a person, or replace the roles, accounts and groups of an existing person."""
     from pydantic import ValidationError
 
     from draftsman import field_errors
