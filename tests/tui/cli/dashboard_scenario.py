@@ -1,4 +1,4 @@
-"""What a person does at the dashboard of `up`, on whatever terminal."""
+"""A scenario on the dashboard of `draftsman up`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.tui.cli.cli_runner import DEADLINE
 from tests.tui.cli.terminal_screen import ScreenView, see, see_that
 
 ASK_HANDLER = '\nhandlers.ask = "tests.tui.cli.handlers:ask"\n'
-"""What the configuration has to say."""
+"""Configuration of the scenario."""
 
 
 async def answer_and_resume(seen: ScreenView, make: Factory, rt: Runtime) -> None:

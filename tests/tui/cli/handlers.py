@@ -14,5 +14,5 @@ async def ask(ctx: RunContext) -> Outcome:
 
 
 async def echo(ctx: RunContext) -> Outcome:
-    """End at once with what was asked."""
+    """Complete with the title of the request."""
     return Done({"title": ctx.job.ticket_title})

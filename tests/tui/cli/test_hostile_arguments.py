@@ -1,4 +1,4 @@
-"""Arguments, variables and folders that nobody means: one clear line each."""
+"""Invalid arguments, variables and folders, each rejected with a clear line."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_data_directory_that_cannot_be_one_is_named(tmp_path: Path, kind: str)
 
 
 async def test_odd_data_directories_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of all that is odd and fine: relative, through a link, with spaces, ü and % in it."""
+    """Use an unusual valid path: relative, with a symlink, spaces, ü and %."""
     real = tmp_path / "real"
     real.mkdir()
     (tmp_path / "link").symlink_to(real)

@@ -1,4 +1,4 @@
-"""The process root: help, names, and one line for everything that goes wrong."""
+"""The entry point: help, command names, and errors on a line."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.tui.cli.cli_runner import COMMAND, DEADLINE, Cli, Terminal, process
 
 
 def _commands() -> Iterator[tuple[str, click.Command]]:
-    """Yield every command, those of groups too, with what is typed for it."""
+    """Yield every command, including subcommands, with its full name."""
     context = click.Context(main.cli)
     for name in main.COMMANDS:
         command = main.cli.get_command(context, name)

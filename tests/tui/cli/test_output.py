@@ -1,4 +1,4 @@
-"""What is printed: data made safe, JSON that can be read back."""
+"""Output of commands: escaping, JSON, tables and colors."""
 
 from __future__ import annotations
 

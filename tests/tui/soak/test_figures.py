@@ -73,8 +73,10 @@ def test_people_read_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
         "answers                            2  1 accepted",
         "kills                              1",
         "unexpected exits                   1  exit code 6 1",
-        ("effects                            1  1 requested twice and rejected by the external"
-        " system"),
+        (
+            "effects                            1  1 requested twice and rejected by the external"
+            " system"
+        ),
         "recovery                           1  p50 2.0 s, p95 2.0 s",
         "  worker killed                    1  p50 2.0 s, p95 2.0 s",
         "not supported                      1  time namespace: Operation not permitted",

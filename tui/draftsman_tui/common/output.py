@@ -212,8 +212,8 @@ class CommandOutput:
     def _colored(self, stream: Any) -> bool:
         """Return whether to color the stream: a terminal, unless disabled."""
         forbidden = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
-        wanted = self.color if self.color is not None else not forbidden
-        return wanted and stdio.is_terminal(stream)
+        enabled = self.color if self.color is not None else not forbidden
+        return enabled and stdio.is_terminal(stream)
 
 
 def _wrapped(part: RenderableType, width: int) -> RenderableType:

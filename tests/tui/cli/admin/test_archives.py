@@ -1,4 +1,4 @@
-"""Pruning by hand, and what people are told of events that left."""
+"""Manual pruning and the messages about archived events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`migrate` and `db`: the schema of any server, and the life of the embedded one."""
+"""Migrations of any server, and the lifecycle of the embedded server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from draftsman.embedded import EmbeddedServer
 from tests.support.server import Server, make_home
 from tests.tui.cli.cli_runner import Cli, process
 
-# They share one embedded server, which one process of the test run is to start.
+# The tests share an embedded server, so a single process of the test run must run them.
 pytestmark = pytest.mark.xdist_group("cli_embedded")
 NAMES = [name for name, _ in resources.migrations()]
 

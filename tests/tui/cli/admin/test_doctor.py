@@ -1,4 +1,4 @@
-"""`doctor`: finds what is wrong, says what to do, and fails when it must."""
+"""The `doctor` command: findings, suggested fixes and exit codes."""
 
 from __future__ import annotations
 

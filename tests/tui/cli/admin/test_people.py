@@ -1,4 +1,4 @@
-"""Who is who: from the configuration, and joined with a code."""
+"""People of the configuration and linked chat accounts."""
 
 from __future__ import annotations
 

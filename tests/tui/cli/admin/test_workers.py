@@ -34,7 +34,7 @@ async def test_workers_are_listed_with_their_health(
     found = (await cli("workers", "--json")).json
     assert {one["host"]: one["health"] for one in found} == {
         "here": "alive",
-        "reborn": "lost",  # its pid is somebody else's by now
+        "reborn": "lost",  # another process has its pid by now
         "silent": "silent",
         "lost": "lost",
         "far": "alive",

@@ -1,4 +1,4 @@
-"""`answer`, `approve`, `deny`: one word of one person on one question, in every way it may end."""
+"""The `answer`, `approve` and `deny` commands with every outcome."""
 
 from __future__ import annotations
 

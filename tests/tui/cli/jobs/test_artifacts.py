@@ -22,7 +22,7 @@ BINARY = bytes(range(256)) * 9
 
 @pytest.fixture
 async def work(make: Factory, rt: Runtime) -> ClaimedJob:
-    """Give a job that left a patch, a binary file, and one with an evil name."""
+    """Provide a job with a patch, a binary file, and a file with a malicious name."""
     work = await make.running()
     await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", PATCH)
     await rt.checkpoints.artifact(work.lease, "data.bin", "file", BINARY)

@@ -1,4 +1,4 @@
-"""`retry --status`: all that ended alike, run anew: asked first, told each, done once."""
+"""The `retry --status` command: confirmation, progress and repetition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`cancel` and `retry`: what ends, what begins anew, and what is asked first."""
+"""The `cancel` and `retry` commands and their prompts."""
 
 from __future__ import annotations
 

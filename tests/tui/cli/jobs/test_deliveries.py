@@ -1,4 +1,4 @@
-"""`deliveries`, `redeliver`, `submit --notify`: who was told, and what became of it."""
+"""The `deliveries` and `redeliver` commands, and targets of `submit --notify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`events` and `logs`: what happened, all of it, once, and followed as it comes."""
+"""The `events` and `logs` commands: complete output, cursors and following."""
 
 from __future__ import annotations
 

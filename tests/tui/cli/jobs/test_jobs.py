@@ -1,4 +1,4 @@
-"""`jobs` and `why`: lists that fit a terminal, filters, and what a job waits for."""
+"""The `jobs` and `why` commands: lists, filters and reasons for waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`show`: everything about one job, for people and for programs."""
+"""The `show` command, as text and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`submit`: one request, one job, whatever is typed."""
+"""The `submit` command and its validation."""
 
 from __future__ import annotations
 
@@ -259,7 +259,7 @@ async def test_wait_for_a_person_who_does_not_come_ends_with_5(
 
 
 async def _first(rt: Runtime) -> int:
-    """Return the number of the first job, once there is one."""
+    """Wait for the first job and return its number."""
 
     async def there() -> bool:
         return bool(await rt.read_model.jobs())

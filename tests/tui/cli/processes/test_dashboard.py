@@ -1,4 +1,4 @@
-"""`dashboard`: the real command, on a terminal and without one."""
+"""The `dashboard` command, on a terminal and without a terminal."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
 
 
 async def test_a_job_is_canceled_on_a_terminal(window: Windows, make: Factory, rt: Runtime) -> None:
-    """What is typed arrives at once, as behind a slow network: none of it goes by the line."""
+    """Typed input arrives in a burst, as over a slow network; every key must be handled."""
     number = await make.queued()
     shown = window("dashboard")
     see(shown, f"D-{number}")

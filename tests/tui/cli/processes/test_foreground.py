@@ -1,4 +1,4 @@
-"""`up` on a terminal that can show no more than lines: what goes on, and what Ctrl-C may mean."""
+"""The `up` command on a terminal without cursor control: status line and Ctrl-C."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`worker` and `up --headless`: what they serve, and how they stop.
+"""The `worker` and `up --headless` commands: startup, queues and shutdown.
 
-What dies and comes back, and what a supervisor's death means, is in tests/acceptance.
+Restarts after crashes and the death of the supervisor are tested in tests/acceptance.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`up` on a terminal: the dashboard of what it started, and what leaving it may mean."""
+"""The `up` command on a terminal: the dashboard and its quit dialog."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dashboard --web`: each tab a dashboard of its own, and nobody else's."""
+"""The `dashboard --web` command: an independent dashboard for each tab."""
 
 from __future__ import annotations
 

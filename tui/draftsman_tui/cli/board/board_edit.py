@@ -126,9 +126,7 @@ async def add(app: App, url: str, **options: Any) -> None:
     for text in (*warnings, *hints):
         app.out.info(text)
     if not repos.repos:
-        app.out.info(
-            "no repositories yet, so jobs will ask for it; to add a repository: draftsman repos add PATH|URL"
-        )
+        app.out.info("no repositories yet; to add a repository: draftsman repos add PATH|URL")
     app.out.info(f"to test the configuration: draftsman boards test {config.board_id}")
 
 

@@ -61,7 +61,7 @@ async def events(app: App, job: JobRef | None, follow: bool, after: Cursor | Non
     starts with new events unless --after is set.
     """
     async with app.runtime(read_only=True) as rt:
-        shown = 0
+        count = 0
         if job is None:
             if after is not None and after[:2] == (0, 0) and after[2]:
                 raise UsageError("without a job, --after requires a full cursor: epoch.txid.id")
@@ -73,12 +73,12 @@ async def events(app: App, job: JobRef | None, follow: bool, after: Cursor | Non
             await print_missing_months(app, rt, number, (0, 0, 0))
             stream = _job_events(rt, number, after[2] if after else 0, follow)
         async for event in stream:
-            shown += 1
+            count += 1
             if app.json:
                 app.out.item(as_data(event) | {"cursor": ".".join(map(str, event.cursor))})
             else:
                 app.out.print(event_text(event, name=job is None), cut=True)
-        if not shown:
+        if not count:
             app.out.info("no new events" if after else "no events yet")
 
 

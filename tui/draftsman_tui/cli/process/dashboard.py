@@ -98,11 +98,16 @@ async def dashboard(
 
     code = None
     async with shutdown_signals(parent) as signals, app.runtime(read_only=read_only) as rt:
-        shown = await create_dashboard(app, rt, read_only=read_only, view=view, theme=theme)
+        live_dashboard = await create_dashboard(
+            app, rt, read_only=read_only, view=view, theme=theme
+        )
         # Textual would block forever while writing to a lost terminal
-        with signals.handled_by(lambda _: shown.exit()), signals.left_to_kernel(signal.SIGHUP):
-            await shown.run_async()
-        code = shown.return_code
+        with (
+            signals.handled_by(lambda _: live_dashboard.exit()),
+            signals.left_to_kernel(signal.SIGHUP),
+        ):
+            await live_dashboard.run_async()
+        code = live_dashboard.return_code
     if code:
         raise click.exceptions.Exit(code)
 

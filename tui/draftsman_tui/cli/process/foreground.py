@@ -75,14 +75,16 @@ class Foreground:
         """Run the dashboard until the user quits or the supervisor exits."""
         from draftsman_tui.dashboard.supervised import SupervisedProcesses
 
-        started = SupervisedProcesses(handle.pid, handle.log)
-        self._dashboard = shown = await dashboard.create_dashboard(self._app, rt, started=started)
-        watching = asyncio.create_task(_watch(handle, shown, started))
+        processes = SupervisedProcesses(handle.pid, handle.log)
+        self._dashboard = live_dashboard = await dashboard.create_dashboard(
+            self._app, rt, started=processes
+        )
+        watching = asyncio.create_task(_watch(handle, live_dashboard, processes))
         self._shown = True
         try:
             # Textual would block on a lost terminal; instead the pipe closes and everything stops
             with self._signals.left_to_kernel(signal.SIGHUP):
-                choice = await shown.run_async()
+                choice = await live_dashboard.run_async()
         finally:
             self._dashboard = None
             watching.cancel()
@@ -92,7 +94,7 @@ class Foreground:
             handle.detach()
         elif choice == "stop" and not handle.stopping:
             handle.stop()
-        elif shown.return_code:
+        elif live_dashboard.return_code:
             self._app.out.info("the dashboard failed; the processes keep running")
 
     async def _show_line(self, rt: Runtime, handle: SupervisorHandle) -> None:
@@ -125,14 +127,16 @@ class Foreground:
             self._dashboard.leave()
 
 
-async def _watch(handle: SupervisorHandle, shown: Dashboard, started: SupervisedProcesses) -> None:
+async def _watch(
+    handle: SupervisorHandle, live_dashboard: Dashboard, processes: SupervisedProcesses
+) -> None:
     """Forward the log to the dashboard, and close the dashboard when the supervisor exits."""
     while not handle.ended:
-        if started.read_log(handle.read_new_output().splitlines()):
-            shown.live.request_stats()
+        if processes.read_log(handle.read_new_output().splitlines()):
+            live_dashboard.live.request_stats()
         await asyncio.wait({handle.exit_task}, timeout=POLL_INTERVAL)
     handle.read_new_output()
-    shown.exit()
+    live_dashboard.exit()
 
 
 def _ask() -> str:

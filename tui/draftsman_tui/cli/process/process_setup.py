@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 
 def child(app: App, name: str) -> list[str]:
-    """Return the command line of a draftsman subcommand, with the global options of this process."""
+    """Return the command line of a draftsman subcommand, with the current global options."""
     config = ["--config", str(app.config.absolute())] if app.config else []
     return [*DRAFTSMAN_COMMAND, *config, *(["-v"] if app.verbose else []), name]
 

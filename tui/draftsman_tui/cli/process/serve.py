@@ -40,9 +40,9 @@ async def worker(
 ) -> None:
     """Run a worker.
 
-    One of the workers is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or SIGHUP, a worker
-    stops claiming jobs, gives runs time to finish, and releases the rest at their last checkpoint.
-    A second signal exits immediately.
+    A single worker at a time is the leader and runs the maintenance sweeps. On SIGTERM, SIGINT or
+    SIGHUP, a worker stops claiming jobs, gives runs time to finish, and releases the rest at their
+    last checkpoint. A second signal exits immediately.
     """
     set_up_log(app)
     if parent is None:

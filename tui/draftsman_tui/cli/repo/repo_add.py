@@ -58,9 +58,9 @@ async def add(app: App, place: str, file: Path | None, **options: Any) -> None:
     fields = params.json_object(params.read_text(file), str(file)) if file is not None else None
     async with app.runtime() as rt:
         repo, path = await _resolve(rt, place, options)
-        given = None if fields is None else _profile_of(fields, path)
+        profile_from_file = None if fields is None else _profile_of(fields, path)
         existing = await _existing_repo(rt, repo, path, replacing=options["replace"])
-        profile, commit, results = await _validated(app, rt, repo, path, given, options)
+        profile, commit, results = await _validated(app, rt, repo, path, profile_from_file, options)
         actor = await rt.actor()
         checks = [result.as_json() for result in results if not result.missing]
         if existing is not None and options["replace"]:
@@ -135,7 +135,7 @@ async def _validated(
     rt: Runtime,
     repo: Repo,
     path: str,
-    given: RepoProfile | None,
+    profile_from_file: RepoProfile | None,
     options: dict[str, Any],
 ) -> tuple[RepoProfile, str | None, list[CommandResult]]:
     """Return the profile to save, the commit it was checked on, and the results."""
@@ -143,12 +143,12 @@ async def _validated(
 
     async with inspect_repository(rt.settings, repo.remote_url, repo.default_branch) as inspection:
         detected = inspection.detect_profile(path)
-        profile = given or detected
+        profile = profile_from_file or detected
         if options["no_check"]:
             return profile, None, []
         _confirm_commands(app, repo, profile, options["yes"])
         results = await _run_checks(app, inspection, profile)
-    if given is None:
+    if profile_from_file is None:
         profile, results = select_passing(profile, results)
         return profile, inspection.commit, results
     if failing := [result.name for result in results if result.required and not result.passed]:

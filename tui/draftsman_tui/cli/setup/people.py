@@ -59,7 +59,7 @@ async def list_people(app: App) -> None:
         )
     if not rows and not links:
         app.out.info(
-            "no people; to add a person: draftsman people set, or [people.NAME] in the configuration"
+            "no people; to add a person: draftsman people set, or [people.NAME] in draftsman.toml"
         )
 
 
