@@ -94,4 +94,4 @@ async def served(config: Path, *options: str) -> AsyncIterator[str]:
 def dashboards(of: int | None = None) -> list[psutil.Process]:
     """Return the dashboards started by a process, by default this process."""
     children: list[psutil.Process] = psutil.Process(of).children()
-    return [one for one in children if "dashboard" in one.cmdline()]
+    return [child for child in children if "dashboard" in child.cmdline()]

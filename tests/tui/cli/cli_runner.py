@@ -88,8 +88,8 @@ class Cli:
             code = await asyncio.to_thread(main.run, words)
         finally:
             sys.stdin = before
-        found = self._capture.readouterr()
-        return Result(code, found.out, found.err)
+        captured = self._capture.readouterr()
+        return Result(code, captured.out, captured.err)
 
 
 def process(

@@ -73,8 +73,8 @@ def terminal(cli: Cli) -> Iterator[Callable[..., Terminal]]:
         return opened[-1]
 
     yield open_one
-    for one in opened:
-        one.close()
+    for terminal_window in opened:
+        terminal_window.close()
 
 
 @pytest.fixture
@@ -87,15 +87,15 @@ def window(cli: Cli) -> Iterator[Callable[..., TerminalScreen]]:
         return opened[-1]
 
     yield open_one
-    for one in opened:
-        one.close()
+    for terminal_window in opened:
+        terminal_window.close()
 
 
 @pytest.fixture
 async def trello() -> AsyncIterator[FakeTrello]:
     """Give a Trello."""
-    async with FakeTrello() as one:
-        yield one
+    async with FakeTrello() as terminal_window:
+        yield terminal_window
 
 
 @pytest.fixture
@@ -107,5 +107,5 @@ def wall(trello: FakeTrello, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> CliBo
 @pytest.fixture
 async def ears(trello: FakeTrello) -> AsyncIterator[WebhookReceiver]:
     """Give a callback for webhooks."""
-    async with receive_webhooks(trello) as one:
-        yield one
+    async with receive_webhooks(trello) as terminal_window:
+        yield terminal_window

@@ -34,9 +34,9 @@ BIDI = "a\u202eb\u2066c\x7f\x9b31md\u200fe\ufefff 👩‍🔧 é"
 async def test_an_argument_that_nobody_means_is_one_line(
     cli: Cli, words: list[str], code: int, says: str
 ) -> None:
-    said = (await cli(*words)).refused(code, says)
-    assert "s3cret" not in said
-    assert len(said) < 300 or words[-2] == "--priority"
+    error = (await cli(*words)).refused(code, says)
+    assert "s3cret" not in error
+    assert len(error) < 300 or words[-2] == "--priority"
 
 
 @pytest.mark.parametrize(

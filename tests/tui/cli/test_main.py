@@ -79,8 +79,8 @@ WITHOUT_EXAMPLES = {"db start", "db stop", "db status"}
 
 def test_the_list_says_the_same_as_the_command() -> None:
     found = dict(_commands())
-    said = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
-    assert said == {name: main.COMMANDS[name][1] for name in said}
+    summaries = {name: (found[name].help or "").splitlines()[0] for name in main.COMMANDS}
+    assert summaries == {name: main.COMMANDS[name][1] for name in summaries}
 
 
 def test_every_command_takes_json_and_the_global_options() -> None:
@@ -172,9 +172,9 @@ async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make
         assert done.stderr.count("\n") == 1, done.stderr
         assert "No space left on device" in done.stderr
     request = ["submit", "--type", "noop", "--key", "k"]
-    made = process("--config", cli.config, *request, stdout=full)
-    assert made.returncode == 1
-    assert "it would have said: D-2 created" in made.stderr
+    completed = process("--config", cli.config, *request, stdout=full)
+    assert completed.returncode == 1
+    assert "it would have said: D-2 created" in completed.stderr
     answered = process("--config", cli.config, "answer", f"{work.name}/1", "red", stdout=full)
     assert "answered: red" in answered.stderr
     os.close(full)

@@ -49,4 +49,4 @@ class CliBoard:
     @property
     def writes(self) -> list[str]:
         """Requests to Trello that change data."""
-        return [f"{one.method} {one.path}" for one in self.trello.calls if one.method != "GET"]
+        return [f"{call.method} {call.path}" for call in self.trello.calls if call.method != "GET"]

@@ -198,8 +198,8 @@ async def test_test_says_what_each_label_would_do_and_changes_nothing(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     await wall.added("--ignore", "Review", "--rule", "running=Doing from To do")
-    for place in (wall.todo, wall.todo, wall.review):
-        trello.card(wall.board, place, "x", labels=[wall.label])
+    for list_id in (wall.todo, wall.todo, wall.review):
+        trello.card(wall.board, list_id, "x", labels=[wall.label])
     first = await wall("test", "Work")
     assert "2 card(s) had the label before and create none" in first.out, first.err
     assert "1 card(s) in ignored lists" in first.out
@@ -220,9 +220,9 @@ async def test_test_fails_where_the_bot_may_not_write(wall: CliBoard, trello: Fa
     await wall.added()
     board = trello.world.boards[wall.board]
     board.observers.add(trello.bot_member)
-    told = await wall("test", "Work")
-    told.refused(1, "Work: 1 check failed")
-    assert "the bot is an observer and may change nothing" in told.out
+    output = await wall("test", "Work")
+    output.refused(1, "Work: 1 check failed")
+    assert "the bot is an observer and may change nothing" in output.out
     board.observers.clear()
     trello.world.writes = False
     assert "the token may read, and write nothing" in (await wall("test", "Work")).out
@@ -235,8 +235,8 @@ async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
     trello.delete_label(wall.label)
     trello.delete_label(wall.queued)
     trello.archive_list(wall.review)
-    [found] = (await wall("list", "--json")).json
-    texts = [one["text"] for one in found["checks"] if one["status"] != "ok"]
+    [listing] = (await wall("list", "--json")).json
+    texts = [item["text"] for item in listing["checks"] if item["status"] != "ok"]
     assert re.fullmatch(
         r"board Work has no label 'draftsman' \(\w+\) any more\n"
         r"board Work has no label for queued cards \(\w+\) any more\n"
@@ -297,8 +297,8 @@ async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
     assert (shown["board"], shown["state"], shown["failures"]) == ("Work", "off", 30)
     assert "is active again" in (await wall("webhook", "repair")).out
     wall.configure(callback_url=f"{ears.url}/", listen="127.0.0.1:0")
-    found = (await wall("webhook", "list", "--json")).json
-    assert ([one["state"] for one in found["webhooks"]], found["missing"]) == (
+    listing = (await wall("webhook", "list", "--json")).json
+    assert ([item["state"] for item in listing["webhooks"]], listing["missing"]) == (
         ["other address"],
         ["Work"],
     )

@@ -53,9 +53,9 @@ async def test_a_server_is_migrated_only_when_told(
     done = await cli("migrate")
     assert (done.code, done.out) == (0, "")
     assert "up to date" in done.err
-    found = (await cli("migrate", "--check", "--json")).json
-    assert [one["name"] for one in found] == NAMES
-    assert all(one["applied_at"] for one in found)
+    migrations_state = (await cli("migrate", "--check", "--json")).json
+    assert [migration["name"] for migration in migrations_state] == NAMES
+    assert all(migration["applied_at"] for migration in migrations_state)
 
 
 async def test_the_sql_does_what_the_command_does(
@@ -95,7 +95,7 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     password = shown.partition("@")[0].rpartition(":")[2]
     assert len(password) >= 43
     assert password not in url
-    made = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
+    submitted = (await embedded("submit", "--type", "noop", "--key", "k", "--json")).json
     status = (await embedded("db", "status", "--json")).json
     assert (status["running"], status["major"]) == (True, 18)
     assert f"running, pid {status['pid']}" in (await embedded("db", "status")).out
@@ -103,7 +103,7 @@ async def test_the_embedded_server_lives_and_keeps_its_data(embedded: Cli) -> No
     assert (await embedded("db", "stop", "--json")).json == {"stopped": False}
     assert "starts on first use" in (await embedded("db", "status")).out
     again = await embedded("submit", "--type", "noop", "--key", "k")
-    assert again.out == f"D-{made['number']} deduplicated\n"
+    assert again.out == f"D-{submitted['number']} deduplicated\n"
 
 
 async def test_psql_takes_what_follows(embedded: Cli) -> None:

@@ -39,10 +39,10 @@ async def test_a_profile_is_proposed_and_run_in_a_clone_before_it_is_saved(
     assert list((tmp_path / "data" / "runs").iterdir()) == []
     shown = json.loads((await cli("repos", "show", "pay", "--json")).out)
     [profile] = shown["profiles"]
-    commands = [(one["name"], one["required"]) for one in profile["validation_commands"]]
+    commands = [(entry["name"], entry["required"]) for entry in profile["validation_commands"]]
     assert commands == [("check", True), ("test", False)], "what fails already is no gate"
-    said = [(one["name"], one["passed"], one["summary"]) for one in profile["checks"]]
-    assert said == [("check", True, "exit 0"), ("test", False, "2 failed")]
+    results = [(entry["name"], entry["passed"], entry["summary"]) for entry in profile["checks"]]
+    assert results == [("check", True, "exit 0"), ("test", False, "2 failed")]
     assert profile["checked_commit"] == git("rev-parse", "HEAD", cwd=repo)
     assert (shown["host"], shown["remote_url"]) == ("github.com", str(repo))
     assert "t0ken" not in json.dumps(shown)
@@ -142,14 +142,14 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
 async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: Path) -> None:
     git("remote", "add", "origin", "https://github.com/acme/pay.git", cwd=repo)
     await cli("repos", "add", repo, "--no-check")
-    made = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
-    job = await rt.read_model.job(json.loads(made.out)["number"])
+    submitted = await cli("submit", "--repo", "acme/pay", "Tidy up", "--json")
+    job = await rt.read_model.job(json.loads(submitted.out)["number"])
     assert job.payload["repo"]["source"] == str(repo)
     assert f"acme/pay · {repo}" in (await cli("show", job.name)).out
     for address in (repo, "https://github.com/Acme/pay", "git@github.com:acme/pay.git"):
         assert (await cli("submit", "--repo", address, "Tidy up")).code == 0
     named = (await cli("jobs", "--repo", "acme/pay", "--json")).json
-    assert [one["repo_owner"] for one in named] == ["acme"] * 4, "one name, whichever is given"
+    assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "one name, whichever is given"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no directory or repository with this name")
     assert "known are: acme/pay" in refused.err

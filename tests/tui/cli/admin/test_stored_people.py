@@ -42,8 +42,8 @@ async def test_a_person_is_set_changed_and_removed(cli: Cli, rt: Runtime) -> Non
 
 
 async def test_migrate_imports_the_people_where_it_may(cli: Cli, rt: Runtime) -> None:
-    said = await cli("migrate")
-    assert "people import" in said.err
+    output = await cli("migrate")
+    assert "people import" in output.err
     assert "add person anna" in (await cli("migrate", "--yes")).out
     assert "anna" in (await rt.people.directory()).people
     assert "people" not in (await cli("migrate")).err

@@ -31,8 +31,8 @@ async def test_workers_are_listed_with_their_health(
             (seconds, worker),
         )
     far = await make.worker_row(host="far", queues=["fast", "slow"], slots=7)
-    found = (await cli("workers", "--json")).json
-    assert {one["host"]: one["health"] for one in found} == {
+    rows = (await cli("workers", "--json")).json
+    assert {row["host"]: row["health"] for row in rows} == {
         "here": "alive",
         "reborn": "lost",  # another process has its pid by now
         "silent": "silent",
@@ -49,8 +49,10 @@ async def test_workers_are_listed_with_their_health(
 
 
 async def test_the_help_of_sweep_names_every_sweep(cli: Cli, rt: Runtime) -> None:
-    said = (await cli("sweep", "--help")).out
-    assert [name for name in rt.sweeps.names if f" {name} (" not in " ".join(said.split())] == []
+    help_text = (await cli("sweep", "--help")).out
+    assert [
+        name for name in rt.sweeps.names if f" {name} (" not in " ".join(help_text.split())
+    ] == []
 
 
 async def test_a_sweep_runs_by_hand_and_counts(as_: As, cli: Cli, make: Factory) -> None:

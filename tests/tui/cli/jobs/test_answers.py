@@ -72,7 +72,7 @@ async def test_who_comes_second_is_told_who_was_first(
     done = await cli("answer", f"{work.name}/1", "blue")
     done.refused(4, f"{work.name}/1 was answered by ben before", "your answer was recorded")
     _, answers = await rt.questions.of_job(work.number)
-    assert [one.payload["value"] for one in answers] == ["red", "blue"]
+    assert [given_answer.payload["value"] for given_answer in answers] == ["red", "blue"]
 
 
 async def test_of_many_at_once_one_is_first_and_the_others_are_told(
@@ -95,8 +95,10 @@ async def test_a_late_answer_is_kept_and_told_how_to_carry_on_with_it(
     (await cli("answer", f"D-{number}/1", "red")).refused(
         1, "expired", "your answer was recorded", retry
     )
-    made = (await cli(*retry.split()[1:], "--json")).json
-    assert (await rt.read_model.job(made[0]["number"])).overrides == {"answers": {"pick": "red"}}
+    retry_document = (await cli(*retry.split()[1:], "--json")).json
+    assert (await rt.read_model.job(retry_document[0]["number"])).overrides == {
+        "answers": {"pick": "red"}
+    }
 
 
 async def test_an_answer_between_the_time_and_the_sweep_is_late(
@@ -107,7 +109,9 @@ async def test_an_answer_between_the_time_and_the_sweep_is_late(
     done = await cli("answer", f"{work.name}/1", "red")
     done.refused(1, "expired before this answer came", "--with-answer")
     _, answers = await rt.questions.of_job(work.number)
-    assert [(one.accepted, one.payload["value"]) for one in answers] == [(False, "red")]
+    assert [(given_answer.accepted, given_answer.payload["value"]) for given_answer in answers] == [
+        (False, "red")
+    ]
 
 
 async def test_an_answer_after_the_default_is_told_that_the_job_went_on(
@@ -182,8 +186,8 @@ async def test_a_token_decides_once_in_the_name_of_its_approver(
     )
     (await as_("erin")("approve", name, "--mint-token", "erin")).refused(1, "erin")
     _, answers = await rt.questions.of_job(work.number)
-    assert [one.voter for one in answers if one.accepted] == ["carol"]
-    assert all(token not in str(one) for one in answers)
+    assert [given_answer.voter for given_answer in answers if given_answer.accepted] == ["carol"]
+    assert all(token not in str(given_answer) for given_answer in answers)
 
 
 async def test_on_a_terminal_a_bare_job_is_shown_and_asked_about(

@@ -48,8 +48,8 @@ async def test_a_file_is_written_whole_where_it_was_said(
     there.mkdir()
     done = await cli("artifacts", "get", work.name, "data.bin", "-o", there / "d")
     assert (done.out, done.err) == ("", f"wrote 2.3 kB to {there / 'd'}\n")
-    found = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
-    assert found["path"] == str(there / "evil")
+    document = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
+    assert document["path"] == str(there / "evil")
     assert {file.name: file.read_bytes() for file in there.iterdir()} == {
         "d": BINARY,
         "evil": b"evil",
@@ -65,17 +65,20 @@ async def test_they_are_listed(cli: Cli, work: ClaimedJob, make: Factory) -> Non
         ["data.bin", "file", "2.3"],
         ["../../evil", "file", "4"],
     ]
-    found = (await cli("artifacts", "list", work.name, "--json")).json
-    assert [(one["name"], one["size"]) for one in found][1] == ("data.bin", len(BINARY))
+    document = (await cli("artifacts", "list", work.name, "--json")).json
+    assert [(artifact["name"], artifact["size"]) for artifact in document][1] == (
+        "data.bin",
+        len(BINARY),
+    )
     number = await make.queued()
     assert f"D-{number} has no artifacts" in (await cli("artifacts", "list", number)).err
 
 
 async def test_json_holds_text_as_text_and_bytes_as_base64(cli: Cli, work: ClaimedJob) -> None:
-    found = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
-    assert found["content"] == "evil"
-    found = (await cli("diff", work.name, "--json")).json
-    assert base64.b64decode(found["content_base64"]) == PATCH
+    document = (await cli("artifacts", "get", work.name, "../../evil", "--json")).json
+    assert document["content"] == "evil"
+    document = (await cli("diff", work.name, "--json")).json
+    assert base64.b64decode(document["content_base64"]) == PATCH
 
 
 async def test_what_is_not_there_is_told_with_what_is(

@@ -24,9 +24,9 @@ ALL = ("retry", "--status", "dead_letter", "--yes")
 
 async def test_all_dead_letters_are_run_anew_once(cli: Cli, make: Factory, rt: Runtime) -> None:
     dead = [await make.dead(title=f"n{n}") for n in range(3)]
-    kept = [await make.failed(), await make.completed(), await make.queued()]
+    other_jobs = [await make.failed(), await make.completed(), await make.queued()]
     done = await cli(*ALL)
-    first = kept[-1] + 1
+    first = other_jobs[-1] + 1
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         f"D-{first + place} created: retry of D-{number}" for place, number in enumerate(dead)
@@ -66,8 +66,8 @@ async def test_filters_choose_among_what_ended(
     failed = await make.failed()
 
     async def listed(*words: object) -> list[int]:
-        found = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
-        return [job["number"] for job in found]
+        matching = (await cli("retry", "--status", *words, "--dry-run", "--json")).json
+        return [job["number"] for job in matching]
 
     assert await listed("dead_letter") == [old, typed, agent, repo]
     assert await listed("dead_letter", "--since", "1h") == [typed, agent, repo]
@@ -190,15 +190,15 @@ async def test_pages_end_where_the_jobs_do(
 ) -> None:
     monkeypatch.setattr(bulk_retry, "PAGE", 2)
     dead = [await make.dead() for _ in range(4)]
-    found = await rt.bulk_retry.matching([Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER])
-    assert [job.number for job in found] == dead
+    matching = await rt.bulk_retry.matching([Status.DEAD_LETTER, Status.FAILED, Status.DEAD_LETTER])
+    assert [job.number for job in matching] == dead
 
 
 async def test_who_comes_second_finds_the_first_ones_jobs(make: Factory, rt: Runtime) -> None:
     """Two operators at once: both have seen the same list."""
     dead = [await make.dead() for _ in range(3)]
     hows = [
-        [one.made.how async for one in rt.bulk_retry.retry(dead, make.owner) if one.made]
+        [result.made.how async for result in rt.bulk_retry.retry(dead, make.owner) if result.made]
         for _ in range(2)
     ]
     assert hows == [["created"] * 3, ["deduplicated"] * 3]

@@ -32,8 +32,8 @@ async def test_a_running_job_is_told_to_stop_or_ended_by_force(
     done = await cli("cancel", told.name)
     assert done.out == f"{told.name}: cancellation requested; to wait: draftsman wait {told.name}\n"
     assert (await rt.read_model.job(told.number)).status is Status.RUNNING
-    found = (await cli("cancel", forced.name, "--force", "--json")).json
-    assert found == {"number": forced.number, "status": "canceled", "requested": False}
+    document = (await cli("cancel", forced.name, "--force", "--json")).json
+    assert document == {"number": forced.number, "status": "canceled", "requested": False}
 
 
 @pytest.mark.parametrize("status", sorted(TERMINAL))
@@ -65,11 +65,11 @@ async def test_several_jobs_are_run_anew_each_once(cli: Cli, make: Factory, rt: 
     failed, dead = await make.failed(), await make.dead()
     done = await cli("retry", failed, dead)
     assert done.code == 0
-    made = [line.split()[0] for line in done.out.splitlines()]
-    assert done.out.splitlines()[0] == f"{made[0]} created: retry of D-{failed}"
+    retries = [line.split()[0] for line in done.out.splitlines()]
+    assert done.out.splitlines()[0] == f"{retries[0]} created: retry of D-{failed}"
     again = (await cli("retry", failed, dead, "--json")).json
-    assert [(one["number"], one["how"]) for one in again] == [
-        (int(name[2:]), "deduplicated") for name in made
+    assert [(entry["number"], entry["how"]) for entry in again] == [
+        (int(name[2:]), "deduplicated") for name in retries
     ]
     assert (await rt.read_model.job(again[1]["number"])).retry_of == dead
 
@@ -94,8 +94,8 @@ async def test_a_completed_job_runs_again_only_when_told(
     await rt.checkpoints.save(work.lease, {"n": 1})
     await rt.settle.outcome(work, Done({}))
     (await cli("retry", work.name)).refused(1, "give --again")
-    made = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
-    assert await rt.checkpoints.latest(made[0]["number"]) == (None, None)
+    retries = (await cli("retry", work.name, "--again", "--fresh", "--json")).json
+    assert await rt.checkpoints.latest(retries[0]["number"]) == (None, None)
 
 
 async def test_a_retry_without_a_late_answer_says_so(cli: Cli, make: Factory) -> None:

@@ -50,9 +50,9 @@ async def test_deliveries_are_listed_newest_first(cli: Cli, make: Factory, rt: R
     assert rows[3][1:6] == [f"D-{work.number}", "status", "log", "unknown", "1"]
     assert "no reply: the reply was cut" in done.out
     found = (await cli("deliveries", "--job", work.name, "--limit", 1, "--json")).json
-    assert [one["kind"] for one in found] == ["question"]
+    assert [row["kind"] for row in found] == ["question"]
     found = (await cli("deliveries", "--status", "unknown", "--json")).json
-    assert [(one["seq"], one["in_doubt"], one["attempts"]) for one in found] == [
+    assert [(row["seq"], row["in_doubt"], row["attempts"]) for row in found] == [
         (status.seq, True, 1)
     ]
 
@@ -109,7 +109,7 @@ async def test_a_request_names_whom_it_tells(cli: Cli, rt: Runtime) -> None:
     _configure(cli, 'slack.bot_token.env = "BOT"', 'slack.app_token.env = "APP"')
     done = await cli("submit", *words, "--json")
     targets = await rt.outbox.targets(done.json["number"])
-    assert [(one.channel, one.target) for one in targets] == [("log", "log"), ("slack", "C1")]
+    assert [(row.channel, row.target) for row in targets] == [("log", "log"), ("slack", "C1")]
     for wrong in ("mail:anna", "log:x", "webhook:", "slack", "trello:a/b"):
         (await cli("submit", "--type", "noop", "--notify", wrong)).refused(2, "webhook:NAME")
     told_by = {"text": "x", "targets": ["trello:5f1e0c9a8b7d6e5f4a3b2c1d"]}
@@ -141,15 +141,15 @@ async def test_the_configuration_names_whom_all_requests_tell(
 
     async def targets(*args: str) -> list[tuple[str, list[str], Any]]:
         number = (await cli("submit", "--type", "noop", *args, "--json")).json["number"]
-        return [(one.target, one.kinds, one.outcomes) for one in await rt.outbox.targets(number)]
+        return [(row.target, row.kinds, row.outcomes) for row in await rt.outbox.targets(number)]
 
     hook = ("ops", ["result"], ["failed", "dead_letter"])
     default = await targets()
-    assert [one[0] for one in default] == ["log", "ops"]
+    assert [row[0] for row in default] == ["log", "ops"]
     assert default[1] == hook
     assert await targets("--notify", "none") == [hook], "what it hears of is the operators' wish"
     named = await targets("--notify", "webhook:ops")
-    assert [(one[0], one[2]) for one in named] == [("ops", None)], "all of it, once"
+    assert [(row[0], row[2]) for row in named] == [("ops", None)], "all of it, once"
 
 
 @pytest.mark.parametrize(
@@ -185,12 +185,12 @@ async def test_show_and_doctor_tell_of_them(
     await rt.delivery_sender.record(item, RECEIPT)
     shown = (await cli("show", job)).out
     assert "Deliveries\n  log  1 sent, 1 dead  the disk is full" in shown
-    assert [one["seq"] for one in (await cli("show", job, "--json")).json["deliveries"]] == [
+    assert [row["seq"] for row in (await cli("show", job, "--json")).json["deliveries"]] == [
         item.seq, seq,
     ]  # fmt: skip
     _configure(cli, 'webhooks.ops.url = "http://h/"', 'webhooks.ops.secret.env = "NO_SUCH"')
     checked = {
-        one["name"]: one for one in json.loads((await cli("doctor", "--json")).out)["checks"]
+        row["name"]: row for row in json.loads((await cli("doctor", "--json")).out)["checks"]
     }
     assert checked["deliveries"]["status"] == checked["webhooks"]["status"] == "warn"
     assert checked["deliveries"]["text"] == "1 dead delivery"
@@ -203,6 +203,6 @@ async def test_doctor_tells_what_nobody_delivers(cli: Cli, make: Factory, clock:
     assert "no process sends" not in (await cli("doctor", "--json")).out
     await clock.forward(3600)
     checks = (await cli("doctor", "--json")).json["checks"]
-    (late,) = (one for one in checks if one["name"] == "deliveries")
+    (late,) = (row for row in checks if row["name"] == "deliveries")
     assert late["text"] == "deliveries to log are 60 min late; no process sends them"
     assert (late["status"], "--status pending" in late["then"]) == ("warn", True)

@@ -89,10 +89,10 @@ async def test_dead_letters_say_why_they_died(
 
 async def test_json_has_the_columns_newest_first(cli: Cli, make: Factory) -> None:
     numbers = [await make.queued(title=f"n{n}") for n in range(3)]
-    found = (await cli("jobs", "--json")).json
-    assert [job["number"] for job in found] == numbers[::-1]
-    assert found[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
-    assert found[0]["created_at"].endswith("+00:00")
+    document = (await cli("jobs", "--json")).json
+    assert [job["number"] for job in document] == numbers[::-1]
+    assert document[0].keys() >= {"id", "status", "ticket_title", "next_retry_at", "created_at"}
+    assert document[0]["created_at"].endswith("+00:00")
 
 
 async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
@@ -117,8 +117,8 @@ async def test_filters_and_pages(cli: Cli, make: Factory, rt: Runtime) -> None:
 
 async def test_waiting_is_both_kinds(cli: Cli, make: Factory) -> None:
     asked, gate = await make.asked(), await make.asked(GATE)
-    found = (await cli("jobs", "--json", "--status", "waiting")).json
-    assert [job["number"] for job in found] == [gate.number, asked.number]
+    document = (await cli("jobs", "--json", "--status", "waiting")).json
+    assert [job["number"] for job in document] == [gate.number, asked.number]
 
 
 @pytest.mark.parametrize(
@@ -173,8 +173,8 @@ async def test_why_says_what_to_do(cli: Cli, make: Factory) -> None:
     assert done.code == 0
     assert f"{asked.name}/1 waits for an answer" in done.out
     assert f"draftsman answer {asked.name}/1" in done.out
-    found = (await cli("why", asked.number, "--json")).json
-    assert (found["number"], found["reason"]) == (asked.number, "question")
+    document = (await cli("why", asked.number, "--json")).json
+    assert (document["number"], document["reason"]) == (asked.number, "question")
 
 
 async def test_a_job_is_found_by_every_name_it_has(cli: Cli, make: Factory, rt: Runtime) -> None:

@@ -71,8 +71,8 @@ async def test_a_row_says_whose_job_asks_and_which_repository_it_is_of(
     other = await make.asked()
     assert "  Tidy up · acme/pay · tidy · for anna\n" in (await cli("questions")).out
     assert "  noop · for root\n" in (await cli("questions", other.name)).out
-    found = (await cli("questions", work.name, "--json")).json[0]
-    about = [found[name] for name in ("title", "repo", "requester", "agent")]
+    listing = (await cli("questions", work.name, "--json")).json[0]
+    about = [listing[name] for name in ("title", "repo", "requester", "agent")]
     assert about == ["Tidy up", "acme/pay", "anna", "tidy"]
 
 
@@ -80,9 +80,9 @@ async def test_what_expires_first_comes_first_and_never_last(cli: Cli, make: Fac
     never = await make.asked(QUESTION.model_copy(update={"never_expires": True}))
     late = await make.asked()
     soon = await make.asked(QUESTION.model_copy(update={"expires_in": 60}))
-    found = (await cli("questions", "--json")).json
-    assert [one["job"] for one in found] == [soon.number, late.number, never.number]
-    assert found[2]["expires_at"] is None
+    listing = (await cli("questions", "--json")).json
+    assert [entry["job"] for entry in listing] == [soon.number, late.number, never.number]
+    assert listing[2]["expires_at"] is None
     assert "no deadline" in (await cli("questions", never.number)).out
 
 

@@ -32,10 +32,10 @@ PAY = "https://git.example/acme/pay"
 async def test_an_agent_needs_a_repository_where_none_is_known(
     cli: Cli, rt: Runtime, owner: Actor
 ) -> None:
-    said = "no repositories yet; use --repo PATH or URL, or first run: draftsman repos add"
-    (await cli("submit", "Tidy")).refused(2, said)
+    expected = "no repositories yet; use --repo PATH or URL, or first run: draftsman repos add"
+    (await cli("submit", "Tidy")).refused(2, expected)
     line = '{"type": "run_agent", "text": "Tidy"}\n'
-    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", said)
+    (await cli("submit", "--batch", "-", stdin=line)).refused(2, "stdin:1", expected)
     assert (await cli("jobs", "--json")).json == []
     await rt.repos.add(Repo.at(parse(PAY)), RepoProfile(), owner)
     assert (await cli("submit", "Tidy")).out == "D-1 created\n"
@@ -93,8 +93,8 @@ async def test_a_request_becomes_a_job_with_all_that_was_said(
 async def test_the_limits_of_one_job_are_said_when_it_is_submitted(cli: Cli, rt: Runtime) -> None:
     words = ["--repo", PAY, "--max-attempts", "0", "--max-retries", "100"]
     words += ["--run-timeout", "1h30m"]
-    made = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
-    job = await rt.read_model.job(made["number"])
+    submitted = (await cli("submit", "--json", *words, "--on-lost", "new_job", "Tidy")).json
+    job = await rt.read_model.job(submitted["number"])
     assert (job.max_attempts, job.max_retries, job.on_lost) == (0, 100, "new_job")
     assert job.overrides == {"timeout": 5400}
     words = ["--repo", PAY, "--override", "max_retries=1", "--override", "timeout=5"]
@@ -130,8 +130,8 @@ async def test_recurring_work_needs_a_subject_for_a_key_is_permanent(
 async def test_a_live_job_of_the_subject_is_joined(cli: Cli) -> None:
     first = (await cli("submit", "--repo", PAY, "--subject", "s", "--json", "Tidy")).json
     done = await cli("submit", "--repo", PAY, "--subject", "s", "Paint")
-    said = "joined: a live job has the same subject; your request was added to its history"
-    assert done.out == f"D-{first['number']} {said}\n"
+    expected = "joined: a live job has the same subject; your request was added to its history"
+    assert done.out == f"D-{first['number']} {expected}\n"
 
 
 async def test_text_is_read_from_stdin_and_cleaned(cli: Cli, rt: Runtime) -> None:
@@ -149,12 +149,12 @@ async def test_a_batch_makes_a_job_of_each_line_and_is_safe_to_send_again(
     lines[3]["queue"] = "slow"
     file = tmp_path / "batch.jsonl"
     file.write_text("\n\n".join(map(json.dumps, lines)) + "\n", encoding="utf-8")
-    made = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
-    assert [one["how"] for one in made] == ["created"] * 1200
-    jobs = [await rt.read_model.job(made[place]["number"]) for place in (3, 1199)]
+    submitted = (await cli("submit", "--batch", file, "--queue", "q", "--json")).json
+    assert [entry["how"] for entry in submitted] == ["created"] * 1200
+    jobs = [await rt.read_model.job(submitted[index]["number"]) for index in (3, 1199)]
     assert [(job.idempotency_key, job.queue) for job in jobs] == [("r3", "slow"), ("r1199", "q")]
     again = await cli("submit", "--batch", "-", "--queue", "q", stdin=file.read_text())
-    assert again.out.splitlines() == [f"D-{one['number']} deduplicated" for one in made]
+    assert again.out.splitlines() == [f"D-{entry['number']} deduplicated" for entry in submitted]
 
 
 async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
@@ -278,8 +278,8 @@ async def test_a_built_in_type_takes_its_payload_from_anywhere(
     path.write_text(text, encoding="utf-8")
     for given in (text, f"@{path}", "@-"):
         words = ["--type", "http_request", "--payload", given, "--json"]
-        made = await cli("submit", *words, stdin=text)
-        job = await rt.read_model.job(made.json["number"])
+        submitted = await cli("submit", *words, stdin=text)
+        job = await rt.read_model.job(submitted.json["number"])
         assert (job.type, job.payload, job.agent) == ("http_request", PAYLOAD, None)
         assert (job.max_attempts, job.max_retries) == (5, 3)
 

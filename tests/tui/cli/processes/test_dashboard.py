@@ -34,11 +34,11 @@ async def test_what_is_configured_wrongly_is_one_line_there_and_in_doctor(cli: C
     wrong = '[dashboard]\nview = "nonsense"\n[dashboard.keys]\ninbox = "a"\n'
     with cli.config.open("a", encoding="utf-8") as file:
         file.write("\n" + wrong)
-    said = "[dashboard.keys] inbox: 'a' is the key of answer; give answer another too"
-    (await cli("dashboard")).refused(2, said)
+    expected = "[dashboard.keys] inbox: 'a' is the key of answer; give answer another too"
+    (await cli("dashboard")).refused(2, expected)
     checks = json.loads((await cli("doctor", "--json")).out)["checks"]
-    (found,) = (one for one in checks if one["name"] == "dashboard")
-    assert (found["status"], found["text"]) == ("fail", said)
+    (finding,) = (check for check in checks if check["name"] == "dashboard")
+    assert (finding["status"], finding["text"]) == ("fail", expected)
     cli.config.write_text(cli.config.read_text().replace('"a"', '"i"'), "utf-8")
     (await cli("dashboard")).refused(2, "[dashboard] view: there is no table and no saved view")
 
@@ -72,9 +72,9 @@ def test_its_help_names_views_and_themes_and_loads_no_textual() -> None:
     done = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
-    said, loaded = done.stdout.split("LOADED ")
-    assert "Table or saved view" in said
-    assert "[dark|light|contrast|none]" in said
+    expected, loaded = done.stdout.split("LOADED ")
+    assert "Table or saved view" in expected
+    assert "[dark|light|contrast|none]" in expected
     assert {"textual", "aiohttp"} & set(loaded.split()) == set()
 
 

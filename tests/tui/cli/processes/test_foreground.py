@@ -19,9 +19,9 @@ def up(terminal: Callable[..., Terminal]) -> Iterator[Terminal]:
     shown.expect("1 worker · ")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
-    for one in family:
-        if one.is_running():
-            one.kill()
+    for process in family:
+        if process.is_running():
+            process.kill()
 
 
 async def test_it_shows_what_goes_on_until_ctrl_c_stops_all(make: Factory, up: Terminal) -> None:

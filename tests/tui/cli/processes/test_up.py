@@ -28,9 +28,9 @@ def up(cli: Cli, window: Windows) -> Iterator[TerminalScreen]:
     see(shown, "1 alive", "leader")
     family = psutil.Process(shown.pid).children(recursive=True)
     yield shown
-    for one in family:
-        if one.is_running():
-            one.kill()
+    for process in family:
+        if process.is_running():
+            process.kill()
 
 
 def family_of(up: Terminal) -> list[psutil.Process]:
@@ -112,8 +112,8 @@ async def test_a_supervisor_that_ends_ends_the_dashboard_and_says_why(up: Termin
     supervisor, worker = family_of(up)
     supervisor.kill()
     assert up.end() == 128 + signal.SIGKILL
-    told = up.plain.split(ALT_SCREEN_LEFT)[-1]
-    assert "the supervisor was killed by signal 9" in told
+    output = up.plain.split(ALT_SCREEN_LEFT)[-1]
+    assert "the supervisor was killed by signal 9" in output
     until(lambda: ended([worker]), "the end of the worker")
 
 
