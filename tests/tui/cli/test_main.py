@@ -174,7 +174,7 @@ async def test_a_full_disk_under_stdout_is_told_and_loses_nothing(cli: Cli, make
     request = ["submit", "--type", "noop", "--key", "k"]
     completed = process("--config", cli.config, *request, stdout=full)
     assert completed.returncode == 1
-    assert "it would have said: D-2 created" in completed.stderr
+    assert "lost output: D-2 created" in completed.stderr
     answered = process("--config", cli.config, "answer", f"{work.name}/1", "red", stdout=full)
     assert "answered: red" in answered.stderr
     os.close(full)

@@ -42,7 +42,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "why": ("job.jobs", "Explain why a job is waiting."),
         "cancel": ("job.cancel", "Cancel a job."),
         "retry": ("job.retry", "Retry finished jobs."),
-        "deliveries": ("job.deliveries", "List deliveries."),
+        "deliveries": ("job.deliveries", "List deliveries, newest first."),
         "redeliver": ("job.deliveries", "Retry dead deliveries."),
     },
     "Questions": {

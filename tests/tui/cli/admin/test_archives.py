@@ -55,7 +55,7 @@ async def test_without_a_retention_nothing_is_pruned(
 async def test_whoever_looks_for_what_left_is_told_where_it_is(
     cli: Cli, as_: As, rt: Runtime, make: Factory, clock: Clock
 ) -> None:
-    assert "no month" in (await cli("archives", "list")).err
+    assert "no events" in (await cli("archives", "list")).err
     job, *_ = await age_events(make, clock)
     events = (await cli("events", "--json")).lines
     await rt.archives.prune(LeaderTerm())

@@ -23,7 +23,7 @@ async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_fo
     added = await wall("add", wall.url)
     assert added.code == 0, added.err
     assert "the label is then replaced by 'draftsman: queued'" in added.out
-    assert "no repository is known" in added.err
+    assert "no repositories yet" in added.err
     config = await rt.boards.of(wall.board)
     assert config is not None
     assert {id: (rule.name, rule.mode) for id, rule in config.labels.items()} == {
@@ -273,7 +273,9 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     (await wall("preview", "--sample", "--template", "{x}")).refused(2, "{x} is no field")
     twin = trello.board("Play")
     await wall("add", twin, "--label", trello.label(twin, "draftsman"))
-    (await wall("preview", f"D-{number}")).refused(2, "give one with --board: 'Play', 'Work'")
+    (await wall("preview", f"D-{number}")).refused(
+        2, "--board is required, 2 boards are configured: 'Play', 'Work'"
+    )
     assert (await wall("preview", "--sample", "--board", "play")).code == 0
     assert wall.writes == []
 
@@ -344,6 +346,6 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     trello.faults.next("DELETE", "/webhooks/{id}", error(500, "Internal"), times=9)
     left = await wall("remove", "Work", "--yes")
     assert left.code == 0
-    assert "its webhook" in left.err
+    assert "the webhook" in left.err
     assert "stays: Trello" in left.err
     assert await rt.boards.all() == []

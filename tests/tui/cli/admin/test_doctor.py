@@ -93,7 +93,7 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
         "set [notifications] targets or fallback",
     )
     assert checks_by_name["text"] == (
-        "nobody is notified of those requested without --notify; of the unfinished jobs, those of"
+        "no notification for jobs submitted without --notify; of the unfinished jobs, those of"
         " root (1 job); --notify none: root (1 job)"
     )
 
@@ -262,7 +262,7 @@ async def test_trello_is_looked_at_where_it_is_configured(
 ) -> None:
     [who, none, _] = await _trello(wall.cli)
     assert (who[0], trello.username(trello.bot_member) in who[1]) == ("ok", True)
-    assert none == ("warn", "no boards configured, so no card makes a job")
+    assert none == ("warn", "no board is watched, so no card makes a job")
     await wall.added()
     assert ("warn", "board Work was never looked at") in await _trello(wall.cli)
     now = await rt.boards.clock()

@@ -20,10 +20,10 @@ async def test_a_code_joins_an_identity_to_whoever_enters_it(cli: Cli, rt: Runti
     person = account["person"]
     assert (await rt.people.actor(STRANGER)).person == person
     shown = (await cli("people", "list")).out
-    assert f"{person}  slack U1 (Owner in Slack) joined" in shown
+    assert f"{person}  slack U1 (Owner in Slack) linked" in shown
     (await cli("people", "link", code)).refused(3, "this code is not known")
     done = await cli("people", "unlink", "slack:U1")
-    assert done.out == f"slack U1 is {person} no longer\n"
+    assert done.out == f"unlinked slack U1 from {person}\n"
     assert (await rt.people.actor(STRANGER)).person is None
     (await cli("people", "unlink", "slack:U1")).refused(3, "slack:U1 is joined to nobody")
 

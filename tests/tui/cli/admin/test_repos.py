@@ -56,7 +56,7 @@ async def test_a_check_tells_what_fails_that_is_required(cli: Cli, repo: Path) -
     failed = await cli("repos", "check", "pay")
     failed.refused(1, "pay: check failed")
     [line] = [line for line in failed.out.splitlines() if line.startswith("check")]
-    assert ("fails" in line, "required" in line) == (True, True)
+    assert ("failed" in line, "required" in line) == (True, True)
 
 
 async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> None:
@@ -70,11 +70,11 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
         ("https://u:t0ken@github.com/a/b", 2, "no user or password in it"),
         ("ftp://host/a/b", 2, "ftp:// is no way to a repository here"),
         ("https://127.0.0.1:1/a/b", 1, "is a loopback address"),
-        ("nobody", 3, "no repository is called 'nobody'; known are: none"),
+        ("nobody", 3, "no repository is called 'nobody'; known repositories: none"),
     ):
         (await cli("repos", "add", place)).refused(code, says)
     await cli("repos", "add", repo)
-    (await cli("repos", "add", repo)).refused(4, "pay is known already")
+    (await cli("repos", "add", repo)).refused(4, "pay already exists")
     twin = make_repository(tmp_path / "elsewhere")
     (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is known already")
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
@@ -134,9 +134,9 @@ async def test_labels_the_default_and_the_end(cli: Cli, repo: Path) -> None:
     (await cli("repos", "unmap")).refused(2, "specify either LABEL or --default")
     assert (await cli("repos", "unmap", "Money")).code == 0
     (await cli("repos", "unmap", "Money")).refused(3, "no mapping of a label 'Money'")
-    (await cli("repos", "remove", "pay")).refused(2, "with --yes")
+    (await cli("repos", "remove", "pay")).refused(2, "use --yes")
     assert (await cli("repos", "remove", "pay", "--yes")).code == 0
-    (await cli("repos", "show", "pay")).refused(3, "known are: none")
+    (await cli("repos", "show", "pay")).refused(3, "known repositories: none")
 
 
 async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: Path) -> None:
@@ -152,7 +152,7 @@ async def test_a_request_names_a_known_repository(cli: Cli, rt: Runtime, repo: P
     assert [entry["repo_owner"] for entry in named] == ["acme"] * 4, "one name, whichever is given"
     refused = await cli("submit", "--repo", "acme/shop", "Tidy up")
     refused.refused(2, "--repo acme/shop: no directory or repository with this name")
-    assert "known are: acme/pay" in refused.err
+    assert "known repositories: acme/pay" in refused.err
     secret = await cli("submit", "--repo", "https://t0ken@github.com/acme/pay", "Tidy up")
     secret.refused(2, "an address is stored and shown")
     assert "t0ken" not in secret.err

@@ -58,7 +58,7 @@ async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
 ) -> None:
     work = await make.asked()
     done = await cli("answer", work.name, "red")
-    done.refused(2, f"the open one is {work.name}/1", f"draftsman answer {work.name}/1")
+    done.refused(2, f"to answer its open question", f"draftsman answer {work.name}/1")
     assert (await rt.questions.get(work.number, 1)).status == "open"
     await make.answer(work.number, "red")
     (await cli("answer", work.name, "red")).refused(1, "has no open question")
@@ -139,7 +139,7 @@ async def test_a_gate_opens_with_its_quorum_of_people(as_: As, make: Factory) ->
         1, "erin may not decide this; who may: carol, dave"
     )
     done = await as_("carol")("approve", name, "--reason", "looked at it")
-    assert done.out == f"{name} counted: 1 of 2 approvals\n"
+    assert done.out == f"{name} recorded: 1 of 2 approvals\n"
     (await as_("carol")("approve", name)).refused(1, "carol approved already")
     done = await as_("dave")("approve", name, "--json")
     assert done.json["resolution"]["by"] == ["carol", "dave"]

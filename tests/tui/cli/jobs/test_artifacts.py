@@ -47,7 +47,7 @@ async def test_a_file_is_written_whole_where_it_was_said(
     there = tmp_path / "out"
     there.mkdir()
     done = await cli("artifacts", "get", work.name, "data.bin", "-o", there / "d")
-    assert (done.out, done.err) == ("", f"wrote 2.3 kB to {there / 'd'}\n")
+    assert (done.out, done.err) == ("", f"saved {there / 'd'} (2.3 kB)\n")
     document = (await cli("artifacts", "get", work.name, "../../evil", "-o", there, "--json")).json
     assert document["path"] == str(there / "evil")
     assert {file.name: file.read_bytes() for file in there.iterdir()} == {

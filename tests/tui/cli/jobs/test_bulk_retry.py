@@ -93,7 +93,7 @@ async def test_one_that_is_refused_is_told_and_hinders_no_other(
     assert (done.code, done.out) == (1, f"D-{other + 1} created: retry of D-{other}\n")
     assert done.err.splitlines() == [
         f"draftsman: D-{busy}: D-{live} is live for the same subject; it goes on instead",
-        "draftsman: 1 of 2 could not be retried",
+        "draftsman: 1 of 2 jobs could not be retried",
     ]
     done = await cli(*ALL, "--json")
     assert done.code == 1
@@ -169,7 +169,7 @@ async def test_where_nobody_can_be_asked_it_wants_a_yes(
         (["--dry-run", "D-1"], "--dry-run requires --status"),
         (["D-1", "--status", "failed"], "specify either jobs or --status"),
         (["--status", "running"], "a job that is running has not ended; choose: canceled"),
-        (["--status", "dead"], "'dead' is not a status"),
+        (["--status", "dead"], "unknown status 'dead'"),
         (["--status", "expired", "--with-answer"], "--with-answer cannot be combined"),
     ],
 )

@@ -33,7 +33,7 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
     assert shown.keys() == {f"D-{number}" for number in numbers.values()}
     says = {
         Status.SCHEDULED: "its start time in 60 min",
-        Status.QUEUED: "a worker for q-",
+        Status.QUEUED: "a worker for queue q-",
         Status.RETRYING: "retry ",
         Status.WAITING_FOR_INPUT: f"answer D-{numbers[Status.WAITING_FOR_INPUT]}/1 in 24 h",
         Status.WAITING_FOR_APPROVAL: f"approve D-{numbers[Status.WAITING_FOR_APPROVAL]}/1 in 24 h",

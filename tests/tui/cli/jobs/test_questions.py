@@ -43,7 +43,7 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
     shown = (await cli("questions")).out
     for text in (
         f"{work.name}/1  question for ben, root · asked ",
-        "expires in 2.0 h, then 'safe' counts",
+        "expires in 2.0 h, default: 'safe'",
         "  What should be applied?\n  Look first.\n",
         "  | line 11\n  | … 8 lines more",
         "    1  safe fixes  certain\n    2  all",

@@ -131,7 +131,7 @@ async def test_a_request_that_joined_the_job_is_shown(cli: Cli) -> None:
     submit_args = ("submit", "--type", "noop", "--subject", "card:1")
     await cli(*submit_args, "first")
     again = await cli(*submit_args, "and the tests")
-    assert "joined: a live job has the same subject; your request is kept" in again.out
+    assert "joined: a live job has the same subject; your request was added" in again.out
     shown = await cli("show", "D-1")
     assert "Joined requests" in shown.out
     assert "and the tests" in shown.out.partition("Joined requests")[2]

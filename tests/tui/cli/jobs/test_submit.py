@@ -188,11 +188,11 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
     [
         ([], "instructions are required"),
         ([""], "instructions are required"),
-        (["x", "--repo", "no/such"], "--repo no/such: no such directory"),
+        (["x", "--repo", "no/such"], "--repo no/such: no directory or repository"),
         (["x", "--mode", "break"], "'investigate' or 'fix'"),
         (["x", "--on-lost", "explode"], "on_lost 'explode': must be 'retry', 'resume'"),
         (["x", "--max-retries", "101"], "max_retries"),
-        (["x", "--run-timeout", "soon"], "'soon' invalid duration"),
+        (["x", "--run-timeout", "soon"], "invalid duration 'soon'"),
         (["x", "--override", "max_retries=often"], "max_retries 'often': must be a whole number"),
         (["x", "--override", "timeout=0"], "timeout 0: must be more than 0"),
         (["x", "--priority", "5000"], "priority: must be at most 1000"),
@@ -203,7 +203,7 @@ async def test_a_wrong_line_is_named_and_nothing_is_made(cli: Cli, line: str, sa
         (["x", "--in", "5x"], "90s, 10m"),
         (["x", "--in", "0s"], "out of range"),
         (["x", "--payload", "[1]"], "must be a JSON object"),
-        (["x", "--payload", "{"], "not JSON at line 1 column 2"),
+        (["x", "--payload", "{"], "invalid JSON at line 1 column 2"),
         (["x", "--payload", "@no-such-file"], "no-such-file"),
         (["x", "--payload", '{"a": NaN}'], "finite"),
         (["x", "--override", "abc"], "key=value"),
@@ -349,8 +349,8 @@ def test_what_the_only_configuration_does_not_have_is_refused() -> None:
     for type, payload, says in (
         ("execute_tool", {"tool": "cuont"}, "unknown tool 'cuont'; configured: count"),
         ("llm_generate", {"llm": "x", "prompt": "a"}, "unknown llm 'x'; configured: none"),
-        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "no webhook 'x'"),
-        ("http_request", {"url": "http://a/", "credential": "x"}, "no credential 'x'"),
+        ("webhook_dispatch", {"webhook": "x", "type": "a"}, "unknown webhook 'x'"),
+        ("http_request", {"url": "http://a/", "credential": "x"}, "unknown credential 'x'"),
     ):
         with pytest.raises(UsageError, match=says):
             check_configured(invocation(type=type, payload=payload), settings)

@@ -49,7 +49,7 @@ async def test_after_the_timeout_it_says_what_the_job_does(cli: Cli, make: Facto
     done.refused(1, f"{running.name} is still running after 0.2 s; see: draftsman why")
     done = await cli("wait", asked.name, "--timeout", "0.2s")
     done.refused(
-        5, f"{asked.name}/1 is still open after 0.2 s; use: draftsman answer {asked.name}/1"
+        5, f"{asked.name}/1 is still open after 0.2 s; run: draftsman answer {asked.name}/1"
     )
 
 
