@@ -225,7 +225,7 @@ async def test_a_question_is_extended_and_refused_beside_the_line(
         await seen.press("e")
         await seen.dialog("Prompt")
         await seen.press(*"x", "enter")
-        await seen.see("'x' invalid duration")
+        await seen.see("invalid duration 'x'")
         await seen.press("ctrl+u", *"never", "enter")
         await seen.wait_for_toast("never expires")
         await seen.command("approve")

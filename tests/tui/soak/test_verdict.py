@@ -148,7 +148,7 @@ def said(**result: dict[str, str]) -> FinalState:
 
 def trail(*order: int) -> FinalState:
     """Return the world with the trail of D-1 in another order."""
-    return asked(events=tuple(TRAIL[place] for place in order))
+    return asked(job_events=tuple(TRAIL[place] for place in order))
 
 
 STEPS = ASKED.steps

@@ -93,8 +93,8 @@ async def test_who_is_notified_of_a_dead_letter_is_said(
         "set [notifications] targets or fallback",
     )
     assert checks_by_name["text"] == (
-        "no notification for jobs submitted without --notify; of the unfinished jobs, those of"
-        " root (1 job); --notify none: root (1 job)"
+        "no notification for jobs submitted without --notify; unfinished jobs of root (1 job);"
+        " with --notify none: root (1 job)"
     )
 
 

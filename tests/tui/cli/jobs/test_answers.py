@@ -58,7 +58,7 @@ async def test_a_bare_job_is_refused_where_nobody_can_be_shown_it(
 ) -> None:
     work = await make.asked()
     done = await cli("answer", work.name, "red")
-    done.refused(2, f"to answer its open question", f"draftsman answer {work.name}/1")
+    done.refused(2, "to answer its open question", f"draftsman answer {work.name}/1")
     assert (await rt.questions.get(work.number, 1)).status == "open"
     await make.answer(work.number, "red")
     (await cli("answer", work.name, "red")).refused(1, "has no open question")

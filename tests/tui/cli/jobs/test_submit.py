@@ -169,7 +169,7 @@ async def test_what_a_batch_made_before_a_conflict_is_told(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"type": "report"', "stdin:2: not JSON"),
+        ('{"type": "report"', "stdin:2: invalid JSON"),
         ("[1]", "stdin:2: must be a JSON object"),
         ('{"tpye": "report"}', "unknown field 'tpye'; allowed: type, key"),
         ('{"type": "report", "key": 5}', "key"),
