@@ -34,7 +34,7 @@ SECTIONS: Final[dict[str, dict[str, tuple[str, str]]]] = {
         "submit": ("job.submit", "Submit a job."),
         "jobs": ("job.jobs", "List jobs, newest first."),
         "show": ("job.show", "Show the details of a job."),
-        "events": ("job.events", "Show the event history of a job or of all jobs."),
+        "events": ("job.events", "Show the event history."),
         "logs": ("job.events", "Print the logs of a job."),
         "diff": ("job.artifacts", "Print the changes of a job or of an approval."),
         "artifacts": ("job.artifacts", "List or download the artifacts of a job."),

@@ -64,15 +64,17 @@ async def test_whoever_looks_for_what_left_is_told_where_it_is(
     assert archive["events"] == len(events)
     assert path in (await cli("archives", "list")).out.replace("\n", "")
 
-    left = f"4 events of {month} left for {archive['host']}:{path}"
+    left = f"4 events of {month} archived to {archive['host']}:{path}"
     shown = await cli("events", f"D-{job}")
     assert left in shown.err
     assert shown.out == ""
     assert left in " ".join((await cli("show", f"D-{job}")).out.split())
     assert (await cli("show", f"D-{job}", "--json")).json["archives"][0]["path"] == path
-    assert f"{len(events)} events of {month} left" in (await cli("events")).err
+    assert f"{len(events)} events of {month} archived" in (await cli("events")).err
     middle, last = events[3]["cursor"], events[-1]["cursor"]
-    assert f"{len(events)} events of {month} left" in (await cli("events", "--after", middle)).err
+    assert (
+        f"{len(events)} events of {month} archived" in (await cli("events", "--after", middle)).err
+    )
     assert "left" not in (await cli("events", "--after", last)).err
 
     assert "archives        1 file" in (await cli("doctor")).out

@@ -37,7 +37,7 @@ async def test_every_status_has_a_line_that_says_what_comes_next(cli: Cli, make:
         Status.RETRYING: "retry ",
         Status.WAITING_FOR_INPUT: f"answer D-{numbers[Status.WAITING_FOR_INPUT]}/1 in 24 h",
         Status.WAITING_FOR_APPROVAL: f"approve D-{numbers[Status.WAITING_FOR_APPROVAL]}/1 in 24 h",
-        Status.RUNNING: "its run",
+        Status.RUNNING: "its current run",
     }
     for status, number in numbers.items():
         assert shown[f"D-{number}"].startswith(status.replace("_", " "))

@@ -45,7 +45,7 @@ async def test_the_inbox_shows_what_can_be_said_by_whom_and_until_when(
         f"{work.name}/1  question for ben, root · asked ",
         "expires in 2.0 h, default: 'safe'",
         "  What should be applied?\n  Look first.\n",
-        "  | line 11\n  | … 8 lines more",
+        "  | line 11\n  | … 8 more lines",
         "    1  safe fixes  certain\n    2  all",
         f"draftsman answer {work.name}/1 NUMBER, or free text",
     ):
