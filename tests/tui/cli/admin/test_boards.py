@@ -30,7 +30,7 @@ async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_fo
         wall.label: ("draftsman", "fix")
     }
     assert (config.name, config.url, config.queued_label_id) == ("Work", wall.url, wall.queued)
-    (await wall("add", wall.url)).refused(4, "Work is watched already", f"boards set {wall.board}")
+    (await wall("add", wall.url)).refused(4, "Work is already configured", f"boards set {wall.board}")
     assert wall.writes == [], "to watch a board changes nothing there"
 
 
@@ -347,5 +347,5 @@ async def test_a_board_is_removed_with_its_webhook_and_a_question(
     left = await wall("remove", "Work", "--yes")
     assert left.code == 0
     assert "the webhook" in left.err
-    assert "stays: Trello" in left.err
+    assert "not removed: Trello" in left.err
     assert await rt.boards.all() == []
