@@ -30,7 +30,9 @@ async def test_a_board_is_added_by_its_address_with_what_trello_is_configured_fo
         wall.label: ("draftsman", "fix")
     }
     assert (config.name, config.url, config.queued_label_id) == ("Work", wall.url, wall.queued)
-    (await wall("add", wall.url)).refused(4, "Work is already configured", f"boards set {wall.board}")
+    (await wall("add", wall.url)).refused(
+        4, "Work is already configured", f"boards set {wall.board}"
+    )
     assert wall.writes == [], "to watch a board changes nothing there"
 
 
