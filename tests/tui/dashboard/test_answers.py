@@ -124,7 +124,7 @@ async def test_two_dashboards_answer_the_same_question(
         await other.press("1")
         await other.wait_for_toast("answered: red")
         await one.press("2")
-        await one.see("was answered by ben", "yours is kept, and changes nothing")
+        await one.see("was answered by ben", "your answer was recorded but has no effect")
     questions, answers = await rt.questions.of_job(job)
     assert (questions[0].resolution or {})["value"] == "red"
     assert sorted(one.accepted for one in answers) == [False, True]
@@ -225,7 +225,7 @@ async def test_a_question_is_extended_and_refused_beside_the_line(
         await seen.press("e")
         await seen.dialog("PromptDialog")
         await seen.press(*"x", "enter")
-        await seen.see("'x' is not a duration")
+        await seen.see("invalid duration 'x'")
         await seen.press("ctrl+u", *"never", "enter")
         await seen.wait_for_toast("never expires")
         await seen.command("approve")

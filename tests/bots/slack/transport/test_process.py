@@ -119,7 +119,7 @@ async def test_without_a_chat_there_are_no_bots(place: Installation) -> None:
     done = await place.run("bots")
     assert done.returncode == 2
     assert done.stderr == (
-        "draftsman: no chat is configured; add [slack] (docs/slack.md) or [trello]"
+        "draftsman: no bot is configured; add [slack] (docs/slack.md) or [trello]"
         " (docs/trello.md)\n"
     )
 
