@@ -180,5 +180,5 @@ async def test_who_comes_after_the_job_was_canceled_is_told_so_in_every_place(
 ) -> None:
     await world.asked(ask)
     await world.rt.job_control.cancel(1, world.make.owner, "enough")
-    await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was canceled")
+    await settled(world, "canceled", tuple(AnswerPath), "D-1/1 was already canceled")
     assert (await passed(world, Status.RESUMED), await passed(world, Status.CANCELED)) == (0, 1)

@@ -76,7 +76,7 @@ async def test_bad_places_are_one_line(cli: Cli, repo: Path, tmp_path: Path) -> 
     await cli("repos", "add", repo)
     (await cli("repos", "add", repo)).refused(4, "pay already exists")
     twin = make_repository(tmp_path / "elsewhere")
-    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is already registered")
+    (await cli("repos", "add", twin, "--name", "PAY")).refused(4, "is known already")
     assert (await cli("repos", "add", twin, "--name", "other")).code == 0
 
 
