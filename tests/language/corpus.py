@@ -18,7 +18,7 @@ KINDS: Final[dict[Kind, str]] = {
     "messages": "errors, help, logs and chat",
     "docs": "README, docs/, CHANGELOG, CONTRIBUTING and the comments of config/",
 }
-PRODUCT: Final = ("core", "bots", "tui")
+PRODUCT: Final = ("core", "bots", "tui", "soak")
 CODE: Final = (*PRODUCT, "bench", "tests", "migrations")
 """Folders of code. Messages are counted in the product alone: tests quote and invent them."""
 _PLACEHOLDER: Final = "CODE"

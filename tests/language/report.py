@@ -1,4 +1,4 @@
-"""Phrases per 1,000 words, by kind of text and by room, and the limits that stand for them."""
+"""Numbers of banned phrases by room and kind of text, and the limits of rooms above the final."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tests.language.corpus import Kind, Text
 from tests.language.phrases import MOST, count_words, find_hits
 
 LIMITS: Final = Path(__file__).with_name("limits.toml")
-Limits = dict[str, dict[str, dict[str, float]]]
-"""Limits by room, kind of text and phrase."""
+Limits = dict[str, dict[str, dict[str, int]]]
+"""The most of each phrase by room and kind of text, in rooms that are above the final limits."""
 
 
 @dataclass(slots=True)
@@ -43,24 +43,27 @@ def read_limits() -> Limits:
     return limits
 
 
-def limit_of(limits: Limits, room: str, kind: str, phrase: str) -> float:
-    """Return a room's limit, which is never below the final limit."""
-    own = limits.get(room, {}).get(kind, {}).get(phrase, 0.0)
-    return max(own, MOST[phrase])
+def is_within(measure: Measure, phrase: str, limit: int) -> bool:
+    """Return whether a room holds the final limit, or its own while it is above that."""
+    return measure.hits[phrase] <= max(limit, 1) or measure.rate(phrase) <= MOST[phrase]
+
+
+def limit_of(limits: Limits, room: str, kind: str, phrase: str) -> int:
+    return limits.get(room, {}).get(kind, {}).get(phrase, 0)
 
 
 def lowered_limits(measures: dict[tuple[str, Kind], Measure], limits: Limits) -> str:
     """Return the table of limits, lowered where fewer phrases are left; none is raised."""
-    lines = ["# Phrases per 1,000 words: `python -m tests.language --lower` lowers them."]
-    for room, kind in sorted(measures):
+    lines = ["# The most of each phrase; `python -m tests.language --lower` lowers the numbers."]
+    for (room, kind), measure in sorted(measures.items()):
         known = kind in limits.get(room, {})
-        rates = {}
-        for phrase, most in MOST.items():
-            rate = round(measures[room, kind].rate(phrase) + 0.05, 1)
-            if known:
-                rate = min(rate, limit_of(limits, room, kind, phrase))
-            if rate > most:
-                rates[phrase] = rate
-        if rates:
-            lines += ["", f'["{room}".{kind}]', *(f'"{k}" = {v}' for k, v in rates.items())]
-    return "\n".join(lines).rstrip() + "\n"
+        most = {
+            phrase: min(measure.hits[phrase], limit_of(limits, room, kind, phrase))
+            if known
+            else measure.hits[phrase]
+            for phrase in MOST
+            if not is_within(measure, phrase, 0)
+        }
+        if most:
+            lines += ["", f'["{room}".{kind}]', *(f'"{k}" = {v}' for k, v in most.items())]
+    return "\n".join(lines) + "\n"
