@@ -43,7 +43,7 @@ def rendered(kind: DeliveryKind, **fields: Any) -> Json:
 
 
 @pytest.mark.parametrize("kind", DeliveryKind)
-def test_case_10_markup_is_shown_literally_everywhere(kind: DeliveryKind) -> None:
+def test_markup_is_escaped_in_every_kind_of_message(kind: DeliveryKind) -> None:
     asked = question(
         text=NASTY,
         context_snippet=NASTY,
@@ -100,7 +100,7 @@ def test_a_few_choices_are_buttons_and_free_text_is_one_more() -> None:
     assert [one["value"] for one in row["elements"]] == ["q:7:2:1", "q:7:2:2", "q:7:2"]
 
 
-def test_case_41_many_choices_are_a_select_and_over_a_hundred_an_external_one() -> None:
+def test_many_choices_become_a_select_menu() -> None:
     for count, kind in ((6, "static_select"), (100, "static_select"), (101, "external_select")):
         same = [{"value": f"v{n}" * 70, "label": "the same"} for n in range(count)]
         made = rendered(
@@ -219,7 +219,7 @@ def test_a_short_context_is_shown_whole() -> None:
     assert "file in this thread" not in made
 
 
-def test_case_54_a_long_result_is_a_summary_and_a_file_and_no_fence_is_cut() -> None:
+def test_long_result_is_truncated_with_code_fences_closed() -> None:
     result = {
         "summary": "```\n" + "x" * 50_000,
         "data": {"log": "```" * 9000},
@@ -342,7 +342,7 @@ def test_who_canceled_is_named_as_slack_names_them() -> None:
         assert "U0ANNA@T9" not in said
 
 
-def test_case_10_an_answer_mentions_nobody_by_the_name_that_the_trail_gives_them() -> None:
+def test_answer_text_cannot_mention_a_user() -> None:
     how = {"outcome": "answered", "text": "ask slack:U0BEN", "by": ["slack:U0ANNA"]}
     closed = question(status=QuestionStatus.ANSWERED, resolution=how)
     said = shown(rendered(DeliveryKind.QUESTION_CLOSED, question=closed))

@@ -39,7 +39,7 @@ async def test_the_same_command_is_one_job_however_often_it_comes(bench: SlackBo
 
 
 @pytest.mark.parametrize("text", ["", "   ", "help", "HELP me"])
-async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, text: str) -> None:
+async def test_empty_command_shows_usage(bench: SlackBotHarness, text: str) -> None:
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
     assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
@@ -57,14 +57,14 @@ async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, t
         ("a NUL \x00 and a half \ud800 sign", "a NUL \ufffd and a half ? sign"),
     ],
 )
-async def test_case_9_strange_text_is_kept_whole(
+async def test_unusual_characters_are_stored_unchanged(
     bench: SlackBotHarness, text: str, kept: str | None
 ) -> None:
     await bench.slack.command(ANNA, bench.general, f"fix {text}")
     assert await bench.jobs() == [kept or text]
 
 
-async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
+async def test_title_is_truncated_between_graphemes(
     bench: SlackBotHarness,
 ) -> None:
     family = "\U0001f468\u200d\U0001f469\u200d\U0001f467"
@@ -76,7 +76,7 @@ async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
     assert await bench.jobs() == [family * 60]
 
 
-async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(
+async def test_too_long_text_is_refused_with_the_limit(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix " + "x" * 200_001)
@@ -84,7 +84,7 @@ async def test_case_9_text_that_is_too_long_is_refused_and_said_to_be(
     assert await bench.jobs() == []
 
 
-async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(
+async def test_mentions_and_links_in_a_task_are_escaped(
     bench: SlackBotHarness,
 ) -> None:
     hostile = "&lt;!everyone&gt; <https://evil.example|click>"

@@ -61,7 +61,7 @@ async def test_everything_is_named_as_the_board_has_it(
     assert config.comment_template == "{job}: {summary}\n"
 
 
-async def test_case_67_all_labels_of_one_name_are_taken_and_it_says_so(
+async def test_add_takes_every_label_of_the_given_name(
     wall: CliBoard, trello: FakeTrello, rt: Runtime
 ) -> None:
     twin, odd = trello.label(wall.board, "Draftsman "), trello.label(wall.board, "a=b")
@@ -226,9 +226,7 @@ async def test_test_fails_where_the_bot_may_not_write(wall: CliBoard, trello: Fa
     assert "the token may read, and write nothing" in (await wall("test", "Work")).out
 
 
-async def test_case_68_and_73_what_is_gone_is_listed_with_what_to_do(
-    wall: CliBoard, trello: FakeTrello
-) -> None:
+async def test_list_reports_deleted_labels_and_lists(wall: CliBoard, trello: FakeTrello) -> None:
     await wall.added("--ready", "Review", "--rule", "running=Doing")
     trello.delete_label(wall.label)
     trello.delete_label(wall.queued)
@@ -276,7 +274,7 @@ async def test_preview_is_the_comment_that_a_result_would_be(
     assert wall.writes == []
 
 
-async def test_case_81_and_84_webhooks_are_made_compared_and_mended(
+async def test_webhooks_are_created_compared_and_repaired(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
 ) -> None:
     (await wall("webhook", "add", "Work")).refused(3, "no board is watched")

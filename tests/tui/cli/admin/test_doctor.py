@@ -270,7 +270,7 @@ async def test_a_trello_that_hangs_is_said_to_hang(
     assert "limit" not in hung[1]
 
 
-async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
+async def test_doctor_fails_on_the_token_of_a_linked_person(
     wall: CliBoard, trello: FakeTrello
 ) -> None:
     with wall.cli.config.open("a", encoding="utf-8") as config:
@@ -279,7 +279,7 @@ async def test_case_76_a_token_of_somebody_who_answers_is_a_failure(
     assert (who[0], "which is anna" in who[1]) == ("fail", True)
 
 
-async def test_case_81_and_84_the_webhook_is_compared_with_what_is_configured(
+async def test_doctor_compares_the_webhook_with_the_configuration(
     wall: CliBoard, trello: FakeTrello, ears: WebhookReceiver
 ) -> None:
     await wall.added()
