@@ -208,7 +208,7 @@ class ClaimLoop:
         self._wake.clear()
 
     async def _drain(self) -> None:
-        """Seed 002: stop claiming, wait for what runs, abort the rest at its checkpoint."""
+        """Stop claiming, wait for running jobs, then abort the others at their checkpoints."""
         if self._ahead:
             leases = [job.lease for job in self._ahead]
             self._ahead = []
