@@ -9,7 +9,7 @@ from tests.docs.code_names import ROOT, defined_names
 from tests.docs.pages import DOCS
 
 TEXT = (DOCS / "glossary.md").read_text(encoding="utf-8")
-ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `(\w+)` \| (?:`(\w+)`|–) \|$", TEXT, re.M)
+ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \| `(\w+)` \| (?:`(\w+)`|\u2013) \|$", TEXT, re.M)
 
 
 def test_every_row_has_a_term_a_meaning_and_a_class() -> None:
