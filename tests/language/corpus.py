@@ -23,12 +23,14 @@ CODE: Final = (*PRODUCT, "bench", "tests", "migrations")
 """Folders of code. Messages are counted in the product alone: tests quote and invent them."""
 _PLACEHOLDER: Final = "CODE"
 _NOT_PROSE: Final = re.compile(r"#\s*(?:noqa|type:|pragma|fmt:|!)")
+_SPAN: Final = r"``.+?``|`[^`\n]+(?:\n(?!\s*\n)[^`\n]+)?`"
 _MARKDOWN_CODE: Final = re.compile(
-    r"^(?P<fence>```|~~~).*?^(?P=fence)[^\n]*$|<!--.*?-->|``.+?``|`[^`]+`|\]\([^)]*\)|https?://\S+",
+    r"^[ \t]*(?P<fence>```|~~~).*?^[ \t]*(?P=fence)[^\n]*$|<!--.*?-->|\]\([^)]*\)|https?://\S+|"
+    + _SPAN,
     re.S | re.M,
 )
 _BLOCKS: Final = ("body", "orelse", "handlers", "finalbody", "cases")
-_PROSE_CODE: Final = re.compile(r"``.+?``|`[^`]+`", re.S)
+_PROSE_CODE: Final = re.compile(_SPAN, re.S)
 
 
 @dataclass(frozen=True, slots=True)
