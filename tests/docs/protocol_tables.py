@@ -53,7 +53,7 @@ def generated() -> Iterator[str]:
         yield f"\n`docs/examples/{name}`:\n"
         yield f"```{language}\n{(DOCS / 'examples' / name).read_text()}```"
     yield "\n## To the agent\n"
-    yield "`type` is the first field, and there are no spaces between fields, for matching in a shell."
+    yield "`type` is the first field, and fields have no spaces between, for shells."
     for message in get_args(ToAgent):
         yield from section(message)
     yield "\n## From the agent\n"

@@ -6,6 +6,7 @@ python -m tests.language [--room core/draftsman/store] [--kind messages] [--phra
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 
 from tests.language.corpus import KINDS, Text, read_texts
@@ -14,6 +15,7 @@ from tests.language.report import LIMITS, Measure, lowered_limits, measure_rooms
 
 
 def main() -> None:
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # as in `python -m tests.language | head`
     parser = argparse.ArgumentParser(prog="python -m tests.language")
     parser.add_argument("--room", default="", help="only files below this path")
     parser.add_argument("--kind", choices=KINDS, help="texts of this kind only")
