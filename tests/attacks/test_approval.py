@@ -133,7 +133,7 @@ async def test_a_person_claims_a_chat_identity(as_role: As, make: Factory) -> No
 
 
 @attack(
-    "One person votes twice, by two channels, to reach a quorum of two",
+    "A person votes twice, by two channels, to reach a quorum of two",
     surface="approval",
     with_sandbox="refused: the second vote is the same person's",
 )
