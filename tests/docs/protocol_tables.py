@@ -57,7 +57,7 @@ def generated() -> Iterator[str]:
     for message in get_args(ToAgent):
         yield from section(message)
     yield "\n## From the agent\n"
-    yield f"A line has at most {MAX_LINE:,} bytes. What is no message is refused, and never fatal."
+    yield f"A line has at most {MAX_LINE:,} bytes. Other lines are refused, and never fatal."
     for message in get_args(FromAgent):
         yield from section(message)
     yield "\n## Parts"
