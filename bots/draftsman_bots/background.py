@@ -65,7 +65,7 @@ class BackgroundTasks:
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("what was begun beside was not done: %s", _brief(error))
+            _log.warning("background task failed: %s", _brief(error))
 
 
 def _brief(error: BaseException) -> str:

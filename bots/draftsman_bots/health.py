@@ -57,7 +57,7 @@ class HealthState:
         for key in keys:
             if text := self._problems.pop(key, None) or self._notes.pop(key, None):
                 if key not in self._quiet:
-                    _log.warning("over: %s", text)
+                    _log.warning("resolved: %s", text)
                 self._quiet.discard(key)
 
     def rate_limited_warning(self, reason: str, text: str) -> None:

@@ -124,4 +124,6 @@ def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.
         )
     except (OSError, OverflowError) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise ConfigError(f"[{section}] {key} {host}:{port}: {why}; choose another") from None
+        raise ConfigError(
+            f"[{section}] {key} {host}:{port}: {why}; choose another address"
+        ) from None

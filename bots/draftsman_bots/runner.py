@@ -50,7 +50,7 @@ async def run_bots(
     chats = [name for name in only if getattr(settings, name) is not None]
     async with shutdown_signals(parent) as signals, open_runtime(_patient(settings, chats)) as rt:
         if newer := await migrate.check_compatible(rt.db.url):
-            _log.warning("the database has %s, which this version does not know; going on", newer)
+            _log.warning("the database has %s, which this version does not know; continuing", newer)
         bots = [_bot(name, rt) for name in chats]
 
         def shut_down(why: str) -> None:

@@ -23,10 +23,11 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 10.0
 """Seconds of one call."""
 MINIMAL: Final = "config/slack_manifest.minimal.yaml"
-AGAIN: Final = "paste the manifest into the app's settings, install the app again"
+AGAIN: Final = "paste the manifest into the app's settings and reinstall the app"
 UNSEEN: Final = (
-    "not visible to a bot token: the app's events, its command {0}, shortcuts and interactivity;"
-    " compare its page App Manifest at https://api.slack.com/apps with config/slack_manifest.*.yaml"
+    "not checked, because a bot token cannot read them: events, command {0}, shortcuts and"
+    " interactivity; compare the App Manifest page at https://api.slack.com/apps with"
+    " config/slack_manifest.*.yaml"
 )
 """Slack shows a manifest to configuration tokens alone; scopes and Socket Mode are seen here."""
 
@@ -36,18 +37,18 @@ async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
     try:
         known = credentials.read(slack)
     except ConfigError as error:
-        yield Check("fail", str(error), "docs/slack.md says where each is found")
+        yield Check("fail", str(error), "see docs/slack.md for where to find each token")
         return
     web = client(known.bot, slack.api_url, TIMEOUT)
     try:
         said = await web.auth_test()
     except SlackApiError as error:
-        then = "install the app again and set its new token"
-        yield Check("fail", f"Slack refuses the bot token: {error_code(error)}", then)
+        then = "reinstall the app and set its new token"
+        yield Check("fail", f"Slack rejected the bot token: {error_code(error)}", then)
         return
     except NETWORK as error:
-        then = f"is {slack.api_url} reachable from here?"
-        yield Check("fail", f"Slack cannot be reached: {type(error).__name__}", then)
+        then = f"check that {slack.api_url} is reachable from this machine"
+        yield Check("fail", f"cannot reach Slack: {type(error).__name__}", then)
         return
     yield _team(slack, said.data)
     for check in (*_scopes(said.headers), *clock(said.headers, time.time())):
@@ -73,18 +74,20 @@ def _scopes(headers: Mapping[str, Any]) -> list[Check]:
     there = scopes.granted(headers) or frozenset()
     found = []
     if missing := [scope for scope in scopes.MINIMAL if scope not in there]:
-        found.append(Check("fail", f"scopes are missing: {', '.join(missing)}", _manifest(MINIMAL)))
+        found.append(Check("fail", f"missing scopes: {', '.join(missing)}", _manifest(MINIMAL)))
     elif partial := [scope for scope in scopes.FULL if scope not in there]:
         if len(partial) < len(scopes.FULL) - len(scopes.MINIMAL):
             then = _manifest("the full manifest")
-            found.append(Check("warn", f"scopes are missing: {', '.join(partial)}", then))
+            found.append(Check("warn", f"missing scopes: {', '.join(partial)}", then))
         else:
-            found.append(Check("ok", "minimal scopes: replies count where the bot is mentioned"))
+            found.append(
+                Check("ok", "minimal scopes: replies that mention the bot are read as answers")
+            )
     else:
-        found.append(Check("ok", "full scopes: replies in threads are answers"))
+        found.append(Check("ok", "full scopes: replies in threads are read as answers"))
     if more := sorted(there - set(scopes.FULL)):
-        text = f"scopes that draftsman never uses: {', '.join(more)}"
-        found.append(Check("warn", text, "take them away: the manifests have none of them"))
+        text = f"unused scopes: {', '.join(more)}"
+        found.append(Check("warn", text, "remove them from the app's settings"))
     return found
 
 
@@ -98,19 +101,19 @@ def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
     if abs(skew) < signature.MAX_AGE / 2:
         return []
     way = "ahead of" if skew > 0 else "behind"
-    text = f"clock skew: this clock is {abs(skew):.0f} s {way} Slack's"
-    return [Check("fail", text, "let this machine follow NTP")]
+    text = f"clock skew: this machine's clock is {abs(skew):.0f} s {way} Slack's"
+    return [Check("fail", text, "enable NTP on this machine")]
 
 
 async def _socket(web: AsyncWebClient, app_token: str) -> Check:
     try:
         await web.apps_connections_open(app_token=app_token)
     except SlackApiError as error:
-        then = "is Socket Mode on in the app's settings, and has app_token connections:write?"
-        return Check("fail", f"no Socket Mode connection: {error_code(error)}", then)
+        then = "enable Socket Mode in the app's settings; give app_token connections:write"
+        return Check("fail", f"cannot open a Socket Mode connection: {error_code(error)}", then)
     except NETWORK as error:
-        return Check("fail", f"no Socket Mode connection: {type(error).__name__}")
-    return Check("ok", "Socket Mode is on")
+        return Check("fail", f"cannot open a Socket Mode connection: {type(error).__name__}")
+    return Check("ok", "Socket Mode is enabled")
 
 
 async def _channel(web: AsyncWebClient, channel: str) -> Check:
@@ -119,14 +122,16 @@ async def _channel(web: AsyncWebClient, channel: str) -> Check:
         found = said.get("channel") or {}
     except SlackApiError as error:
         text = f"channel {channel}: {error_code(error)}"
-        return Check("warn", text, "is the id right? /invite the bot where it is private")
+        return Check("warn", text, "check the ID; if the channel is private, /invite the bot")
     except NETWORK as error:
         return Check("warn", f"channel {channel}: {type(error).__name__}")
     name = f"#{found.get('name')} ({channel})"
     if found.get("is_archived"):
-        return Check("warn", f"{name} is archived", "take it out of [slack] channels")
+        return Check("warn", f"{name} is archived", "remove it from [slack] channels")
     if not (found.get("is_member") or found.get("is_im")):
-        return Check("warn", f"the bot is not in {name}", "type there: /invite @draftsman")
+        return Check(
+            "warn", f"the bot is not in {name}", "in that channel, type /invite @draftsman"
+        )
     return Check("ok", f"the bot is in {name}")
 
 

@@ -22,35 +22,35 @@ class BotHealth(HealthState):
         self._last: float | None = None
         self._requests = Counter(
             "draftsman_slack_requests",
-            "What Slack sent: by kind, and what became of it.",
+            "Requests from Slack, by kind and outcome.",
             ("kind", "outcome"),
             registry=self.registry,
         )
         self._seconds = Histogram(
             "draftsman_slack_ack_seconds",
-            "Seconds from the whole request to its answer.",
+            "Seconds from the complete request to its acknowledgment.",
             ("kind",),
             buckets=ACK_BUCKETS,
             registry=self.registry,
         )
         self._refused = Counter(
             "draftsman_slack_http_refused",
-            "HTTP requests that were turned away before they were read as Slack's.",
+            "HTTP requests rejected before they were parsed.",
             ("reason",),
             registry=self.registry,
         )
         self._retries = Counter(
-            "draftsman_slack_retries", "Requests that Slack repeats.", registry=self.registry
+            "draftsman_slack_retries", "Requests that Slack retried.", registry=self.registry
         )
         self._sockets = Gauge(
             "draftsman_slack_sockets", "Open Socket Mode connections.", registry=self.registry
         )
         self._when = Gauge(
             "draftsman_slack_last_request_timestamp_seconds",
-            "When Slack last sent something.",
+            "Unix time of the last request from Slack.",
             registry=self.registry,
         )
-        wrong = Gauge("draftsman_slack_problems", "What is wrong now.", registry=self.registry)
+        wrong = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
         wrong.set_function(lambda: len(self.problems))
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
@@ -65,7 +65,7 @@ class BotHealth(HealthState):
     def count_rejected(self, reason: str, text: str) -> None:
         """Count a request that was turned away; a line says so at most once a minute."""
         self._refused.labels(reason).inc()
-        self.rate_limited_warning(reason, f"HTTP request refused: {text}")
+        self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def set_connections(self, open_now: int) -> None:
         """Say how many connections there are."""

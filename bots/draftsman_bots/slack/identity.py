@@ -60,20 +60,20 @@ async def resolve_identity(
     team: str | None,
 ) -> None:
     """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
-    health.pending(PROBLEM, "Slack has not said yet whose the bot token is")
+    health.pending(PROBLEM, "the bot token is not verified yet")
     for attempt in range(10**9):
         try:
             answer = await client.auth_test()
             identity.update(answer.data)  # type: ignore[arg-type]
             identity.read_scopes(answer.headers)
         except SlackApiError as error:
-            health.problem(PROBLEM, f"Slack refuses the bot token: {error_code(error)}")
+            health.problem(PROBLEM, f"Slack rejected the bot token: {error_code(error)}")
         except NETWORK as error:
-            health.problem(PROBLEM, f"Slack cannot be reached: {type(error).__name__}")
+            health.problem(PROBLEM, f"cannot reach Slack: {type(error).__name__}")
         else:
             if team is not None and team not in (identity.team, identity.enterprise):
-                there = f"the bot token belongs to {identity.team}"
-                health.problem(PROBLEM, f"{there}, and [slack] team is {team}: change one of them")
+                mismatch = f"the bot token belongs to {identity.team}, but [slack] team is {team}"
+                health.problem(PROBLEM, f"{mismatch}: change the token or the setting")
             else:
                 health.clear(PROBLEM)
             return

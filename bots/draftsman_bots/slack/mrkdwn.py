@@ -30,7 +30,7 @@ _MEANT: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
 _VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
 _ELSEWHERE: Final = re.compile(r"\b(cli|tui|api|mcp|trello):([^\s,:;]{1,100})")
-_WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal", "trello": "in Trello"}
+_WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal"}
 
 
 def with_display_names(text: str) -> str:
@@ -50,19 +50,19 @@ def address_reader(text: str, user: str) -> str:
 
 def address_in_modal(text: str) -> str:
     """Return the same for a window, which shows no mentions."""
-    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("somebody in Slack", text))
+    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("a Slack user", text))
 
 
 def _elsewhere(match: re.Match[str]) -> str:
     way = _WAYS.get(match[1], f"by {match[1].upper()}")
-    return f"somebody {way}" if match[1] == "trello" else f"{match[2]} ({way})"
+    return "a Trello user" if match[1] == "trello" else f"{match[2]} ({way})"
 
 
 _HINTS: Final = {
     "jobs": "see: list",
     "questions": "see: list",
     "approve|deny": "approve or deny it",
-    "answer": "answer it in words",
+    "answer": "reply with an answer",
 }
 """Hints, by the command that they name, as they are worded here."""
 _TYPED: Final = frozenset(

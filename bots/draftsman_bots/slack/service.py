@@ -73,7 +73,7 @@ class Service:
         tasks = [asyncio.create_task(part) for part in parts]
         for task in tasks:
             task.add_done_callback(self._part_ended)
-        _log.info("bots: Slack by %s", self._slack.mode)
+        _log.info("bots: Slack, mode %s", self._slack.mode)
         ends = await asyncio.gather(*tasks, return_exceptions=True)
         await self._bot.close()
         await self._desk.background.close(DEADLINE)
@@ -123,5 +123,5 @@ class Service:
     def _part_ended(self, task: asyncio.Task[None]) -> None:
         """End all when a part broke: half a bot would answer and not send, or the reverse."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("%s broke: %s", task.get_coro(), error)
+            _log.error("%s failed: %s", task.get_coro(), error)
             self.end()

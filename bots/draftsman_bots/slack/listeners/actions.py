@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.context import BotContext
     from draftsman_bots.slack.parsers.payloads import BlockAction
 
-GONE: Final = Reply("That is no longer active.")
+GONE: Final = Reply("This is no longer active.")
 _CONTROLS: Final = frozenset({"actions", "input"})
 
 
@@ -120,7 +120,7 @@ async def _choose(desk: BotContext, press: BlockAction) -> Reply | None:
     value = answers.choice_value(question, named.choice)
     if value is None:
         if question.status is QuestionStatus.OPEN:  # its buttons stay
-            raise UsageError(f"{question.name} has no such choice; press one of its buttons")
+            raise UsageError(f"{question.name} has no such choice; use its buttons")
         raise NotFound(f"{question.name} has no such choice")
     return await _hand_in(desk, press, named, answers.build_response(press.key, text=value))
 
@@ -155,7 +155,7 @@ def _open(desk: BotContext, press: BlockAction, place: ReplyTarget, kind: str) -
 async def _operate(desk: BotContext, press: BlockAction, kind: str) -> Reply:
     job = ids.parse_job(press.value)
     if job is None:
-        raise NotFound("there is no such job")
+        raise NotFound("job not found")
     what, work = (
         ("cancel", job_commands.cancel) if kind == ids.CANCEL else ("retry", job_commands.retry)
     )
@@ -173,7 +173,7 @@ async def _operate(desk: BotContext, press: BlockAction, kind: str) -> Reply:
 def _named(press: BlockAction) -> AnswerValue:
     named = ids.parse_answer(press.value)
     if named is None:
-        raise NotFound("there is no such question")
+        raise NotFound("question not found")
     return named
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 
 NOT_IN_CHANNEL: Final = Reply(
-    "I am not in this channel, so the job tells how it goes to you alone. To have it told here the"
-    " next time, type: `/invite @draftsman`"
+    "I am not in this channel, so updates on the job go to you in a direct message. To get them"
+    " here next time, type `/invite @draftsman`"
 )
 
 

@@ -48,7 +48,7 @@ async def on_message(desk: BotContext, body: dict[str, Any], bot: str) -> None:
     """Do what a message asks for; raises what lets Slack send it again."""
     found = payloads.parse_message(body, bot)
     if found is None:
-        _log.debug("a message that no person wrote was ignored")
+        _log.debug("ignored a message that was not written by a person")
         return
     try:
         said = await _route(desk, found)
@@ -133,8 +133,8 @@ async def _in_thread(
     if not waiting:
         return thread_replies.NOT_AN_ANSWER
     return Reply(
-        f"A job waits in this thread for an answer to {', '.join(waiting)}: give it with the"
-        " buttons. For a new job, write outside this thread."
+        f"A job in this thread is waiting for an answer to {', '.join(waiting)}: use its buttons."
+        " To start a new job, write outside this thread."
     )
 
 
@@ -144,7 +144,7 @@ def _with_command(
     """Return the reply to words that were an answer: how to give the same command instead."""
     typed = escape_truncated(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
-        f"In this thread, what you write to me answers {' or '.join(names)}. For the command, type"
+        f"In this thread, a message to me answers {' or '.join(names)}. To run the command, type"
         f" `{typed}` outside of threads."
     )
     if said is None:

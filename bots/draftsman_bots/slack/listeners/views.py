@@ -74,7 +74,7 @@ async def _new_job(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
         view.values.get(modal_views.REPO, "").strip(),
     )
     if not text:
-        return {modal_views.TEXT: "say what is to be done"}
+        return {modal_views.TEXT: "Describe the work."}
     mode = view.values.get(modal_views.MODE) or MODES[0]
     given = {"repo": repo, "agent": view.values.get(modal_views.AGENT, "")}
     place = view.metadata if _PLACE.fullmatch(view.metadata) else f"slack:{view.who.id}"
@@ -90,7 +90,7 @@ async def _new_job(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
 async def _answer(desk: BotContext, view: ViewSubmission) -> dict[str, str]:
     text = view.values.get(modal_views.TEXT, "").strip()
     if not text:
-        return {modal_views.TEXT: "say what your answer is"}
+        return {modal_views.TEXT: "Enter an answer."}
     return await _hand_in(desk, view, modal_views.TEXT, text=text)
 
 
@@ -104,7 +104,7 @@ async def _hand_in(
 ) -> dict[str, str]:
     named = ids.parse_answer(view.metadata)
     if named is None:
-        return {block: "this question is no longer active"}
+        return {block: "This question is no longer active."}
     response = answers.build_response(view.key, **given)
     verdict = await answers.submit_as(desk, view.who, named.job, named.question, response)
     if verdict.recorded:
@@ -112,7 +112,7 @@ async def _hand_in(
     if not verdict.accepted:
         return {
             block: address_reader(
-                address_in_modal(verdict.reason or "it did not count"), view.who.id
+                address_in_modal(verdict.reason or "your answer was not accepted"), view.who.id
             )
         }
     return {}

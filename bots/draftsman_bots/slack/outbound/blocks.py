@@ -21,7 +21,7 @@ PLACEHOLDER: Final = 150
 MAX_OPTIONS: Final = 100
 MAX_BUTTONS: Final = 5
 """Choices that are buttons; more of them are easier to find in a list."""
-TRUNCATED_NOTICE: Final = "… (cut; a terminal shows it all)"
+TRUNCATED_NOTICE: Final = "… (truncated; the full text is shown in a terminal)"
 EMPTY: Final = "\u2013"
 """What stands for a text of nothing, which Slack refuses."""
 

@@ -114,7 +114,7 @@ class SlackChannel:
             async with asyncio.timeout(self._timeout):
                 found = await search(self._caller, message)
         except TimeoutError:
-            return Unconfirmed("it could not be looked for in time")
+            return Unconfirmed("the search for the message timed out")
         if isinstance(found, MessageRef):
             return Receipt(found.text, await self._absent(message))
         return found
@@ -126,7 +126,7 @@ class SlackChannel:
             return Failure(f"no_such_ref ({message.edits})", origin="slack", code=COPY_GONE)
         ended = await self._update(ref, self._render(message))
         if isinstance(ended, Failure) and ended.code in CONTENT:
-            _log.warning("D-%s: said again as plain text: %s", message.subject.number, ended)
+            _log.warning("D-%s: retried as plain text: %s", message.subject.number, ended)
             ended = await self._update(ref, self._plain(message))
         return ended
 
@@ -209,14 +209,16 @@ class SlackChannel:
 
     async def _plainly(self, message: Message, refusal: Failure) -> SendResult:
         """Say it once more as short plain text, with the whole as a file."""
-        _log.warning("D-%s: said again as plain text: %s", message.subject.number, refusal)
+        _log.warning("D-%s: retried as plain text: %s", message.subject.number, refusal)
         carried: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
         ended = await self._post(message, self._plain(message), carried)
         whole = render_plain(message)
         if isinstance(ended, Receipt) and is_long(whole):
             file = File(f"{message.subject.name}.txt", whole.encode("utf-8", "replace"))
             if not isinstance(failed := await self.upload(message, file), Receipt):
-                _log.warning("D-%s: its file did not follow: %s", message.subject.number, failed)
+                _log.warning(
+                    "D-%s: the full text was not uploaded: %s", message.subject.number, failed
+                )
         return ended
 
     async def _update(self, ref: MessageRef, said: Rendered) -> SendResult:
@@ -259,7 +261,7 @@ class SlackChannel:
             return ()
         async for page in self._caller.pages("conversations.members", channel=message.target):
             if isinstance(page, Failure):
-                _log.warning("who is in %s is not known: %s", message.target, page)
+                _log.warning("cannot list the members of %s: %s", message.target, page)
                 return ()
             found = page.get("members")
             wanted -= {str(one) for one in found} if isinstance(found, list) else set()

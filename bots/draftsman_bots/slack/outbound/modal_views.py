@@ -48,10 +48,12 @@ HOME_QUESTIONS: Final = 15
 def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
     """Return the window of a new job; `place` is the target that is told of it."""
     long = utf16_length(text) > MAX_INPUT
-    blocks = [_input(TEXT, "What is to be done?", truncate(text, MAX_INPUT), lines=True)]
+    blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), lines=True)]
     if long:
-        blocks.append(context(f"The message is longer: this is how it begins, {MAX_INPUT} signs."))
-    blocks.append(_select(MODE, "How", MODES))
+        blocks.append(
+            context(f"The message is longer; these are its first {MAX_INPUT} characters.")
+        )
+    blocks.append(_select(MODE, "Mode", MODES))
     if len(agents) > 1:
         blocks.append(_select(AGENT, "Agent", agents[:MAX_AGENTS]))
     blocks.append(_input(REPO, "Repository (name or URL)", optional=True))
@@ -69,7 +71,7 @@ def free_text(job: int, question: int, text: str = "") -> View:
 def deny_reason(job: int, question: int) -> View:
     """Return the window for the reason of a denial, which may be left out."""
     name = f"D-{job}/{question}"
-    blocks = [_input(REASON, f"Why is {name} denied?", optional=True, lines=True)]
+    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, lines=True)]
     value = ids.answer_value(job, question)
     return _modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
 
@@ -91,7 +93,7 @@ def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
     """Return the App Home: what waits for this person, then what they asked for."""
     blocks = [_head(), section("*Waiting for you*")]
     if not asked:
-        blocks.append(section("Nothing waits for you."))
+        blocks.append(section("Nothing is waiting for you."))
     for question in asked[:HOME_QUESTIONS]:
         blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
@@ -100,11 +102,13 @@ def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
     blocks.append(section("*Your jobs*"))
     blocks.extend(_job(job, mine.allowed) for job in mine.jobs[:HOME_JOBS])
     if len(mine.jobs) > HOME_JOBS:
-        blocks.append(context(f"These are your newest {HOME_JOBS}; there are more."))
+        blocks.append(context(f"Showing your newest {HOME_JOBS} jobs."))
     elif mine.far:
-        blocks.append(context("Only the newest jobs of all were looked through for yours."))
+        blocks.append(context("Only the newest jobs were searched for yours."))
     elif not mine.jobs:
-        blocks.append(section(f"None yet; ask for one: `{command} fix TEXT`, or *New job…* above."))
+        blocks.append(
+            section(f"No jobs yet. Start one with `{command} fix TEXT` or *New job…* above.")
+        )
     return {"type": "home", "blocks": blocks}
 
 
@@ -132,7 +136,7 @@ def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     if job.status in RETRYABLE and Verb.RETRY in allowed:
         made["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        sure = f"Cancel D-{job.number}? What it did so far is kept."
+        sure = f"Cancel D-{job.number}? Work so far is kept."
         made["accessory"] = button(
             "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", sure
         )
@@ -145,7 +149,7 @@ def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[B
         "callback_id": callback,
         "title": plain_text(title, 24),
         "submit": plain_text(submit, 24),
-        "close": plain_text("Back", 24),
+        "close": plain_text("Cancel", 24),
         "private_metadata": metadata,
         "blocks": blocks,
     }

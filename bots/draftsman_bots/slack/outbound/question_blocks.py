@@ -39,14 +39,14 @@ MAX_MENTIONS: Final = 20
 MAX_DESCRIPTIONS: Final = 10
 """Choices that are described in the message; of more, the list says it."""
 NO_APPROVER: Final = (
-    ":warning: Nobody may decide this: no approver is named whom the configuration knows, or who is"
-    " named asked for the job. An operator can give somebody under `[people]` the role `approver`"
-    " and start draftsman again, or cancel the job."
+    ":warning: This approval has no approver: the named approvers are not in the configuration, or"
+    " requested the job themselves. An operator can give a person under `[people]` the role"
+    " `approver` and restart draftsman, or cancel the job."
 )
 BOT_NAME: Final = "@draftsman"
 """How people mention the bot, by the name that the manifests give it."""
-FREE_TEXT_LABEL: Final = "Answer in your own words…"
-_IN_FULL: Final = "see it in a terminal with draftsman show"
+FREE_TEXT_LABEL: Final = "Answer with text…"
+_IN_FULL: Final = "To read it, run draftsman show"
 
 
 class Detail(IntEnum):
@@ -96,7 +96,7 @@ def render_question(
         if detail is Detail.ALL:
             yield from _context(question.context_snippet)
         else:
-            yield context(f"The context is too long for this message: {_IN_FULL} {question.name}")
+            yield context(f"The context is too long for this message. {_IN_FULL} {question.name}")
     if question.action:
         yield context("If approved:")
         yield code_block(truncate(action_text(question.action), LENGTH // 3))
@@ -158,7 +158,7 @@ def _context(snippet: str) -> Iterator[Block]:
     lines = "\n".join(snippet.splitlines()[:LINES])
     yield code_block(truncate(lines, LENGTH))
     if is_long(snippet, LINES):
-        yield context("This is the beginning; the whole is a file in this thread.")
+        yield context("Truncated. The full text is a file in this thread.")
 
 
 def _described(question: Question) -> str:
@@ -185,12 +185,12 @@ def _small(question: Question, replies: bool) -> Iterator[str]:
         yield f"{question.quorum} approvals are needed"
     if question.escalated_at is not None and question.escalate_to:
         group = escape_truncated(question.escalate_to, 100)
-        yield f"nobody answered in time: it went to {group} as well"
+        yield f"no answer in time: also sent to {group}"
     if question.expires_at is not None:
         yield f"expires {local_time(question.expires_at)}"
     gate = question.kind is QuestionKind.APPROVAL
     how, words = ("approve or deny", "approve") if gate else ("answer", "ANSWER")
-    reply = "by a reply" if replies else f"with `{BOT_NAME} {words}`"
+    reply = "by replying" if replies else f"with `{BOT_NAME} {words}`"
     yield f"{how} here, {reply} in this thread, or in a terminal: {question.name}"
 
 

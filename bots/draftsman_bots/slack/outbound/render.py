@@ -63,7 +63,7 @@ WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
 """Statuses of which an earlier error is not shown."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
 """Ends after which people may want another try."""
-TRUNCATED_NOTICE: Final = "This is a part of it; the whole is a file in this thread."
+TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +131,7 @@ def _headline(subject: Subject) -> str:
 
 def _facts(subject: Subject) -> Iterator[str]:
     state = str(subject.status).replace("_", " ")
-    if subject.status is Status.DEAD_LETTER:
-        state = "failed for the last time"
+
     if subject.status is Status.RETRYING and subject.next_retry_at is not None:
         state = f"{state} {local_time(subject.next_retry_at)}"
     if not subject.denied:
@@ -156,7 +155,7 @@ def _buttons(subject: Subject) -> Block | None:
         return button("Retry", ids.RETRY, value)
     if subject.status in TERMINAL:
         return None
-    confirm = f"Cancel {subject.name}? What it did so far is kept."
+    confirm = f"Cancel {subject.name}? Work so far is kept."
     return button("Cancel job", ids.CANCEL, value, "danger", confirm)
 
 
@@ -165,7 +164,7 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
     assert question is not None  # noqa: S101
     payload, reminder = message.payload or {}, []
     if message.kind is DeliveryKind.REMINDER:
-        text = payload.get("text") or f"{question.name} still waits for an answer"
+        text = payload.get("text") or f"{question.name} is still waiting for an answer"
         reminder = paragraphs(str(text), 1)
     title = message.subject.title
     yield from fit_question(question, title, message.asked, reminder, replies=replies)

@@ -111,7 +111,7 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
             plain = plain[: match.start()].rstrip()
     plain = _unquoted(plain)
     if not plain.strip():
-        return InvalidText(text, f"say what is to be done: {mode} TEXT")
+        return InvalidText(text, f"the text is missing: {mode} TEXT")
     return JobRequest(plain, options.pop("mode", mode), options)
 
 
@@ -119,13 +119,13 @@ def _wrong(name: str, value: str, options: dict[str, str]) -> str:
     """Return what is wrong with an option."""
     if name not in OPTIONS:
         known = ", ".join(f"--{option}" for option in OPTIONS)
-        return f"there is no option --{name[:40]}; known: {known}; text with -- goes in quotes"
+        return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"
     if not value:
-        return f"--{name} wants a value: --{name}=VALUE"
+        return f"--{name} needs a value: --{name}=VALUE"
     if name in options:
-        return f"--{name} is given twice; give it once"
+        return f"--{name} is set twice; set it once"
     if name == "mode" and value not in MODES:
-        return f"--mode is {' or '.join(MODES)}, not {value[:40]!r}"
+        return f"--mode must be {' or '.join(MODES)}, not {value[:40]!r}"
     return ""
 
 

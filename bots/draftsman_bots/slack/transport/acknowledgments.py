@@ -11,15 +11,15 @@ from draftsman_bots.slack.mrkdwn import escape_truncated
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 RETRY_LATER: Final = (
-    "draftsman could not reach its database in time, and took back what it had begun. Please try"
-    " again; should the same be there after all, you are told."
+    "draftsman could not reach its database in time and rolled the change back. Please try again;"
+    " if it was made after all, you get a message."
 )
 IN_DOUBT: Final = (
-    "draftsman's database did not answer in time: this may be done or not. A job that was made"
-    " shows itself in a moment, so look before you try again; should you ask for the same within a"
-    " minute, you are told."
+    "draftsman's database did not respond in time, so it is unknown whether this was done. A new"
+    " job is announced within moments: check before you try again. If you repeat a request within"
+    " a minute, draftsman reports the duplicate."
 )
-INTERNAL_ERROR: Final = "That did not work, and it is draftsman's fault: its log says why."
+INTERNAL_ERROR: Final = "Internal error in draftsman. Its log has the details."
 NO_RETRY: Final = "x-slack-no-retry"
 """The header with which Slack does not repeat what was not answered with 200."""
 

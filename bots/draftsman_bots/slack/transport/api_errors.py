@@ -81,11 +81,11 @@ def translate(error: BaseException, method: str, *, writes: bool = True) -> Fail
         why = getattr(error, "strerror", None) or type(error).__name__
         return Failure(f"connect: {method}: {why}", origin="slack", code="connect")
     elif isinstance(error, TimeoutError | asyncio.TimeoutError):
-        found = Unconfirmed(f"{method}: no reply in time")
+        found = Unconfirmed(f"{method}: timed out")
     elif isinstance(error, aiohttp.ClientError | OSError | SlackClientError):
         found = Unconfirmed(f"{method}: {type(error).__name__}")
     else:
-        found = Unconfirmed(f"{method}: a reply that makes no sense ({type(error).__name__})")
+        found = Unconfirmed(f"{method}: invalid reply ({type(error).__name__})")
     if isinstance(found, Unconfirmed) and not writes:
         return Failure(found.reason, origin="slack", code="no_reply")
     return found

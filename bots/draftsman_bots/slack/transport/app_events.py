@@ -13,12 +13,12 @@ from draftsman_bots.slack.transport.installation import INSTALLATION
 from draftsman_bots.slack.transport.payload_kind import PayloadKind
 
 LOST_EVENTS: Final = {
-    "app_uninstalled": "draftsman was removed from the workspace: install the app again",
-    "tokens_revoked": "Slack revoked tokens of draftsman: install the app again, set the new token",
+    "app_uninstalled": "the app was uninstalled from the workspace: reinstall it",
+    "tokens_revoked": "Slack revoked draftsman's tokens: reinstall the app and set the new token",
 }
 """Events after which nothing can be posted any more; jobs and deliveries are kept."""
 LIMITED: Final = "rate_limited"
-HELD_BACK: Final = "Slack holds events back: over 30,000 came within an hour"
+HELD_BACK: Final = "Slack is rate limiting events: over 30,000 in an hour"
 NOTE_SECONDS: Final = 180.0
 """Seconds without another word after which Slack holds nothing back: it says so every minute."""
 MAX_LENGTH: Final = 300

@@ -125,7 +125,7 @@ class SlackDispatcher:
         try:
             reply = await self._answer(kind, body, retry)
         except Exception as error:
-            _log.exception("a payload of kind %s broke the bot", kind, exc_info=error)
+            _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
         if reply.ephemeral_text:
             self._tell(body, reply.ephemeral_text)
@@ -136,7 +136,7 @@ class SlackDispatcher:
         try:
             self.tell(body, text)
         except Exception as error:  # a word is worth less than the answer
-            _log.warning("a private word was not said: %s", type(error).__name__)
+            _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 
     async def close(self) -> None:
         """Wait for what was too late to be answered."""
@@ -147,7 +147,7 @@ class SlackDispatcher:
         if not isinstance(body, dict):
             return acknowledgments.ignored()
         if (missing := payload_kind.missing_field(kind, body)) is not None:
-            _log.warning("a payload of kind %s without %s was ignored", kind, missing)
+            _log.warning("ignored a payload of kind %s without %s", kind, missing)
             return acknowledgments.ignored()
         if (
             known := app_events.answer_app_event(kind, body, self._health, self.signals)
@@ -156,7 +156,7 @@ class SlackDispatcher:
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
         except Exception as error:  # what Bolt cannot read is none of Slack's
-            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         return await self._in_time(kind, body, request)
 
@@ -176,21 +176,21 @@ class SlackDispatcher:
         if not done:
             self._late.add(task)
             task.add_done_callback(self._ended_late)
-            _log.error("a %s was not answered in time, and may be done or not", kind)
+            _log.error("%s timed out; it is unknown whether it was done", kind)
             return acknowledgments.retry_later(kind, body, acknowledgments.IN_DOUBT)
         if task.cancelled():
-            _log.warning("a %s was given up after %s s", kind, LISTENER_TIMEOUT)
+            _log.warning("%s canceled after %s s", kind, LISTENER_TIMEOUT)
             return acknowledgments.retry_later(kind, body)
         return task.result()
 
     def _ended_late(self, task: asyncio.Task[Acknowledgment]) -> None:
         self._late.discard(task)
         if task.cancelled():
-            _log.warning("what was not answered in time was given up")
+            _log.warning("a request that timed out was canceled")
         elif (error := task.exception()) is not None:
-            _log.error("what was not answered in time broke: %s", type(error).__name__)
+            _log.error("a request that timed out failed: %s", type(error).__name__)
         else:
-            _log.warning("what was not answered in time was done: %s", task.result().outcome)
+            _log.warning("a request that timed out completed: %s", task.result().outcome)
 
     async def _dispatch(
         self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
@@ -208,21 +208,21 @@ class SlackDispatcher:
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
         if not begun:
-            _log.warning("a payload of kind %s was ignored: %s", kind, type(error).__name__)
+            _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         if isinstance(error, DatabaseUnreachable | LostRace):
-            _log.warning("a %s is to come again: %s", kind, error)
+            _log.warning("%s failed; Slack will retry: %s", kind, error)
             return acknowledgments.retry_later(kind, body)
         if isinstance(error, NETWORK):
-            _log.warning("a %s is to come again: %s", kind, type(error).__name__)
+            _log.warning("%s failed; Slack will retry: %s", kind, type(error).__name__)
             return acknowledgments.retry_later(kind, body)
         if isinstance(error, Conflict):
-            _log.info("a %s was done before: %s", kind, error)
+            _log.info("%s conflicts with an earlier request: %s", kind, error)
             return acknowledgments.rejected(kind, body, str(error))
         if isinstance(error, DraftsmanError):
-            _log.info("a %s was refused: %s", kind, error)
+            _log.info("%s rejected: %s", kind, error)
             return acknowledgments.rejected(kind, body, str(error))
-        _log.error("a %s broke its listener", kind, exc_info=error)
+        _log.error("listener failed for a payload of kind %s", kind, exc_info=error)
         return acknowledgments.internal_error(kind, body)
 
 

@@ -48,16 +48,18 @@ async def _slack(
         async with asyncio.timeout(DEADLINE):
             raw = await http.read_body(request)
     except TimeoutError:
-        return _turned_away(health, 408, "slow", "its body took too long")
+        return _turned_away(health, 408, "slow", "the body took too long to arrive")
     except ClientDisconnect:
-        return _turned_away(health, 400, "cut", "it ended before its body did")
+        return _turned_away(
+            health, 400, "cut", "the client disconnected before the body was complete"
+        )
     if raw is None:
-        return _turned_away(health, 413, "large", f"its body is over {http.MAX_BODY_BYTES} bytes")
+        return _turned_away(health, 413, "large", f"the body exceeds {http.MAX_BODY_BYTES} bytes")
     try:
         signature.check(secret, request.headers, raw, time.time())
     except InvalidSignature as error:
         if error.reason == "clock":
-            health.problem(CLOCK, f"{error}; let this machine follow NTP")
+            health.problem(CLOCK, f"{error}; enable NTP on this machine")
         return _turned_away(health, 401, error.reason, str(error))
     health.clear(CLOCK)
     try:

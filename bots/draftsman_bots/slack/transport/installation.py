@@ -62,9 +62,9 @@ class Installation:
         if isinstance(found, Failure):
             if found.code == "missing_scope":
                 if method not in OPTIONAL:
-                    self._health.problem(scope, f"Slack refuses the bot: {found}")
+                    self._health.problem(scope, f"Slack rejects the bot's calls: {found}")
             elif found.code in ACCOUNT:
-                self.mark_lost(f"Slack refuses the bot: {found}")
+                self.mark_lost(f"Slack rejects the bot's calls: {found}")
         elif not isinstance(found, Unconfirmed):
             self._health.clear(scope)
             if self._lost:

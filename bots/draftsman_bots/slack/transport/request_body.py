@@ -50,7 +50,7 @@ def _object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise InvalidBody("the body is not JSON") from None
     if not isinstance(found, dict):
-        raise InvalidBody("the body is no JSON object")
+        raise InvalidBody("the body is not a JSON object")
     return found
 
 

@@ -31,18 +31,19 @@ def check(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> N
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")
     if not stamp or not given:
-        raise InvalidSignature("unsigned", "it has no signature")
+        raise InvalidSignature("unsigned", "the request is not signed")
     if not _STAMP.fullmatch(stamp) or not _SIGNATURE.fullmatch(given):
-        raise InvalidSignature("unsigned", "its timestamp or its signature is none")
+        raise InvalidSignature("unsigned", "the timestamp or the signature is malformed")
     if not hmac.compare_digest(sign(secret, stamp, body), given):
         raise InvalidSignature(
-            "signature", "its signature is wrong; is signing_secret that of this app?"
+            "signature", "the signature does not match; check that signing_secret is this app's"
         )
     ahead = int(stamp) - now
     if abs(ahead) > MAX_AGE:
         way = "ahead of" if ahead > 0 else "behind"
         raise InvalidSignature(
-            "clock", f"clock skew: a signed request is {abs(ahead):.0f} s {way} our clock"
+            "clock",
+            f"clock skew: a signed request is {abs(ahead):.0f} s {way} this machine's clock",
         )
 
 

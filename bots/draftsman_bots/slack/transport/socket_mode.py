@@ -51,10 +51,10 @@ MAX_IN_FLIGHT: Final = 2000
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 HEALTH_KEY: Final = "sockets"
 FATAL_ERRORS: Final = {
-    "link_disabled": "Socket Mode is switched off in the app's settings (link_disabled): switch it"
-    ' on, or set mode = "http"',
-    "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets): is"
-    " another draftsman, or a test of one, running with its app_token?",
+    "link_disabled": "Socket Mode is disabled in the app's settings (link_disabled): enable it, or"
+    ' set mode = "http"',
+    "too_many_websockets": "the app has too many Socket Mode connections (too_many_websockets):"
+    " check whether another draftsman runs with the same app_token",
 }
 Task = asyncio.Task[None]
 _log = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class SocketModeClient:
 
     async def run(self) -> None:
         """Keep the connections until stopped; then answer what came and hang up."""
-        self._health.pending(HEALTH_KEY, "there is no Socket Mode connection yet")
+        self._health.pending(HEALTH_KEY, "no Socket Mode connection yet")
         async with aiohttp.ClientSession() as session:
             try:
                 await asyncio.gather(*(self._keep(session, n) for n in range(CONNECTIONS)))
@@ -134,9 +134,9 @@ class SocketModeClient:
         for task in (told, stop):
             task.cancel()
         if line.reason:
-            _log.info("Slack renews a connection: %s", line.reason)
+            _log.info("Slack is replacing a connection: %s", line.reason)
         elif end.done():
-            _log.warning("a Socket Mode connection was cut; dialling again")
+            _log.warning("a Socket Mode connection was lost; reconnecting")
         return line.reason
 
     async def _dial(self, session: aiohttp.ClientSession) -> Connection:
@@ -154,10 +154,10 @@ class SocketModeClient:
         """Say why there is no connection; return the seconds until the next try."""
         if not isinstance(error, SlackApiError):
             # not its text: that may hold the address, whose ticket is a secret
-            _log.warning("no Socket Mode connection: %s", type(error).__name__)
+            _log.warning("cannot open a Socket Mode connection: %s", type(error).__name__)
             return _delay(failures)
         code = error_code(error)
-        text = FATAL_ERRORS.get(code, f"Slack refuses a Socket Mode connection: {code}")
+        text = FATAL_ERRORS.get(code, f"Slack rejected a Socket Mode connection: {code}")
         if code == "ratelimited":
             return _seconds(error, DISABLED_BACKOFF)
         self._health.problem(problem, text)
@@ -210,7 +210,7 @@ class SocketModeClient:
         try:
             await line.ws.send_str(json.dumps(acknowledgement(envelope, reply)))
         except (*NETWORK, RuntimeError) as error:
-            _log.warning("an answer came too late for its connection: %s", type(error).__name__)
+            _log.warning("an acknowledgment was not sent: %s", type(error).__name__)
 
     def _count(self, change: int) -> None:
         self._open += change
@@ -222,7 +222,7 @@ class SocketModeClient:
             self._away = None
         elif not self.stop:
             self._away = time.monotonic()
-            self._health.problem(HEALTH_KEY, "there is no Socket Mode connection")
+            self._health.problem(HEALTH_KEY, "no Socket Mode connection")
 
 
 class Connection:
@@ -254,7 +254,7 @@ class Connection:
                     frame = await self.ws.receive()
             except TimeoutError:
                 if not self.hello_received:
-                    _log.warning("Slack did not greet on a connection; dialling again")
+                    _log.warning("no hello from Slack on a connection; reconnecting")
                 return None
             if frame.type is aiohttp.WSMsgType.TEXT:
                 return str(frame.data)
@@ -268,7 +268,7 @@ class Connection:
         except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict):
-            _log.warning("a frame that is no JSON object was ignored")
+            _log.warning("ignored a frame that is not a JSON object")
             return None
         if found.get("type") == "hello":
             self.hello_received = True

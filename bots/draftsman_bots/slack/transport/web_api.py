@@ -111,6 +111,6 @@ class WebApi:
             self._account.record_result(method, found)
         if isinstance(found, Failure):
             if found.code in ACCOUNT:
-                self.trouble = f"Slack refuses the bot: {found}"
+                self.trouble = f"Slack rejects the bot's calls: {found}"
         elif not isinstance(found, Unconfirmed):
             self.trouble = None

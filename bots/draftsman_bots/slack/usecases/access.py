@@ -22,7 +22,7 @@ class ChannelNotAllowed(NotPermitted):
     """This channel is not one where requests count."""
 
     def __init__(self, channels: tuple[str, ...]) -> None:
-        super().__init__(f"requests count in other channels: {', '.join(channels)}")
+        super().__init__(f"requests are accepted in other channels: {', '.join(channels)}")
         self.channels = channels
 
 
@@ -49,10 +49,10 @@ def check_workspace(desk: BotContext, who: SlackUser) -> None:
         return
     hint = ""
     if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
-        hint = f"; if your workspace is of the same organization, send {desk.settings.command} help"
+        hint = f"; if it belongs to the same organization, send {desk.settings.command} help"
     raise NotPermitted(
-        "you are of another workspace, whose people may not use draftsman; who may: those of"
-        f" this one{hint}"
+        "you are a member of another workspace; only members of this workspace can use"
+        f" draftsman{hint}"
     )
 
 
@@ -86,11 +86,11 @@ async def authorize_person(desk: BotContext, who: SlackUser, channel: str = "") 
     """Return which person this is; raises NotPermitted for everybody else."""
     actor = await authorize(desk, who, channel)
     if actor.person is None:
-        known = ", ".join(sorted(desk.rt.policy.people)) or "nobody yet"
+        known = ", ".join(sorted(desk.rt.policy.people)) or "none configured"
         # an event of the App Home does not say whose people they are, and guests cannot link
-        here = "" if who.team else "as one of this workspace "
+        here = "" if who.team else "as a member of this workspace, "
         raise NotPermitted(
-            f"draftsman does not know who you are; who may: {known}; to be one of them, {here}send"
+            f"your account is not linked to a person; allowed: {known}; to link it, {here}send"
             f" {desk.settings.command} link, or ask an operator"
         )
     return actor

@@ -67,12 +67,12 @@ def verdict_reply(verdict: Verdict, user: str) -> Reply:
         return Reply(escape_truncated(already_recorded(verdict)))
     if not verdict.accepted:
         why = mention_reader(
-            with_display_names(escape_truncated(verdict.reason or "it was refused")),
+            with_display_names(escape_truncated(verdict.reason or "it was rejected")),
             account_user_id(user),
         )
-        return Reply(f"That did not count: {why}")
+        return Reply(f"Your answer was not accepted: {why}")
     if not verdict.resolved:
-        return Reply(f"{verdict.name}: your approval counts, {verdict.votes} of {verdict.quorum}.")
+        return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
     ended = verdict.resolution or {}
     what = ended.get("value") or ended.get("text") or ""
     shown = f": {escape_truncated(str(what), 300)}" if what else ""

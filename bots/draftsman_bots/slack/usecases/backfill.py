@@ -124,10 +124,10 @@ class Backfill:
             return True
         if failure.code == "missing_scope":
             self._refused.add(channel)
-            why = f"replies that Slack did not deliver cannot be looked for: {failure}"
+            why = f"cannot read replies that Slack did not deliver: {failure}"
             self._health.note(HEALTH_KEY, why)
         else:
-            _log.info("a thread cannot be read: %s", failure)
+            _log.info("cannot read a thread: %s", failure)
         return False
 
     async def _take(self, job: int, channel: str, said: Data, tells: bool) -> None:
@@ -152,7 +152,7 @@ class Backfill:
                 if await self._stop.wait(RETRY_DELAY):
                     break
             except DraftsmanError as error:
-                _log.warning("missed replies: %s", error)
+                _log.warning("a missed reply was not processed: %s", error)
                 break
         return None
 

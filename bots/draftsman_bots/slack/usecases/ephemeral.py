@@ -52,14 +52,14 @@ def error_reply(error: DraftsmanError, user: str) -> Reply:
     """Return what a person, by the id, reads of an error."""
     if isinstance(error, ChannelNotAllowed):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
-        return Reply(f"Requests do not count in this channel; where they do: {where}")
+        return Reply(f"I don't take requests here. Try {where}")
     return Reply(mention_reader(escape_truncated(error_text(error)), user))
 
 
 def modal_error(error: DraftsmanError, user: str) -> str:
     """Return the same for a window, which shows no mentions: and so no channel."""
     if isinstance(error, ChannelNotAllowed):
-        return "Requests do not count in the channel where this was begun; write in another."
+        return "I don't take requests in the channel where this was opened. Use another channel."
     return address_reader(error_text(error), user)
 
 
@@ -88,7 +88,7 @@ async def _whisper(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
         why = await _try(way(desk, place, said))
         if not why:
             return
-    _log.warning("a private word was not said: %s", why)
+    _log.warning("an ephemeral message was not sent: %s", why)
 
 
 async def _try(call: Awaitable[str]) -> str:
@@ -126,7 +126,7 @@ async def _directly(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
 async def _by_address(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
     """Say it by the payload's address, which is good for five words in half an hour."""
     if not place.response_url:
-        return "no address"
+        return "no response_url"
     client = AsyncWebhookClient(place.response_url, retry_handlers=[], timeout=desk.client.timeout)
     response = await client.send(
         text=said.text, blocks=said.blocks, response_type="ephemeral", replace_original=False

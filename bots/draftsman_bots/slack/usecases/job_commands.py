@@ -35,7 +35,7 @@ async def execute(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -
 async def _list(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
     jobs = await desk.rt.read_model.jobs(limit=MAX_LISTED)
     if not jobs:
-        return Reply(f"No jobs yet; make one: `{desk.settings.command} fix TEXT`")
+        return Reply(f"No jobs yet. Start one: `{desk.settings.command} fix TEXT`")
     lines = [
         f"*D-{job.number}* {str(job.status).replace('_', ' ')}:"
         f" {escape_truncated(job.ticket_title or job.type, 120)}"
@@ -61,9 +61,9 @@ async def _show(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> 
     by = with_display_names(escape_truncated(job.invoker_display_name or job.invoker_id, 100))
     lines = [
         f"*D-{job.number}* {escape_truncated(job.ticket_title or job.type, 120)}",
-        f"{_state(job)} · asked by {by} · {len(runs)} run{'' if len(runs) == 1 else 's'}",
+        f"{_state(job)} · requested by {by} · {len(runs)} run{'' if len(runs) == 1 else 's'}",
     ]
-    lines += [f"{one.name} waits: {escape_truncated(one.text, 500)}" for one in asked]
+    lines += [f"{one.name} is open: {escape_truncated(one.text, 500)}" for one in asked]
     if job.last_error:
         denied = job.error_class == ErrorClass.DENIED
         lines.append(f"{'' if denied else 'last error: '}{escape_truncated(job.last_error, 500)}")
@@ -84,19 +84,19 @@ async def _retry(desk: BotContext, actor: Actor, wish: TextCommand, key: str) ->
 async def cancel(desk: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
     """End a job; raises DraftsmanError."""
     done = await desk.rt.job_control.cancel(job, actor, reason)
-    return Reply(f"D-{job} is told to stop." if done.requested else f"D-{job} is canceled.")
+    return Reply(f"D-{job} is being canceled." if done.requested else f"D-{job} is canceled.")
 
 
 async def retry(desk: BotContext, actor: Actor, job: int, *, again: bool = False) -> Reply:
     """Make a new job of a finished one, `again` also where it completed; raises DraftsmanError."""
     made = await desk.rt.job_control.retry(job, actor, again=again)
-    return Reply(f"{made.name} tries D-{job} again.")
+    return Reply(f"{made.name} retries D-{job}.")
 
 
 async def _answer(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
     job, ordinal = await _question(desk, wish)
     if not wish.rest:
-        raise UsageError(f"say what the answer is: answer D-{job}/{ordinal} TEXT")
+        raise UsageError(f"the answer is missing: answer D-{job}/{ordinal} TEXT")
     given = answers.build_response(key, text=wish.rest)
     return answers.verdict_reply(
         await answers.submit_answer(desk, actor, job, ordinal, given), actor.id
@@ -123,7 +123,7 @@ async def _decide(
 
 async def _job(desk: BotContext, wish: TextCommand) -> Job:
     if not wish.ref:
-        raise UsageError(f"which job? name it: {wish.verb} D-142; see: list")
+        raise UsageError(f"a job is required: {wish.verb} D-142; see: list")
     ref, _ = parse_question(wish.ref)
     return await desk.rt.read_model.job(await desk.rt.read_model.resolve(ref))
 
@@ -131,16 +131,16 @@ async def _job(desk: BotContext, wish: TextCommand) -> Job:
 async def _question(desk: BotContext, wish: TextCommand) -> tuple[int, int]:
     """Return job and ordinal; of a job alone the open question is named, and never guessed."""
     if not wish.ref:
-        raise UsageError(f"which question? name it: {wish.verb} D-142/1")
+        raise UsageError(f"a question is required: {wish.verb} D-142/1")
     ref, ordinal = parse_question(wish.ref)
     job = await desk.rt.read_model.resolve(parse_job(str(ref.number)) if ref.number else ref)
     if ordinal is not None:
         return job, ordinal
     asked = await desk.rt.questions.open(job)
     if not asked:
-        raise UsageError(f"D-{job} waits for nobody")
+        raise UsageError(f"D-{job} has no open question")
     verb = "approve" if asked[0].kind is QuestionKind.APPROVAL else "answer"
-    raise UsageError(f"name the question: {verb} {asked[0].name}: {asked[0].text[:200]}")
+    raise UsageError(f"a question is required: {verb} {asked[0].name}: {asked[0].text[:200]}")
 
 
 def _state(job: Job) -> str:

@@ -105,11 +105,13 @@ async def edit_notice(
         with contextlib.suppress(UsageError):  # its options cannot be those of the job
             if await submit(desk, actor, asked, read) is not None:
                 return None
-    said = f"D-{job.number} was made from this message as it was: the edit changes nothing."
+    notice = f"D-{job.number} was created from the original message; the edit has no effect."
     if job.status in TERMINAL:
-        return Reply(f"{said} To have it done differently, write a new message.")
-    stop = f"`{desk.settings.command} cancel D-{job.number}`"
-    return Reply(f"{said} To have it done differently, cancel it ({stop}) and write a new message.")
+        return Reply(f"{notice} To change the request, write a new message.")
+    cancel = f"`{desk.settings.command} cancel D-{job.number}`"
+    return Reply(
+        f"{notice} To change the request, cancel the job ({cancel}) and write a new message."
+    )
 
 
 async def recent_duplicate(
@@ -142,9 +144,9 @@ def _agent(desk: BotContext, name: str | None) -> str:
     known = ", ".join(sorted(agents))
     name = name or desk.rt.settings.agent_by_default
     if name is None:
-        raise UsageError(f"which agent? give --agent=NAME: {known}")
+        raise UsageError(f"--agent is required: {known}")
     if name not in agents:
-        raise UsageError(f"there is no agent {name[:60]!r}; choose: {known}")
+        raise UsageError(f"unknown agent {name[:60]!r}; choose: {known}")
     return name
 
 
@@ -167,7 +169,7 @@ async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
             raise UnknownRepository(error.reason, hint=error.hint) from None
     if not repo.startswith(_REMOTE):
         raise UnknownRepository(
-            f"--repo={repo[:60]}: give a name or a URL: https://…, ssh://… or git@…"
+            f"--repo={repo[:60]} is not valid; use a name or a URL: https://…, ssh://… or git@…"
         )
     known = await desk.rt.repos.known(repo)
     return RepoLocation(known) if known is not None else None

@@ -23,4 +23,4 @@ async def _show(desk: BotContext, place: ReplyTarget, trigger: str, view: View) 
     try:
         await desk.client.views_open(trigger_id=trigger, view=view)
     except (SlackApiError, *NETWORK):
-        send_ephemeral(desk, place, Reply("That took too long for Slack: press again."))
+        send_ephemeral(desk, place, Reply("Slack timed out. Please try again."))

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.usecases.job_requests import RequestOrigin
 
 USAGE: Final = """\
-`{0} fix TEXT` changes what TEXT asks for; `{0} investigate TEXT` looks and changes nothing
-Before or after TEXT: `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=fix|investigate`
-What is in quotes is text: `{0} fix "--repo is read twice"`; `--` ends the options
+`{0} fix TEXT` makes the requested change; `{0} investigate TEXT` looks and changes nothing
+Options (before or after TEXT): `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH`, `--mode=MODE`
+Quoted text is never an option: `{0} fix "--repo is read twice"`; `--` ends the options
 `{0} status [D-142]`, `{0} list`, `{0} show D-142`
 `{0} cancel D-142 [REASON]`, `{0} retry D-142 [--again]`
 `{0} answer D-142/1 TEXT`, `{0} approve D-142/1 [REASON]`, `{0} deny D-142/1 [REASON]`
-`{0} link` joins you to a person that draftsman knows; `{0} help` says this
+`{0} link` links your account to a person in the configuration; `{0} help` shows this help
 In the thread of a job {1}: `{2}ANSWER`, or for an approval `{2}approve` or `{2}deny REASON`
-While a question is open there that takes words, a mention is its answer: use `{0}` for commands\
+While a question there accepts text, a mention is its answer: use `{0}` for commands\
 """
 
 
@@ -64,7 +64,7 @@ async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigi
     """Say what a request became; one that came before was told then."""
     if made is None or made.how == "deduplicated":
         return None
-    said = f"{made.name} is {escape(str(made.status))}: it tells how it goes."
+    said = f"{made.name} is {escape(str(made.status))}. Updates follow."
     other = (
         await job_requests.recent_duplicate(desk, made, asked) if made.how == "created" else None
     )
@@ -72,8 +72,8 @@ async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigi
         return Reply(said, news=False)
     state = str(other.status).replace("_", " ")
     return Reply(
-        f"{said}\nThe same was asked {other.ago:.0f} s ago as D-{other.number} ({escape(state)});"
-        f" if one is enough, cancel the other: `{desk.settings.command} cancel {made.name}`"
+        f"{said}\nYou made the same request {other.ago:.0f} s ago: D-{other.number}"
+        f" ({escape(state)}). To cancel the duplicate: `{desk.settings.command} cancel {made.name}`"
     )
 
 
@@ -81,8 +81,8 @@ async def _link(desk: BotContext, who: SlackUser) -> Reply:
     actor = await authorize(desk, who)
     code = await desk.rt.people.create_link_code(actor)
     return Reply(
-        f"Enter this in a terminal where draftsman knows you, within a quarter of an hour:"
-        f" `draftsman people link {code}`. It counts once; give it to nobody."
+        "In a terminal where draftsman knows you, run this within 15 minutes:"
+        f" `draftsman people link {code}`. The code works once; do not share it."
     )
 
 
@@ -91,4 +91,4 @@ def _unclear(desk: BotContext, said: str, why: str) -> Reply:
         return Reply(escape_truncated(why))
     first = escape_truncated(said.split(None, 1)[0], 60) if said else ""
     verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS))
-    return Reply(f"{first} is nothing that draftsman does; begin with one of: {verbs}.")
+    return Reply(f"Unknown command: {first}. Commands: {verbs}.")

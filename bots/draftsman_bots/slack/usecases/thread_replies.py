@@ -62,7 +62,7 @@ async def handle_reply(desk: BotContext, message: MessageEvent) -> Reply | None:
     if not fitting:
         return _misfit(desk, actor, message, waiting[0], decides=given is not None)
     if not message.text.strip():
-        return Reply("A file alone is no answer: say it in words, or name a choice.")
+        return Reply("A file is not an answer. Reply with text or with the name of a choice.")
     if given is None and words:
         fitting = words
     if len(fitting) > 1:
@@ -135,7 +135,7 @@ async def thread_hint(desk: BotContext, message: MessageEvent) -> Reply | None:
     if not mine or not desk.background.first(("hint", mine[0].name, actor.id)):
         return None
     names = ", ".join(one.name for one in mine)
-    return Reply(f"If that was meant for {names}: reply in its thread, or use its buttons.")
+    return Reply(f"To answer {names}, reply in its thread or use its buttons.")
 
 
 async def _asked(desk: BotContext, message: MessageEvent) -> list[Question] | None:
@@ -202,7 +202,7 @@ async def _check_posted(desk: BotContext, message: MessageEvent) -> None:
         return
     places = [message.channel, message.who.id] if message.private else [message.channel]
     if await desk.rt.threads.has_pending_message(places, message.thread):
-        raise LostRace("the message that this replies to is just being posted")
+        raise LostRace("the parent message is still being posted")
 
 
 async def _late(desk: BotContext, message: MessageEvent, asked: list[Question]) -> Reply | None:
@@ -240,11 +240,13 @@ def _misfit(
     if not desk.background.first(("misfit", question.name, actor.id)):
         return None
     if decides:
-        return Reply(f"{question.name} is a question: say or choose an answer.")
+        return Reply(
+            f"{question.name} is a question, not an approval: reply with an answer or choose one."
+        )
     call = "" if desk.identity.reads_replies or message.private else f"{BOT_NAME} "
     return Reply(
-        f"Words do not decide {question.name}: write `{call}approve`, or `{call}deny` and why, or"
-        " use its buttons."
+        f"{question.name} needs a decision: reply `{call}approve` or `{call}deny REASON`, or use"
+        " its buttons."
     )
 
 
@@ -252,7 +254,7 @@ def _which(desk: BotContext, actor: Actor, message: MessageEvent, asked: list[Qu
     """Ask which question was meant; the answer is written into the window that opens."""
     for one in asked:
         desk.background.save_draft((actor.id, one.job, one.ordinal), message.text)
-    said = "Which question does that answer?"
+    said = "Which question does this answer?"
     lines = [f"*{one.name}* {escape_truncated(one.text, 300)}" for one in asked[:5]]
     pressed = [
         button(one.name, f"{FREE}:{place}", answer_value(one.job, one.ordinal))
