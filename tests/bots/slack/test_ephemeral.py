@@ -91,5 +91,5 @@ async def test_a_word_that_finds_no_way_is_a_line_of_the_log(
         anna, general, response_url=slack.world.hook(Hook(anna, general, slack.world.now()))
     )
     await said(Whisperer(client), place)
-    assert "a private word was not said: ServerDisconnectedError" in caplog.text
+    assert "an ephemeral message was not sent: ServerDisconnectedError" in caplog.text
     assert slack.faults.left == 0

@@ -58,10 +58,10 @@ def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | Inval
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("fix", "say what is to be done"),
-        ("fix --ref=v1", "say what is to be done"),
-        ('fix ""', "say what is to be done"),
-        ("fix --repot=x it", "there is no option --repot; known: --repo, --agent, --ref, --mode"),
+        ("fix", "the text is missing"),
+        ("fix --ref=v1", "the text is missing"),
+        ('fix ""', "the text is missing"),
+        ("fix --repot=x it", "unknown option --repot; options: --repo, --agent, --ref, --mode"),
         ("fix --ref=v1 it --ref=v2", "--ref is given twice"),
         ("fix --ref= it", "--ref wants a value"),
         ("fix --mode=deploy it", "--mode is fix or investigate, not 'deploy'"),

@@ -46,7 +46,7 @@ async def test_the_number_of_a_choice_is_never_taken_for_its_value(bench: SlackB
 async def test_a_gate_is_approved_by_button_and_votes_are_counted(bench: SlackBotHarness) -> None:
     question, _, ts = await bench.shown(GATE.model_copy(update={"quorum": 2}))
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
-    assert await bench.whispered(CAROL) == [f"{question.name}: your approval counts, 1 of 2."]
+    assert await bench.whispered(CAROL) == [f"{question.name}: approval recorded, 1 of 2."]
     await bench.slack.press(CAROL, bench.general, ts, ids.APPROVE)
     already = f"{question.name}: your approval is already recorded, 1 of 2."
     assert (await bench.whispered(CAROL))[1] == already
@@ -64,7 +64,7 @@ async def test_case_36_two_people_press_in_the_same_second(bench: SlackBotHarnes
     _, (winner,) = await bench.answer(question)
     loser = {"carol": DAVE, "dave": CAROL}[winner]
     (said,) = await bench.whispered(loser)
-    assert said == f"That did not count: {question.name} was approved by {winner} before"
+    assert said == f"Your answer was not accepted: {question.name} was approved by {winner} before"
 
 
 async def test_case_42_a_window_opens_while_the_database_is_stuck(bench: SlackBotHarness) -> None:
@@ -141,7 +141,7 @@ async def test_case_39_a_button_that_stands_for_nothing_goes_away(bench: SlackBo
         await bench.desk.background.idle()
         (shown,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
         assert shown.get("blocks", []) == []
-    assert await bench.whispered(BEN) == ["That is no longer active."] * 3
+    assert await bench.whispered(BEN) == ["This is no longer active."] * 3
     assert await bench.is_open(question)
 
 
@@ -155,7 +155,7 @@ async def test_an_unknown_choice_leaves_an_open_question_its_buttons(
     said = await bench.post("an edited copy", blocks=[tampered])
     assert (await bench.slack.press(BEN, bench.general, said["ts"], "blue")).acked
     (word,) = await bench.whispered(BEN)
-    assert word == f"{question.name} has no such choice; press one of its buttons"
+    assert word == f"{question.name} has no such choice; use its buttons"
     (kept,) = [m for m in bench.slack.messages(bench.general) if m["ts"] == said["ts"]]
     assert kept["blocks"][0]["type"] == "actions"
     await bench.slack.press(BEN, bench.general, ts, "blue")
@@ -252,7 +252,7 @@ async def test_case_42_a_window_that_opens_too_late(bench: SlackBotHarness) -> N
         await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     bench.slack.faults.next("views.open", Fault.DROP_BEFORE)
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
-    assert await bench.whispered(BEN) == ["That took too long for Slack: press again."] * 3
+    assert await bench.whispered(BEN) == ["Slack timed out. Please try again."] * 3
     await bench.slack.press(BEN, bench.general, ts, ids.FREE)
     await bench.desk.background.idle()
     assert len(bench.slack.views(BEN)) == 1

@@ -43,7 +43,7 @@ async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, t
     ack = await bench.slack.command(ANNA, bench.general, text)
     assert "`/draftsman fix TEXT`" in ack.body["text"]
     assert [f"--{name}" for name in OPTIONS if f"`--{name}=" not in ack.body["text"]] == []
-    assert 'What is in quotes is text: `/draftsman fix "--repo' in ack.body["text"]
+    assert 'Quoted text is never an option: `/draftsman fix "--repo' in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
 
@@ -155,7 +155,7 @@ async def test_a_question_is_answered_by_command_only_when_it_is_named(
 ) -> None:
     question, _ = await bench.asked()
     ack = await bench.slack.command(BEN, bench.general, f"answer D-{question.job} blue")
-    assert f"name the question: answer {question.name}" in ack.body["text"]
+    assert f"a question is required: answer {question.name}" in ack.body["text"]
     assert await bench.is_open(question)
     ack = await bench.slack.command(BEN, bench.general, f"answer {question.name} blue")
     assert ack.body["text"] == f"{question.name} is answered: blue."
@@ -191,7 +191,7 @@ async def test_what_is_not_there_is_said_in_words_of_the_chat(bench: SlackBotHar
         assert "see: draftsman" not in ack.body["text"]
     question, _ = await bench.asked()
     ack = await bench.slack.command(ANNA, bench.general, f"approve {question.name}")
-    assert "answer it in words" in ack.body["text"]
+    assert "reply with an answer" in ack.body["text"]
     ack = await bench.slack.command(ANNA, bench.general, f"status D-{question.job}")
     assert f"answer {question.name}" in ack.body["text"]
     assert "draftsman answer" not in ack.body["text"]

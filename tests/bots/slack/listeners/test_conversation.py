@@ -74,7 +74,7 @@ async def test_the_button_of_a_posted_question_and_somebody_elses_late_click(
     late = await bench.slack.interactive(pressed.sent | {"user": {"id": DAVE, "name": "dave"}})
     assert late.acked
     (said,) = await bench.whispered(DAVE)
-    assert said == "That did not count: D-1/1 was approved by carol before"
+    assert said == "Your answer was not accepted: D-1/1 was approved by carol before"
 
 
 async def test_a_reply_to_a_copy_in_private_decides_that_question_alone(
@@ -116,4 +116,7 @@ async def test_a_reply_to_the_copy_of_a_closed_question_answers_no_other(
     assert await bench.is_open(await bench.rt.questions.get(job.number, 2))
     await bench.desk.background.idle()
     (said,) = bench.slack.messages(direct, copy["ts"])[-1:]
-    assert said["text"] == f"That did not count: D-{job.number}/1 was approved by carol before"
+    assert (
+        said["text"]
+        == f"Your answer was not accepted: D-{job.number}/1 was approved by carol before"
+    )

@@ -132,7 +132,7 @@ async def test_a_press_that_slack_does_not_place_says_how_to_prove_it(
     assert "send /draftsman help" in grid.slack.views(ANNA)[0]["errors"][modal_views.TEXT]
     await grid.slack.press(BEN, grid.general, ts, "blue")
     (said,) = await grid.whispered(BEN)
-    assert said.endswith("if your workspace is of the same organization, send /draftsman help")
+    assert said.endswith("if it belongs to the same organization, send /draftsman help")
     assert await grid.is_open(question)
     await grid.slack.command(BEN, grid.general, "help")
     await grid.slack.press(BEN, grid.general, ts, "blue")

@@ -64,7 +64,7 @@ async def test_case_62_a_stranger_gets_no_window_no_code_and_no_advice_to_ask_fo
     (direct,) = bench.slack.messages(bench.slack.direct(eve))
     home = bench.slack.home(eve)
     assert home is not None
-    assert "as one of this workspace send" in shown(home), "it is not known whose she is"
+    assert "as a member of this workspace, send" in shown(home), "it is not known whose she is"
     await bench.slack.press_in_view(eve, home["id"], ids.REFRESH)
     await bench.desk.background.idle()
     home = bench.slack.home(eve)

@@ -38,7 +38,7 @@ async def test_the_home_shows_what_waits_for_its_person_and_answers(bench: Slack
     assert gate.name not in shown(home)
     await bench.slack.press_in_view(BEN, home["id"], "blue")
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert "Nothing waits for you." in shown(await _drawn(bench, BEN))
+    assert "Nothing is waiting for you." in shown(await _drawn(bench, BEN))
 
 
 async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarness) -> None:
@@ -51,8 +51,8 @@ async def test_the_home_of_somebody_unknown_says_what_to_do(bench: SlackBotHarne
 async def test_the_home_of_somebody_who_asked_for_nothing_says_how(bench: SlackBotHarness) -> None:
     await bench.make.queued()
     said = shown(await _home(bench, ANNA))
-    assert "Nothing waits for you." in said
-    assert "None yet; ask for one: `/draftsman fix TEXT`" in said
+    assert "Nothing is waiting for you." in said
+    assert "No jobs yet. Start one with `/draftsman fix TEXT`" in said
 
 
 async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarness) -> None:
@@ -81,8 +81,8 @@ async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarne
 async def test_of_many_jobs_the_newest_are_shown_and_it_is_said(bench: SlackBotHarness) -> None:
     for _ in range(modal_views.HOME_JOBS):
         await bench.make.queued(actor=ME)
-    assert "there are more" not in shown(await _home(bench, ANNA))
+    assert "Showing your newest" not in shown(await _home(bench, ANNA))
     await bench.make.queued(actor=ME)
     home = await _home(bench, ANNA)
     assert list(_buttons(home)) == [f"j:{n}" for n in range(11, 1, -1)]
-    assert "These are your newest 10; there are more." in shown(home)
+    assert "Showing your newest 10 jobs." in shown(home)

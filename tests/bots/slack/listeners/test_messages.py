@@ -63,7 +63,7 @@ async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> 
 async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
     (said,) = await bench.whispered(ANNA)
-    assert said.startswith("it is nothing that draftsman does; begin with one of: fix, ")
+    assert said.startswith("Unknown command: it. Commands: fix, ")
     assert await bench.jobs() == []
 
 
@@ -97,7 +97,7 @@ async def test_an_edited_request_says_that_nothing_changed(
     assert await bench.jobs() == ["it"]
     said = await bench.whispered(ANNA)
     [job] = await bench.rt.read_model.jobs()
-    nothing = f"D-{job.number} was made from this message as it was: the edit changes nothing."
+    nothing = f"D-{job.number} was created from the original message; the edit has no effect."
     assert [one.startswith(nothing) for one in said] == [True] * 3
     assert f"`/draftsman cancel D-{job.number}`" in said[0]
     await bench.slack.command(ANNA, bench.general, f"cancel D-{job.number}")
@@ -127,7 +127,9 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
     (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"That did not count: <@{MALLORY}> may not answer"), "no bare id"
+    assert said.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
+        "no bare id"
+    )
     assert "who may: ben" in said
     assert await bench.is_open(question)
 
@@ -228,7 +230,7 @@ async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_on
         await bench.slack.say(user, bench.general, "blue")
     assert await bench.is_open(question)
     (said,) = await bench.whispered(BEN)
-    assert said.startswith(f"If that was meant for {question.name}: reply in its thread")
+    assert said.startswith(f"To answer {question.name}, reply in its thread")
     assert await bench.whispered(MALLORY) == []
 
 
@@ -240,7 +242,7 @@ async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
     await bench.slack.say(BEN, bench.general, "because", root)
     assert await bench.is_open(one)
     assert await bench.is_open(two)
-    assert await bench.whispered(BEN) == ["Which question does that answer?"]
+    assert await bench.whispered(BEN) == ["Which question does this answer?"]
     (said,) = bench.slack.ephemerals(bench.general, BEN)
     await bench.slack.press(BEN, bench.general, said["ts"], one.name)
     await bench.desk.background.idle()
@@ -266,7 +268,7 @@ async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str)
     await bench.slack.say(CAROL, bench.general, text, root)
     assert await bench.is_open(gate)
     (said,) = await bench.whispered(CAROL)
-    assert said.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    assert said.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
 
 
 async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHarness) -> None:
@@ -274,9 +276,8 @@ async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHar
     await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
     (said,) = await bench.whispered(BEN)
-    assert (
-        said == f"That did not count: {question.name} was canceled by root (in a terminal) before"
-    )
+    verdict = f"{question.name} was canceled by root (in a terminal) before"
+    assert said == f"Your answer was not accepted: {verdict}"
     await bench.slack.say(BEN, bench.general, "a pity", root)
     assert len(await bench.whispered(BEN)) == 1
 
@@ -291,9 +292,9 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
     (said,) = await bench.whispered(DAVE)
-    assert said == f"That did not count: {done.name} was approved by carol before"
+    assert said == f"Your answer was not accepted: {done.name} was approved by carol before"
     (said,) = await bench.whispered(BEN)
-    assert said == f"That did not count: {over.name} expired before this answer came"
+    assert said == f"Your answer was not accepted: {over.name} expired before this answer came"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 

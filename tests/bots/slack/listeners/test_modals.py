@@ -60,7 +60,7 @@ async def test_case_44_nothing_entered_is_an_error_of_its_field(
     payload = {modal_views.TEXT: text} if text else {}
     await bench.slack.submit(BEN, view["id"], payload)
     shown = await _opened(bench, BEN)
-    assert shown["errors"] == {modal_views.TEXT: "say what your answer is"}
+    assert shown["errors"] == {modal_views.TEXT: "Enter an answer."}
     assert await bench.is_open(question)
 
 
@@ -125,7 +125,7 @@ async def test_a_window_of_a_channel_that_does_not_count_shows_no_ids(
     view = await _opened(bench, ANNA)
     await bench.slack.submit(ANNA, view["id"])
     (error,) = (await _opened(bench, ANNA))["errors"].values()
-    assert error == "Requests do not count in the channel where this was begun; write in another."
+    assert error.startswith("I don't take requests in the channel where this was opened.")
 
 
 async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: SlackBotHarness) -> None:
@@ -141,7 +141,7 @@ async def test_a_person_whom_slack_did_not_name_reads_no_id(bench: SlackBotHarne
     nameless = {"user": {"id": MALLORY, "team_id": bench.slack.team}}
     await bench.slack.press(MALLORY, bench.general, ts, ids.APPROVE, extra=nameless)
     (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"That did not count: <@{MALLORY}> may not approve")
+    assert said.startswith(f"Your answer was not accepted: <@{MALLORY}> may not approve")
     await bench.slack.press(MALLORY, bench.general, ts, ids.DENY, extra=nameless)
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], extra=nameless)

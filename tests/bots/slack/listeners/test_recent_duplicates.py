@@ -36,17 +36,17 @@ async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
 async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
     bench: SlackBotHarness, clock: Clock
 ) -> None:
-    assert await _typed(bench, "fix the parser") == "D-1 is queued: it tells how it goes."
+    assert await _typed(bench, "fix the parser") == "D-1 is queued. Updates follow."
     await clock.forward(12)
     said = await _typed(bench, "fix  the parser --agent=tidy")
     assert re.sub(r"\b[1-5]\d s ago", "12 s ago", said) == (
-        "D-2 is queued: it tells how it goes.\n"
-        "The same was asked 12 s ago as D-1 (queued); if one is enough, cancel the other:"
-        " `/draftsman cancel D-2`"
+        "D-2 is queued. Updates follow.\n"
+        "You made the same request 12 s ago: D-1 (queued)."
+        " To cancel the duplicate: `/draftsman cancel D-2`"
     )
     assert len(await bench.jobs()) == 2
     await clock.forward(61)
-    assert "The same" not in await _typed(bench, "fix the parser")
+    assert "the same request" not in await _typed(bench, "fix the parser")
 
 
 async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> None:
@@ -58,21 +58,21 @@ async def test_what_is_not_the_same_is_not_warned_of(bench: SlackBotHarness) -> 
         ("fix it --ref=main", ""),
         ("fix it", other),
     ):
-        assert "The same" not in await _typed(bench, text, channel)
+        assert "the same request" not in await _typed(bench, text, channel)
     ack = await bench.slack.command(await bench.linked("erin"), bench.general, "fix it")
-    assert "The same" not in ack.body["text"]
+    assert "the same request" not in ack.body["text"]
     assert len(await bench.jobs()) == 6
 
 
 async def test_what_was_canceled_may_be_asked_again(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await _typed(bench, "cancel D-1")
-    assert "The same" not in await _typed(bench, "fix it")
+    assert "the same request" not in await _typed(bench, "fix it")
 
 
 async def test_of_two_at_once_one_is_warned(bench: SlackBotHarness) -> None:
     said = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
-    assert sum("The same was asked" in one for one in said) >= 1
+    assert sum("You made the same request" in one for one in said) >= 1
     assert len(await bench.jobs()) == 2
 
 
@@ -80,7 +80,7 @@ async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None
     await _typed(bench, "fix it")
     await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
     _, said = await bench.whispered(ANNA)
-    assert "The same was asked 0 s ago as D-1 (queued)" in said
+    assert "the same request 0 s ago: D-1 (queued)" in said
 
 
 async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
@@ -99,7 +99,7 @@ async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
                 await wait_blocked(conn, by=first.info.backend_pid, sessions=2)
                 await first.execute("COMMIT")
                 await locked
-                assert await typed == "D-1 is queued: it tells how it goes."
+                assert await typed == "D-1 is queued. Updates follow."
     finally:
         await second.close()
         await first.close()

@@ -32,7 +32,7 @@ async def test_a_question_is_answered_in_words_that_begin_with_a_command(
     assert await bench.answer(question) == ("list the files first", ("ben",))
     (said,) = await bench.whispered(BEN)
     assert said == (
-        f"In this thread, what you write to me answers {question.name}. For the command, type"
+        f"In this thread, a message to me answers {question.name}. To run the command, type"
         " `/draftsman list` outside of threads."
     )
     await bench.slack.mention(BEN, bench.general, "list", root)
@@ -83,8 +83,8 @@ async def test_of_several_questions_that_take_words_none_is_guessed(
     assert await bench.is_open(one)
     assert await bench.is_open(two)
     (said,) = await bench.whispered(BEN)
-    assert said.startswith("Which question does that answer?\n")
-    assert "For the command, type `/draftsman list`" in said
+    assert said.startswith("Which question does this answer?\n")
+    assert "To run the command, type `/draftsman list`" in said
     (word,) = bench.slack.ephemerals(bench.general, BEN)
     await bench.slack.press(BEN, bench.general, word["ts"], two.name)
     await bench.desk.background.idle()
@@ -110,8 +110,8 @@ async def test_words_never_decide_a_gate(bench: SlackBotHarness, manifest: str) 
         assert await bench.is_open(gate)
     listed, refused, how = await bench.whispered(CAROL)
     assert f"*D-{gate.job}*" in listed
-    assert refused.startswith(f"A job waits in this thread for an answer to {gate.name}")
-    assert how.startswith(f"Words do not decide {gate.name}: write `@draftsman approve`")
+    assert refused.startswith(f"A job in this thread is waiting for an answer to {gate.name}")
+    assert how.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
     assert len(await bench.jobs()) == 1
     await bench.slack.mention(CAROL, bench.general, "approve", root)
     assert await bench.answer(gate) == ("approved", ("carol",))

@@ -45,7 +45,7 @@ async def test_all_is_well(slack: FakeSlack) -> None:
 
 async def test_a_token_that_slack_refuses(slack: FakeSlack) -> None:
     slack.revoke("token_revoked")
-    assert await look(slack) == [("fail", "Slack refuses the bot token: token_revoked")]
+    assert await look(slack) == [("fail", "Slack rejected the bot token: token_revoked")]
 
 
 async def test_a_token_of_another_workspace(slack: FakeSlack) -> None:
@@ -72,7 +72,7 @@ async def test_a_manifest_that_drifted(
 
 async def test_socket_mode_that_does_not_work(slack: FakeSlack) -> None:
     slack.world.app_token = "xapp-another"
-    assert ("fail", "no Socket Mode connection: invalid_auth") in await look(slack)
+    assert ("fail", "cannot open a Socket Mode connection: invalid_auth") in await look(slack)
 
 
 async def test_a_channel_without_the_bot(slack: FakeSlack) -> None:
@@ -92,7 +92,7 @@ def test_case_17_a_clock_that_is_not_slacks(ahead: int, way: str) -> None:
     headers = {"Date": formatdate(now, usegmt=True)}
     [found] = doctor.clock(headers, int(now) + ahead)
     assert found.status == "fail"
-    assert found.text == f"clock skew: this clock is 600 s {way} Slack's"
+    assert found.text == f"clock skew: this machine's clock is 600 s {way} Slack's"
     assert doctor.clock(headers, now) == doctor.clock({}, now) == []
 
 
@@ -100,7 +100,7 @@ async def test_a_slack_or_a_token_that_is_not_there(
     slack: FakeSlack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slack.world.base = "http://127.0.0.1:9"
-    assert await look(slack) == [("fail", "Slack cannot be reached: ClientConnectorError")]
+    assert await look(slack) == [("fail", "cannot reach Slack: ClientConnectorError")]
     monkeypatch.delenv("BOT")
     [(status, text)] = await look(slack)
     assert status == "fail"

@@ -145,7 +145,7 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
     ("bot", "said"),
     [
         ("xapp-1-secret", "begins with xoxb- is meant; that is app_token"),
-        ("something", "begins with xoxb- is meant; that is another secret"),
+        ("something", "must begin with xoxb-; this value is another kind of secret"),
         ("", "the variable BOT holds no secret"),
         ("xoxb-1\u00e9", "characters that no token has"),
     ],

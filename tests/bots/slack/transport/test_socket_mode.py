@@ -102,4 +102,4 @@ async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> Non
     socket.slack.world.app_token = "xapp-another"
     socket.slack.sockets.drop()
     await until(asked, "another try")
-    await socket.problem("Slack refuses a Socket Mode connection")
+    await socket.problem("Slack rejected a Socket Mode connection")
