@@ -1,7 +1,7 @@
-"""HTTP/1.1 connections whose requests arrive in time.
+"""HTTP/1.1 connections with a timeout for incomplete requests.
 
-uvicorn waits for ever for the rest of a request's head. A few thousand connections that send half
-of one would fill its limit, and all others would get 503.
+Uvicorn waits without limit for the rest of a request's head. A few thousand incomplete requests
+would use up its connection limit, and every other client would get 503.
 """
 
 from __future__ import annotations
@@ -15,16 +15,15 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 ARRIVAL_TIMEOUT: Final = 10.0
-"""Seconds for a whole request, head and body, from the connection or from its first byte."""
+"""Seconds for a complete request, from the connection or from its first byte."""
 MAX_INCOMPLETE: Final = 256
-"""Connections with an incomplete request; the oldest is closed for one more."""
+"""Connections with an incomplete request; above it the oldest is closed."""
 MAX_HEAD_BYTES: Final = 32 * 1024
-"""Bytes of a head."""
 _waiting: Final[WeakKeyDictionary[ServerState, dict[TimedProtocol, None]]] = WeakKeyDictionary()
 
 
 class TimedProtocol(H11Protocol):
-    """A connection that is closed when its request does not arrive in time."""
+    """A connection that is closed if its request is not complete in time."""
 
     arrives = ARRIVAL_TIMEOUT
     incomplete = MAX_INCOMPLETE
@@ -35,12 +34,12 @@ class TimedProtocol(H11Protocol):
         self._others = _waiting.setdefault(self.server_state, {})
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the timeout of the first request."""
         super().connection_made(transport)
         self._begin()
 
     def data_received(self, data: bytes) -> None:
-        """Wait for what is missing of a request."""
+        """Restart or stop the timeout."""
         super().data_received(data)
         if self.conn.their_state in (h11.IDLE, h11.SEND_BODY):
             self._begin()
@@ -48,7 +47,7 @@ class TimedProtocol(H11Protocol):
             self._end()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
+        """Stop the timeout."""
         self._end()
         super().connection_lost(exc)
 

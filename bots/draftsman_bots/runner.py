@@ -1,4 +1,4 @@
-"""The process of the bots: what listens in chat, and what sends there."""
+"""The process that runs the bots of all configured channels."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from draftsman.runtime import Runtime
 
 CHANNELS: Final = ("slack", "trello")
-"""What there are bots for, by their tables of the configuration."""
+"""Tables of the configuration that have a bot."""
 _log = logging.getLogger(__name__)
 
 
 class BotService(Protocol):
-    """All parts of one chat."""
+    """The bot of one channel."""
 
     stop: StopSignal
 
     async def run(self) -> None:
-        """Serve until `end`."""
+        """Serve until `end` is called."""
         ...
 
     def end(self) -> None:
-        """Take nothing new, finish what was begun."""
+        """Accept nothing new and finish the work in progress."""
         ...
 
 
 async def run_bots(
     settings: Settings, *, only: Sequence[str] = CHANNELS, parent: int | None = None
 ) -> int:
-    """Serve the chats that are configured until a signal; return the exit code.
+    """Run the configured bots until a signal arrives; return the exit code.
 
-    That the process `parent` is gone is a signal, too. Raises ConfigError, DatabaseUnreachable,
+    The end of the process `parent` counts as a signal. Raises ConfigError, DatabaseUnreachable,
     SchemaOutdated.
     """
     deny_inspection()
@@ -68,7 +68,7 @@ async def run_bots(
 
 
 async def _run(bots: Sequence[BotService]) -> None:
-    """Run all until they end; when one of them breaks, all end."""
+    """Run all bots until they end; if one fails, all end."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
@@ -84,7 +84,7 @@ async def _run(bots: Sequence[BotService]) -> None:
 
 
 def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
-    """Return the settings with statements that end before Slack, where it is served, gives up."""
+    """Lower the statement timeout below Slack's deadline if Slack is served."""
     if "slack" not in chats:
         return settings
     from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
@@ -93,7 +93,7 @@ def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
 
 
 def _bot(name: str, rt: Runtime) -> BotService:
-    """Return the bot of a chat that is configured; raises ConfigError."""
+    """Return the bot of a configured channel; raises ConfigError."""
     if name == "slack":
         from draftsman_bots.slack import credentials as slack_tokens
         from draftsman_bots.slack import service as slack

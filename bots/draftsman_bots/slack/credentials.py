@@ -1,4 +1,4 @@
-"""What Slack knows us by, read where it is kept, and told apart before it is used."""
+"""The tokens and the signing secret of the Slack app."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from draftsman.outbound import secret_values
 from draftsman.settings import SecretSettings, SlackSettings
 
 KINDS: Final = {"bot_token": "xoxb-", "app_token": "xapp-"}
-"""How a token of each kind begins."""
+"""Prefix of each kind of token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secrets of one app; each is empty where its mode needs none."""
+    """The secrets of the app; a secret is empty if the mode does not need it."""
 
     bot: str = field(repr=False)
     app: str = field(repr=False, default="")
@@ -23,7 +23,7 @@ class Credentials:
 
 
 def read(slack: SlackSettings) -> Credentials:
-    """Return the secrets; raises ConfigError, also where both modes are configured for one app."""
+    """Return the secrets; raises ConfigError, also if both modes are configured."""
     if slack.app_token is not None and slack.signing_secret is not None:
         wrong = "signing_secret" if slack.mode == "socket" else "app_token"
         raise ConfigError(

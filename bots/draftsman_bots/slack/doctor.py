@@ -1,4 +1,4 @@
-"""What `draftsman doctor` asks Slack: tokens, scopes, Socket Mode, channels, the clock."""
+"""Slack checks of `draftsman doctor`: tokens, scopes, Socket Mode, channels, clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
 TIMEOUT: Final = 10.0
-"""Seconds of one call."""
+"""Seconds for each call."""
 MINIMAL: Final = "config/slack_manifest.minimal.yaml"
 AGAIN: Final = "paste the manifest into the app's settings and reinstall the app"
 UNSEEN: Final = (
@@ -29,11 +29,11 @@ UNSEEN: Final = (
     " interactivity; compare the App Manifest page at https://api.slack.com/apps with"
     " config/slack_manifest.*.yaml"
 )
-"""Slack shows a manifest to configuration tokens alone; scopes and Socket Mode are seen here."""
+"""Only configuration tokens can read a manifest; scopes and Socket Mode are checked here."""
 
 
 async def checks(slack: SlackSettings) -> AsyncIterator[Check]:
-    """Yield what was found; raises nothing."""
+    """Yield the results; raises nothing."""
     try:
         known = credentials.read(slack)
     except ConfigError as error:
@@ -70,7 +70,7 @@ def _team(slack: SlackSettings, said: Any) -> Check:
 
 
 def _scopes(headers: Mapping[str, Any]) -> list[Check]:
-    """Compare what the token may do with what the manifests ask for."""
+    """Compare the token's scopes with those of the manifests."""
     there = scopes.granted(headers) or frozenset()
     found = []
     if missing := [scope for scope in scopes.MINIMAL if scope not in there]:
@@ -92,7 +92,7 @@ def _scopes(headers: Mapping[str, Any]) -> list[Check]:
 
 
 def clock(headers: Mapping[str, Any], now: float) -> list[Check]:
-    """Compare our clock with Slack's: by five minutes' difference its requests are refused."""
+    """Compare the clock with Slack's: signatures older than five minutes are rejected."""
     try:
         there = parsedate_to_datetime(str(_header(headers, "date"))).timestamp()
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""How the bot is: what is wrong with it now, and what it counts."""
+"""Health and metrics of the Slack bot."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from draftsman_bots.health import HealthState
 
 ACK_BUCKETS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 2.5, 3.0)
-"""Seconds; Slack waits for three."""
+"""Seconds; Slack's deadline is three."""
 
 
 class BotHealth(HealthState):
-    """The state of one bot process."""
+    """Problems, notes and metrics of one bot process."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class BotHealth(HealthState):
         wrong.set_function(lambda: len(self.problems))
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
-        """Count a request and its answer."""
+        """Count a request and its acknowledgment."""
         self._last = time.time()
         self._when.set(self._last)
         self._requests.labels(kind, outcome).inc()
@@ -63,16 +63,16 @@ class BotHealth(HealthState):
             self._retries.inc()
 
     def count_rejected(self, reason: str, text: str) -> None:
-        """Count a request that was turned away; a line says so at most once a minute."""
+        """Count a rejected request; logged at most once a minute."""
         self._refused.labels(reason).inc()
         self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def set_connections(self, open_now: int) -> None:
-        """Say how many connections there are."""
+        """Set the number of open Socket Mode connections."""
         self._sockets.set(open_now)
 
     def as_json(self) -> dict[str, Any]:
-        """Return what `/readyz` shows."""
+        """Return the body of `/readyz`."""
         age = None if self._last is None else round(time.time() - self._last, 1)
         return {
             "ready": self.ready,
@@ -82,5 +82,5 @@ class BotHealth(HealthState):
         }
 
     def metrics(self) -> bytes:
-        """Return what `/metrics` shows, in Prometheus' text format."""
+        """Return the body of `/metrics`, in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Who the bot is in Slack: asked once at the start, never while a request waits for its answer."""
+"""The bot's identity in Slack, resolved once at startup, outside of any request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from slack_sdk.web.async_client import AsyncWebClient
 
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds until Slack is asked again who we are, one after the other; the last repeats."""
+"""Seconds between attempts to resolve the identity; the last repeats."""
 NETWORK: Final = (aiohttp.ClientError, OSError, TimeoutError)
 PROBLEM: Final = "identity"
 _log = logging.getLogger(__name__)
@@ -26,28 +26,28 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Identity:
-    """The bot's own ids; None until Slack said them."""
+    """The bot's own ids; None until Slack returned them."""
 
     team: str | None = None
     enterprise: str | None = None
     bot_user: str | None = None
     bot_id: str | None = None
     colleagues: set[str] = field(default_factory=set)
-    """Workspaces of our organization besides ours, and people of it as `U…@T…`, once proved."""
+    """Verified workspaces of the organization, and verified members as `U…@T…`."""
     scopes: frozenset[str] | None = None
-    """What the token may do."""
+    """Scopes of the token."""
 
     @property
     def reads_replies(self) -> bool:
-        """Whether replies in threads arrive that do not mention the bot: the full manifest."""
+        """Whether replies that do not mention the bot arrive: the full manifest."""
         return (self.scopes or frozenset()) >= scopes.REPLIES
 
     def read_scopes(self, headers: Mapping[str, Any]) -> None:
-        """Read the scopes from a response of the Web API; a reinstalled app may have others."""
+        """Read the scopes from a response; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes
 
     def update(self, found: Mapping[str, Any]) -> None:
-        """Take what auth.test said."""
+        """Set the ids from a response of auth.test."""
         self.team, self.enterprise = _text(found, "team_id"), _text(found, "enterprise_id")
         self.bot_user, self.bot_id = _text(found, "user_id"), _text(found, "bot_id")
 
@@ -59,7 +59,7 @@ async def resolve_identity(
     stop: StopSignal,
     team: str | None,
 ) -> None:
-    """Ask Slack until it answers; what it says against the token is a problem, and asked again."""
+    """Call auth.test until it succeeds; a rejected token is a problem, and retried."""
     health.pending(PROBLEM, "the bot token is not verified yet")
     for attempt in range(10**9):
         try:
@@ -82,7 +82,7 @@ async def resolve_identity(
 
 
 def error_code(error: SlackApiError) -> str:
-    """Return what Slack calls the error, or how it answered when it said nothing."""
+    """Return Slack's error code, or the HTTP status if there is none."""
     response = error.response
     try:
         code = response["error"]

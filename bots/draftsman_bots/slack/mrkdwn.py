@@ -1,7 +1,8 @@
-"""People's text in Slack's own way: shown literally, and never longer than Slack takes. Pure.
+"""Escaping of text for Slack's mrkdwn, within Slack's length limits. Pure.
 
-Only `&`, `<` and `>` can be escaped; it disarms mentions, broadcasts and hidden links. Lengths are
-counted in UTF-16 units, of which no way of counting makes more, and text is cut between graphemes.
+Only `&`, `<` and `>` can be escaped; this disarms mentions, broadcasts and hidden links. Lengths
+are counted in UTF-16 code units, the largest count of any method, and text is truncated between
+graphemes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from draftsman_bots.text import (
 )
 
 MAX_TEXT: Final = 3000
-"""Characters of a section; the whole `text` of a message is kept below 4,000 with the same."""
+"""Characters of a section; the top-level `text`, limited to 4,000, uses the same limit."""
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
 _MEANT: Final = {"amp": "&", "lt": "<", "gt": ">"}
@@ -34,22 +35,22 @@ _WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal"}
 
 
 def with_display_names(text: str) -> str:
-    """Return mrkdwn in which voters are called as people call them: here by their names."""
+    """Replace voter ids in mrkdwn by mentions, or by a name and its channel."""
     return _ELSEWHERE.sub(_elsewhere, _VOTER.sub(r"<@\1>", text))
 
 
 def mention_reader(text: str, user: str) -> str:
-    """Return mrkdwn for one reader, whose id in it becomes a mention: events carry no names."""
+    """Replace the reader's id in mrkdwn by a mention, as events carry no names."""
     return re.sub(rf"(?<![\w<@:]){re.escape(user)}(?:@[A-Z0-9]+)?\b", f"<@{user}>", text)
 
 
 def address_reader(text: str, user: str) -> str:
-    """Return plain text for one reader, whose id at its beginning becomes "you"."""
+    """Replace the reader's id at the start of plain text by "you"."""
     return re.sub(rf"^{re.escape(user)}(?:@[A-Z0-9]+)?\b", "you", text)
 
 
 def address_in_modal(text: str) -> str:
-    """Return the same for a window, which shows no mentions."""
+    """Replace voter ids in plain text: a modal shows no mentions."""
     return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("a Slack user", text))
 
 
@@ -64,15 +65,15 @@ _HINTS: Final = {
     "approve|deny": "approve or deny it",
     "answer": "reply with an answer",
 }
-"""Hints, by the command that they name, as they are worded here."""
+"""Wording of hints in chat, by the command that they name."""
 _TYPED: Final = frozenset(
     {"retry", "answer", "approve", "deny", "cancel", "show", "list", "status"}
 )
-"""Commands that are typed in a chat as in a terminal, without the program's name."""
+"""Commands with the same syntax in chat and in a terminal, without the program's name."""
 
 
 def error_text(error: DraftsmanError) -> str:
-    """Return the message of an error, its hint worded for a chat."""
+    """Return an error's message, with its hint worded for a chat."""
     text = f"{error.subject} {error.reason}" if error.subject else error.reason
     hint = error.hint
     if hint is None:
@@ -84,27 +85,27 @@ def error_text(error: DraftsmanError) -> str:
 
 
 def chat_command(command: CommandHint) -> str:
-    """Return a command as it is typed in a chat, or in a terminal where no chat has it."""
+    """Return a command in chat syntax, or as a terminal command if chat has none."""
     return command.line if command.name in _TYPED else f"draftsman {command.line}"
 
 
 def escape(text: str) -> str:
-    """Return the text as mrkdwn, and the top-level `text`, show it literally."""
+    """Escape the text so that mrkdwn and the top-level `text` show it literally."""
     return "".join(_ESCAPES.get(char, char) for char in replace_invisible(text))
 
 
 def unescape(text: str) -> str:
-    """Return what somebody typed, of what Slack sends for it."""
+    """Reverse the escaping of text that Slack sends."""
     return _UNESCAPES.sub(lambda match: _MEANT[match[1]], text)
 
 
 def escape_truncated(text: str, most: int = MAX_TEXT) -> str:
-    """Return as much of a text, escaped, as fits; what is cut ends with an ellipsis."""
+    """Escape the text within a length, with an ellipsis where it is truncated."""
     return join_within((escape(one) for one in graphemes(replace_invisible(text))), most)
 
 
 def escape_chunks(text: str, most: int = MAX_TEXT) -> Iterator[str]:
-    """Yield the whole text, escaped, in pieces that fit; cut at the end of a line where it can."""
+    """Yield the whole text, escaped, in chunks that fit; split at line ends if possible."""
     kept, size = "", 0
     for line in replace_invisible(text).splitlines(keepends=True):
         units = [escape(one) for one in graphemes(line)]
@@ -122,7 +123,7 @@ def escape_chunks(text: str, most: int = MAX_TEXT) -> Iterator[str]:
 
 
 def code(text: str, most: int = MAX_TEXT) -> str:
-    """Return as much of a text as fits in a code block, which nothing in it can end."""
+    """Return a code block, truncated to fit, that its content cannot close."""
     safe = break_fences(replace_invisible(text)).strip("\n")
     if safe.endswith("`"):
         safe += "\u200b"
@@ -130,7 +131,7 @@ def code(text: str, most: int = MAX_TEXT) -> str:
 
 
 def link(url: str) -> str:
-    """Return a link that shows where it leads; other than http and https is shown as text."""
+    """Return a link that shows its URL; schemes other than http and https become plain text."""
     if not is_link(url) or len(url) > MAX_TEXT // 2:
         return escape_truncated(url, MAX_TEXT // 2)
     safe = quote(replace_invisible(url), safe="!#$%&'()*+,/:;=?@[]~-._")

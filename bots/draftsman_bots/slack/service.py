@@ -1,4 +1,4 @@
-"""Slack in one process: the bot behind its sockets or its HTTP, and the mailroom that sends."""
+"""The Slack service of one process: dispatcher, transport and delivery process."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _log = logging.getLogger(__name__)
 
 
 class Service:
-    """All parts of Slack; when one of them breaks, all end."""
+    """The parts of the Slack bot; when a part fails, all end."""
 
     def __init__(self, rt: Runtime, slack: SlackSettings, tokens: Credentials) -> None:
         self.stop = StopSignal()
         self.health = BotHealth()
         self.port: int | None = None
-        """Where HTTP is served, once it is."""
+        """The HTTP port, once it is served."""
         self._slack = slack
         self._identity = Identity()
         timeout = rt.settings.notifications.timeout
@@ -57,7 +57,7 @@ class Service:
         self._catchup = Backfill(rt, caller, self._identity, self.health, self._missed)
         self._bot.signals.limited = self._catchup.limited
         self.health_port: int | None = None
-        """Where health is served, if it has a port of its own."""
+        """The separate port of the health endpoints, if configured."""
         self._servers: list[Server] = []
         self._sockets: SocketModeClient | None = None
         if slack.mode == "socket":
@@ -66,7 +66,7 @@ class Service:
         self._signing = tokens.signing
 
     async def run(self) -> None:
-        """Serve until `end`; raises ConfigError where its address is taken."""
+        """Serve until `end`; raises ConfigError if an address is in use."""
         account = self._account.run(self._client, self._deliver, self._mailroom.wake)
         catchup, find_out = self._catchup.run(), self._find_out()
         parts = [*self._listening(), self._mailroom.run(), account, catchup, find_out]
@@ -81,7 +81,7 @@ class Service:
             raise broken[0]
 
     def end(self) -> None:
-        """Take nothing new, finish what was begun."""
+        """Accept nothing new and finish the work in progress."""
         self.stop.set()
         self._mailroom.stop()
         self._account.end()
@@ -121,7 +121,7 @@ class Service:
         await on_missed_reply(self._desk, event, self._identity.bot_user or "", tells=tells)
 
     def _part_ended(self, task: asyncio.Task[None]) -> None:
-        """End all when a part broke: half a bot would answer and not send, or the reverse."""
+        """End all parts when a part failed: a bot must not receive without sending."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("%s failed: %s", task.get_coro(), error)
             self.end()

@@ -41,9 +41,7 @@ async def search(caller: WebApi, message: Message) -> MessageRef | Failure | Non
 def _over(failure: Failure) -> bool:
     """Return whether there is nothing to be found; without the scope nobody can know."""
     if failure.code == "missing_scope":
-        _log.warning(
-            "cannot search for a message that may be posted; posting again: %s", failure
-        )
+        _log.warning("cannot search for a message that may be posted; posting again: %s", failure)
     error = failure.error if isinstance(failure, SlackRefusal) else None
     return failure.code == "missing_scope" or error in THREAD or error in TARGET
 
