@@ -1,4 +1,4 @@
-"""What people do in Slack, one module for each kind of it."""
+"""Listeners of Slack's payloads, one module for each kind."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put every listener on the app."""
+    """Register all listeners."""
     from draftsman_bots.slack.listeners import actions, commands, home, messages, shortcuts, views
 
     for module in (commands, messages, actions, views, shortcuts, home):

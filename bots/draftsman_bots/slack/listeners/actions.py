@@ -1,4 +1,4 @@
-"""Buttons and selects. What they carry is numbers; what these stand for is looked up now."""
+"""Listeners of buttons and selects: their values are ids, looked up in the database."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _CONTROLS: Final = frozenset({"actions", "input"})
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put everything that can be pressed on the app; what we do not know is acknowledged."""
+    """Register the listeners; unknown actions are acknowledged."""
 
     async def action(ack: Any, body: dict[str, Any]) -> None:
         await press(desk, body)
@@ -56,7 +56,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 async def press(desk: BotContext, body: dict[str, Any]) -> None:
-    """Do what a press means; raises what the person can try again."""
+    """Handle a block action; raises errors that the user can retry."""
     found = payloads.parse_block_action(body)
     if found is None:
         return
@@ -75,7 +75,7 @@ async def press(desk: BotContext, body: dict[str, Any]) -> None:
 
 
 async def on_options(desk: BotContext, body: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the choices of a question that contain what was typed, as many as Slack takes."""
+    """Return the choices of a question that contain the typed text, within Slack's limit."""
     found = payloads.parse_options_request(body)
     named = ids.parse_answer(found.block) if found else None
     if found is None or named is None:
@@ -178,7 +178,7 @@ def _named(press: BlockAction) -> AnswerValue:
 
 
 def _strip(desk: BotContext, press: BlockAction) -> None:
-    """Take away what can be pressed and stands for nothing any more."""
+    """Remove the controls of a message whose question or job is gone."""
     if press.message is None or not press.channel or not press.ts:
         return
     found = press.message.get("blocks")

@@ -1,4 +1,4 @@
-"""The slash command: committed, then acknowledged with words for its writer alone."""
+"""Listener of the slash command: committed, then acknowledged with an ephemeral reply."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NOT_IN_CHANNEL: Final = Reply(
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the command on the app."""
+    """Register the command."""
 
     async def command(ack: Any, body: dict[str, Any]) -> None:
         said = await on_command(desk, body)
@@ -46,7 +46,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 async def on_command(desk: BotContext, body: dict[str, Any]) -> Reply | None:
-    """Do what a command says; raises what lets Slack, or the person, repeat it."""
+    """Execute a command; raises errors that Slack or the user can retry."""
     found = payloads.parse_slash_command(body)
     if found is None:
         return None
@@ -64,7 +64,7 @@ async def on_command(desk: BotContext, body: dict[str, Any]) -> Reply | None:
 
 
 async def _invite(desk: BotContext, command: payloads.SlashCommand) -> None:
-    """Say where a job was asked for that the bot cannot speak there."""
+    """Tell the user if the bot cannot post in the channel of a new job."""
     if command.channel.startswith("D"):
         return
     try:

@@ -1,4 +1,4 @@
-"""The App Home: what waits for the person who looks at it, and what they asked for."""
+"""The App Home: open questions for its viewer, and the viewer's jobs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import SlackUser
 
 MAX_SCANNED: Final = 200
-"""Open questions, of everybody, among which one's own are found; those that expire first."""
+"""Open questions that are filtered for the viewer; the first to expire come first."""
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the event on the app."""
+    """Register the event."""
 
     async def opened(ack: Any, body: dict[str, Any]) -> None:
         who = payloads.parse_home_opened(body)
@@ -36,7 +36,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 def publish(desk: BotContext, who: SlackUser) -> None:
-    """Draw somebody's App Home, beside."""
+    """Publish the user's App Home, in the background."""
     desk.background.spawn(_publish(desk, who))
 
 
@@ -57,14 +57,14 @@ async def _asked(desk: BotContext, actor: Actor) -> list[Question]:
 
 
 async def _jobs(desk: BotContext, actor: Actor) -> OwnJobs:
-    """Return the newest jobs that this person asked for, wherever, and what they may do to them."""
+    """Return this person's newest jobs from any channel, and the permitted actions."""
     page = await desk.rt.read_model.page(invoker=actor.voter, limit=modal_views.HOME_JOBS + 1)
     allowed = [verb for verb in (Verb.CANCEL, Verb.RETRY) if _may(desk, actor, verb)]
     return OwnJobs(page.jobs, frozenset(allowed), page.scanned_to is not None)
 
 
 def _may(desk: BotContext, actor: Actor, verb: Verb) -> bool:
-    """Return whether this person may do that to what they asked for."""
+    """Return whether this person may do that to their own jobs."""
     try:
         desk.rt.policy.check(actor, verb, invoker=actor.voter)
     except NotPermitted:

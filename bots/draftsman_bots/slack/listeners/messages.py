@@ -1,6 +1,7 @@
-"""Messages and mentions: words for the bot, replies in threads, and everything else.
+"""Listener of messages and mentions: commands, replies in threads, and edits.
 
-A mention comes twice, as itself and as a message; both copies do the same, under one key.
+A mention is delivered twice, as `app_mention` and as `message`; both have the same key, and the
+second has no effect.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put both events on the app."""
+    """Register both events."""
 
     async def message(ack: Any, body: dict[str, Any], context: Any) -> None:
         await on_message(desk, body, context.bot_user_id or "")
@@ -45,7 +46,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 async def on_message(desk: BotContext, body: dict[str, Any], bot: str) -> None:
-    """Do what a message asks for; raises what lets Slack send it again."""
+    """Handle a message; raises errors after which Slack is to send it again."""
     found = payloads.parse_message(body, bot)
     if found is None:
         _log.debug("ignored a message that was not written by a person")
@@ -60,9 +61,9 @@ async def on_message(desk: BotContext, body: dict[str, Any], bot: str) -> None:
 
 
 async def on_missed_reply(desk: BotContext, body: dict[str, Any], bot: str, *, tells: bool) -> None:
-    """Take a reply that no event brought as an answer; a command is not done so late.
+    """Handle a reply from the backfill as an answer; commands are too old to execute.
 
-    `tells`: its writer is told why it does not count. Raises what may fare better later.
+    `tells`: its author is told if the answer is not accepted. Raises errors that a retry may fix.
     """
     found = payloads.parse_message(body, bot)
     if found is None or not found.thread:
@@ -86,7 +87,7 @@ def _tell(desk: BotContext, message: MessageEvent, said: Reply | None) -> None:
 
 
 async def _route(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Return what is to be said to whoever wrote it, if anything."""
+    """Return the reply to a message, if there is one."""
     if message.change is not MessageChange.POSTED and await thread_replies.record_edit(
         desk, message
     ):
@@ -124,7 +125,7 @@ async def _route(desk: BotContext, message: MessageEvent) -> Reply | None:
 async def _in_thread(
     desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText
 ) -> Reply | None:
-    """Take a message in a thread as an answer; return NOT_ABOUT_US where it is none."""
+    """Handle a message in a thread; return NOT_AN_ANSWER if it answers nothing."""
     if not _is_command(message, read):
         return await thread_replies.handle_reply(desk, message)
     if names := await thread_replies.questions_for(desk, message, read):
@@ -141,7 +142,7 @@ async def _in_thread(
 def _with_command(
     desk: BotContext, message: MessageEvent, said: Reply | None, names: list[str]
 ) -> Reply:
-    """Return the reply to words that were an answer: how to give the same command instead."""
+    """Add to the reply to an answer how to run the text as a command instead."""
     typed = escape_truncated(f"{desk.settings.command} {message.text.split(None, 1)[0]}", 100)
     note = (
         f"In this thread, a message to me answers {' or '.join(names)}. To run the command, type"
@@ -154,9 +155,9 @@ def _with_command(
 
 
 def _is_command(message: MessageEvent, read: JobRequest | TextCommand | InvalidText) -> bool:
-    """Return whether a message in a thread reads as a command: a mention, and then a verb.
+    """Return whether a message in a thread is a command: a mention followed by a verb.
 
-    `approve` and `deny` that name no question are about the thread's.
+    `approve` and `deny` without a reference decide the thread's question.
     """
     if not message.mentioned or isinstance(read, InvalidText):
         return False

@@ -1,4 +1,4 @@
-"""Shortcuts: they open the window of a new job."""
+"""Listeners of shortcuts, which open the modal of a new job."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put both shortcuts on the app."""
+    """Register both shortcuts."""
 
     async def shortcut(ack: Any, body: dict[str, Any]) -> None:
         on_shortcut(desk, body)
@@ -31,7 +31,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 def on_shortcut(desk: BotContext, body: dict[str, Any]) -> None:
-    """Open the window, with the text of the message if there is one."""
+    """Open the modal, with the text of the message if there is one."""
     found = payloads.parse_shortcut(body)
     if found is None or found.callback not in (ids.NEW_JOB, ids.FROM_MESSAGE):
         return

@@ -1,4 +1,4 @@
-"""Submitted windows: what is wrong is said inside of them, so that what was typed stays."""
+"""Listener of submitted modals; errors are shown in the modal, which keeps the input."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PLACE: Final = re.compile(r"slack:[A-Z0-9]{2,40}(/[0-9]{1,12}\.[0-9]{1,8})?")
 
 
 def register(app: AsyncApp, desk: BotContext) -> None:
-    """Put the windows on the app; one that is closed leaves everything as it is."""
+    """Register the modals; closing a modal changes nothing."""
 
     async def submitted(ack: Any, body: dict[str, Any]) -> None:
         errors = await on_submission(desk, body)
@@ -45,7 +45,7 @@ def register(app: AsyncApp, desk: BotContext) -> None:
 
 
 async def on_submission(desk: BotContext, body: dict[str, Any]) -> dict[str, str]:
-    """Take a window; return what is wrong, by the input that shows it."""
+    """Handle a submitted modal; return its errors by block id."""
     found = payloads.parse_view_submission(body)
     if found is None:
         return {}
@@ -119,5 +119,5 @@ async def _hand_in(
 
 
 def _shown_at(view: ViewSubmission) -> str:
-    """Return the input that shows an error of the whole window."""
+    """Return the input that shows an error of the whole modal."""
     return next(iter(view.values), modal_views.TEXT)

@@ -15,7 +15,7 @@ from draftsman_bots.slack.outbound.blocks import MAX_BLOCKS, Block
 from draftsman_bots.text import utf16_length
 
 MAX_SIZE: Final = 11_000
-"""Characters of all blocks of a message as JSON: below the smallest size reported as refused."""
+"""Characters of all blocks as JSON: below the smallest size reported as rejected."""
 _KEPT: Final = frozenset({"actions"})
 
 

@@ -1,6 +1,6 @@
-"""Block Kit, by what Slack takes: whatever text comes in, a valid block comes out. Pure.
+"""Builders of Block Kit blocks, valid for any text. Pure.
 
-Lengths are those of Slack's block and element reference.
+The limits are those of Slack's block and element reference.
 """
 
 from __future__ import annotations
@@ -20,35 +20,35 @@ OPTION_TEXT: Final = 75
 PLACEHOLDER: Final = 150
 MAX_OPTIONS: Final = 100
 MAX_BUTTONS: Final = 5
-"""Choices that are buttons; more of them are easier to find in a list."""
+"""Choices that are shown as buttons; more are shown as a select."""
 TRUNCATED_NOTICE: Final = "… (truncated; the full text is shown in a terminal)"
 EMPTY: Final = "\u2013"
-"""What stands for a text of nothing, which Slack refuses."""
+"""Replacement for empty text, which Slack rejects."""
 
 
 def section(text: str) -> Block:
-    """Return a paragraph of mrkdwn that is escaped already, and short enough."""
+    """Return a section; the mrkdwn must be escaped and short enough."""
     return {"type": "section", "text": _mrkdwn(text)}
 
 
 def paragraphs(text: str, most: int = 4) -> list[Block]:
-    """Return people's text in sections; what is beyond `most` of them is said to be cut."""
+    """Return user text in sections, with a notice if more than `most` are needed."""
     found = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
     return found if len(found) <= most else [*found[:most], context(TRUNCATED_NOTICE)]
 
 
 def code_block(text: str) -> Block:
-    """Return people's text as a block of code."""
+    """Return user text as a code block."""
     return section(code(text))
 
 
 def context(*texts: str) -> Block:
-    """Return small print of mrkdwn that is escaped already; at most ten texts."""
+    """Return a context block of escaped mrkdwn; at most ten texts."""
     return {"type": "context", "elements": [_mrkdwn(text) for text in texts if text][:10]}
 
 
 def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
-    """Return a row of what can be pressed, at most 25."""
+    """Return an actions block with at most 25 elements."""
     named = {} if block_id is None else {"block_id": block_id}
     return {"type": "actions", "elements": list(elements)[:25], **named}
 
@@ -56,7 +56,7 @@ def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
 def button(
     text: str, action: str, value: str, style: str | None = None, confirm: str | None = None
 ) -> Block:
-    """Return a button; with `confirm` it asks first."""
+    """Return a button; `confirm` is the text of its confirmation dialog."""
     made = {
         "type": "button",
         "text": plain_text(text, BUTTON_TEXT),
@@ -76,7 +76,7 @@ def button(
 
 
 def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
-    """Return a list to choose from; over 100 options Slack asks the bot for them."""
+    """Return a select, external if it has over 100 options."""
     if len(options) > MAX_OPTIONS:
         return external_select(action, placeholder)
     return {
@@ -88,7 +88,7 @@ def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
 
 
 def external_select(action: str, placeholder: str) -> Block:
-    """Return a list whose options Slack asks the bot for when it is opened."""
+    """Return a select whose options Slack requests when it is opened."""
     return {
         "type": "external_select",
         "action_id": action,
@@ -98,7 +98,7 @@ def external_select(action: str, placeholder: str) -> Block:
 
 
 def option(text: str, value: str, description: str | None = None) -> Block:
-    """Return one thing to choose."""
+    """Return an option of a select."""
     made: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
     if description and description.strip():
         made["description"] = plain_text(description, OPTION_TEXT)
@@ -106,18 +106,18 @@ def option(text: str, value: str, description: str | None = None) -> Block:
 
 
 def plain_text(text: str, most: int) -> Block:
-    """Return a text that is never parsed."""
+    """Return a plain_text object, truncated."""
     return {"type": "plain_text", "text": truncate(text, most).strip() or EMPTY, "emoji": False}
 
 
 def local_time(when: datetime) -> str:
-    """Return a time that everybody reads in his own zone."""
+    """Return a time that Slack shows in the reader's time zone."""
     said = when.strftime("%Y-%m-%d %H:%M %Z")
     return f"<!date^{int(when.timestamp())}^{{date_short_pretty}} {{time}}|{escape(said)}>"
 
 
 def bold(text: str, most: int = 500) -> str:
-    """Return people's text in bold, on one line."""
+    """Return user text in bold, on one line."""
     return f"*{escape_truncated(' '.join(text.split()), most) or EMPTY}*"
 
 

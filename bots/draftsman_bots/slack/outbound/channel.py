@@ -1,4 +1,4 @@
-"""The channel `slack`: posts, edits in place, uploads; each once, found again by its metadata."""
+"""The delivery channel `slack`: idempotent posts, edits and uploads, found by metadata."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ from draftsman_bots.text import truncate
 __all__ = ["SlackChannel", "client"]
 
 POSTS: Final = (1.0, 5)
-"""Seconds for a post to one channel, and how many at once: Slack asks for about one a second."""
+"""Seconds per post to a channel, and the burst: Slack allows about one a second."""
 EDITS: Final = (1.2, 50)
-"""Of chat.update, tier 3: 50 and more a minute in the whole workspace."""
+"""The same of chat.update, tier 3: 50 and more a minute in the workspace."""
 OTHERS: Final = (0.6, 100)
-"""Of tier 4: 100 and more a minute."""
+"""The same of tier 4: 100 and more a minute."""
 _log = logging.getLogger(__name__)
 
 
 class SlackChannel:
-    """One workspace. A call takes `timeout` seconds at most; an upload is three calls."""
+    """One workspace. A call takes at most `timeout` seconds; an upload has three calls."""
 
     name = ChannelName.SLACK
 
@@ -75,11 +75,11 @@ class SlackChannel:
 
     @property
     def trouble(self) -> str | None:
-        """Why Slack takes nothing from the bot at all; None while it does."""
+        """Why Slack rejects every call of the bot; None while it accepts them."""
         return self._caller.trouble
 
     def limits(self, message: Message) -> Sequence[RateLimit]:
-        """Take from the bucket of the method, of posts that of the channel as well."""
+        """Return the rate limit of the method; posts have one for each channel."""
         every, burst = OTHERS
         if message.edits is not None:
             every, burst = EDITS
@@ -88,12 +88,12 @@ class SlackChannel:
         return (RateLimit(_bucket(message), every, burst),)
 
     def bucket(self, message: Message, failure: Failure) -> str:
-        """Return the bucket of the method; of an account that was shut out, that of everything."""
+        """Return the bucket that a failure blocks: the method's, or that of the account."""
         whole = failure.code in ACCOUNT - {"missing_scope"}
         return str(self.name) if whole else _bucket(message)
 
     async def send(self, message: Message) -> SendResult:
-        """Post it in its thread; what only one person is to see, to that person."""
+        """Post it in its thread, or to the only person it is for."""
         message = resolve_target(message)
         if (person := _private(message)) is not None:
             return await self._whisper(message, person)
@@ -105,7 +105,7 @@ class SlackChannel:
         return ended
 
     async def find(self, message: Message) -> SendResult | None:
-        """Look for it; to rewrite a copy once more does no harm, nor does a private word."""
+        """Search for it; edits and ephemeral messages can be repeated without a search."""
         message = resolve_target(message)
         rewrites = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
         if rewrites or _private(message) is not None:
@@ -120,7 +120,7 @@ class SlackChannel:
         return found
 
     async def edit(self, message: Message) -> SendResult:
-        """Rewrite it, buttons and all."""
+        """Update it, including its controls."""
         ref = MessageRef.parse(message.edits)
         if ref is None:
             return Failure(f"no_such_ref ({message.edits})", origin="slack", code=COPY_GONE)
@@ -131,7 +131,7 @@ class SlackChannel:
         return ended
 
     async def upload(self, message: Message, file: File) -> SendResult:
-        """Post a file; nobody sees it before the last of the calls."""
+        """Upload a file; it is visible after the last of the calls."""
         message = resolve_target(message)
         data = file.data or b"\n"  # Slack takes no empty file
         name = truncate(file.name, 200) or "file"
@@ -155,11 +155,11 @@ class SlackChannel:
         return Rendered(render_plain_text(message, replies=self._reads_replies(message)), [])
 
     def _reads_replies(self, message: Message) -> bool:
-        """Return whether a reply that does not mention the bot arrives from there."""
+        """Return whether replies arrive from there without a mention."""
         return is_direct(message.target) or self._caller.identity.reads_replies
 
     async def close(self) -> None:
-        """Hold nothing open."""
+        """Do nothing: no connection is held open."""
 
     async def _share(self, message: Message, made: str, name: str) -> SendResult:
         channel = await self._conversation(message.target)
@@ -179,7 +179,7 @@ class SlackChannel:
         return Receipt(f"{channel}/{made}")
 
     async def _conversation(self, target: str) -> str | Failure:
-        """Return the id that files are shared to: a person's is that of the conversation."""
+        """Return the id of the channel, for a person that of the conversation."""
         if not is_direct(target) or target.startswith("D"):
             return target
         call = self._web.conversations_open(users=target)
@@ -208,7 +208,7 @@ class SlackChannel:
         return _receipt(message, done)
 
     async def _plainly(self, message: Message, refusal: Failure) -> SendResult:
-        """Say it once more as short plain text, with the whole as a file."""
+        """Send it again as short plain text, with the full text as a file."""
         _log.warning("D-%s: retried as plain text: %s", message.subject.number, refusal)
         carried: dict[str, Any] | None = {} if "metadata" in (refusal.code or "") else None
         ended = await self._post(message, self._plain(message), carried)
@@ -231,7 +231,7 @@ class SlackChannel:
         return done if isinstance(done, Failure | Unconfirmed) else Receipt(ref.text)
 
     async def _whisper(self, message: Message, person: str) -> SendResult:
-        """Say it to one person: among the others, or by themselves where they are not."""
+        """Send it to one person: as an ephemeral message, or directly if they are not there."""
         said = self._render(message)
         args: dict[str, Any] = {"text": said.text, "blocks": said.blocks}
         if not is_direct(message.target):
@@ -248,7 +248,7 @@ class SlackChannel:
         return _receipt(message, await self._caller.write("chat.postMessage", call))
 
     async def _absent(self, message: Message) -> tuple[str, ...]:
-        """Return the approvers of a gate who are not in the channel, by their ids."""
+        """Return the ids of a question's approvers who are not in the channel."""
         question = message.question
         gate = question is not None and question.kind is QuestionKind.APPROVAL
         asking = message.kind in (DeliveryKind.QUESTION, DeliveryKind.REMINDER)
@@ -278,7 +278,7 @@ def _bucket(message: Message) -> str:
 
 
 def _private(message: Message) -> str | None:
-    """Return the person who alone is to see it."""
+    """Return the only person that the message is for."""
     to = (message.payload or {}).get("to") if message.kind is DeliveryKind.NOTICE else None
     return to if isinstance(to, str) and to else None
 

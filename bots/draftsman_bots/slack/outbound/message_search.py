@@ -1,4 +1,4 @@
-"""Looks for what may have been posted, by its marker: in the thread, then in the channel."""
+"""Search for a message that may be posted, by its marker: in the thread, then in the channel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from draftsman_bots.slack.transport.api_errors import TARGET, THREAD, SlackRefus
 from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 CLOCK_SKEW: Final = timedelta(minutes=5)
-"""What the clocks of the database and of Slack may differ by."""
+"""Largest difference between the clocks of the database and of Slack."""
 _log = logging.getLogger(__name__)
 
 
 async def search(caller: WebApi, message: Message) -> MessageRef | Failure | None:
-    """Return where the message is; None: it is not there, or nobody lets us look."""
+    """Return the reference of the message; None if it is absent or the bot may not search."""
     channel = await _channel(caller, message.target)
     if not isinstance(channel, str):
         return channel
@@ -39,7 +39,7 @@ async def search(caller: WebApi, message: Message) -> MessageRef | Failure | Non
 
 
 def _over(failure: Failure) -> bool:
-    """Return whether there is nothing to be found; without the scope nobody can know."""
+    """Return whether the search ends without a result, because of the scope or the target."""
     if failure.code == "missing_scope":
         _log.warning("cannot search for a message that may be posted; posting again: %s", failure)
     error = failure.error if isinstance(failure, SlackRefusal) else None
@@ -47,7 +47,7 @@ def _over(failure: Failure) -> bool:
 
 
 async def _channel(caller: WebApi, target: str) -> str | Failure | None:
-    """Return the id of the conversation, of a person the one with the bot."""
+    """Return the id of the channel, for a person that of the conversation."""
     if not is_person(target):
         return target
     call = caller.web.conversations_open(users=target)
@@ -68,7 +68,7 @@ def _among(channel: str, page: Data, message: Message) -> MessageRef | None:
 
 
 def posted_ref(message: Message, channel: str, posted: Data) -> MessageRef:
-    """Return what to call a posted message."""
+    """Return the reference of a posted message."""
     ts, thread = str(posted["ts"]), posted.get("thread_ts")
     card = message.kind is DeliveryKind.STATUS and message.thread is None
     return MessageRef(channel, ts, str(thread) if card and thread and thread != ts else None)

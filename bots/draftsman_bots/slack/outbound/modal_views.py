@@ -1,4 +1,4 @@
-"""The windows that open in Slack, and the App Home. Pure."""
+"""The modals and the App Home. Pure."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ REPO: Final = "repo"
 REASON: Final = "reason"
 """Block ids of the inputs."""
 MAX_INPUT: Final = 3000
-"""Characters that an input takes."""
+"""Characters of an input."""
 MAX_AGENTS: Final = 100
 HOME_JOBS: Final = 10
-"""Jobs of one's own that the App Home shows."""
+"""Jobs that the App Home shows."""
 HOME_QUESTIONS: Final = 15
 """Open questions that the App Home shows: a view has at most 100 blocks."""
 
 
 def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
-    """Return the window of a new job; `place` is the target that is told of it."""
+    """Return the modal of a new job; `place` is the target of its notifications."""
     long = utf16_length(text) > MAX_INPUT
     blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), lines=True)]
     if long:
@@ -61,7 +61,7 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
 
 
 def free_text(job: int, question: int, text: str = "") -> View:
-    """Return the window for an answer in one's own words."""
+    """Return the modal for an answer in free text."""
     name = f"D-{job}/{question}"
     blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), lines=True)]
     value = ids.answer_value(job, question)
@@ -69,7 +69,7 @@ def free_text(job: int, question: int, text: str = "") -> View:
 
 
 def deny_reason(job: int, question: int) -> View:
-    """Return the window for the reason of a denial, which may be left out."""
+    """Return the modal for the optional reason of a denial."""
     name = f"D-{job}/{question}"
     blocks = [_input(REASON, f"Reason for denying {name}", optional=True, lines=True)]
     value = ids.answer_value(job, question)
@@ -78,10 +78,9 @@ def deny_reason(job: int, question: int) -> View:
 
 @dataclass(frozen=True, slots=True)
 class OwnJobs:
-    """The newest jobs that somebody asked for, one more than is shown if there are more.
+    """The newest jobs of a person, one more than is shown if there are more.
 
-    `allowed` is what they may do to them; `far` says that older jobs than those that were looked
-    through may be theirs as well.
+    `allowed` are the permitted actions; `far`: older jobs, which were not scanned, may be theirs.
     """
 
     jobs: Sequence[JobSummary] = ()
@@ -90,7 +89,7 @@ class OwnJobs:
 
 
 def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
-    """Return the App Home: what waits for this person, then what they asked for."""
+    """Return the App Home: the person's open questions, then their jobs."""
     blocks = [_head(), section("*Waiting for you*")]
     if not asked:
         blocks.append(section("Nothing is waiting for you."))
@@ -113,7 +112,7 @@ def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
 
 
 def home_denied(why: str) -> View:
-    """Return the App Home of somebody who may ask for nothing here, which says why."""
+    """Return the App Home of a user without access, with the reason."""
     return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(why))]}
 
 

@@ -1,4 +1,4 @@
-"""A question in Slack: what it says, whom it is for, and what can be pressed. Pure."""
+"""Rendering of a question: its text, its audience and its controls. Pure."""
 
 from __future__ import annotations
 
@@ -35,29 +35,29 @@ from draftsman_bots.slack.outbound.message_ref import account_user_id
 from draftsman_bots.text import truncate
 
 MAX_MENTIONS: Final = 20
-"""People who are named; more would be a crowd, of whom nobody feels meant."""
+"""People who are mentioned; the others are counted."""
 MAX_DESCRIPTIONS: Final = 10
-"""Choices that are described in the message; of more, the list says it."""
+"""Choices that are described in the message; with more, only the select does."""
 NO_APPROVER: Final = (
     ":warning: This approval has no approver: the named approvers are not in the configuration, or"
     " requested the job themselves. An operator can give a person under `[people]` the role"
     " `approver` and restart draftsman, or cancel the job."
 )
 BOT_NAME: Final = "@draftsman"
-"""How people mention the bot, by the name that the manifests give it."""
+"""The mention of the bot, with the name in the manifests."""
 FREE_TEXT_LABEL: Final = "Answer with text…"
 _IN_FULL: Final = "To read it, run draftsman show"
 
 
 class Detail(IntEnum):
-    """Levels of detail of a question's message, from complete to the least that is required."""
+    """Levels of detail of a question's message, from complete to the required minimum."""
 
     ALL = 0
     NO_CONTEXT = 1
     NO_DESCRIPTIONS = 2
-    """The options of a list are described where they are looked up."""
+    """The select omits the descriptions of its options."""
     EXTERNAL_SELECT = 3
-    """Slack asks for the options when the list is opened, and the text is cut."""
+    """Slack requests the options when the select is opened, and the text is truncated."""
 
 
 def fit_question(
@@ -68,9 +68,9 @@ def fit_question(
     *,
     replies: bool = False,
 ) -> list[Block]:
-    """Return the question with its controls in as much detail as one message takes.
+    """Return the question with its controls, in as much detail as fits a message.
 
-    `replies`: an answer in words is read without a mention of the bot.
+    `replies`: an answer is read without a mention of the bot.
     """
     for detail in Detail:
         text = render_question(question, title, asked, detail, replies=replies)
@@ -88,7 +88,7 @@ def render_question(
     *,
     replies: bool = False,
 ) -> Iterator[Block]:
-    """Yield the question, its context, and who may answer until when."""
+    """Yield the question, its context, its audience and its expiry."""
     verb = "asks for approval" if question.kind is QuestionKind.APPROVAL else "asks"
     yield section(f":question: *{question.name}* {bold(title, 200)} {verb}:")
     yield from paragraphs(question.text, 6 if detail < Detail.EXTERNAL_SELECT else 1)
@@ -110,7 +110,7 @@ def render_question(
 
 
 def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]:
-    """Yield what can be pressed: it carries numbers alone."""
+    """Yield the controls, whose values are ids only."""
     block = ids.question_block(question.job, question.ordinal)
     value = ids.answer_value(question.job, question.ordinal)
     if question.kind is QuestionKind.APPROVAL:
@@ -125,7 +125,7 @@ def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]
 
 
 def options(question: Question) -> list[Block]:
-    """Return all that may be chosen, in its order."""
+    """Return all choices as options, in order."""
     return [
         option(
             f"{place}. {choice['label']}",
@@ -152,7 +152,7 @@ def _choices(question: Question, detail: Detail) -> Iterator[Block]:
 
 
 def _context(snippet: str) -> Iterator[Block]:
-    """Yield the beginning of what a question is about; of a diff its statistics first."""
+    """Yield the start of the context; for a diff its statistics first."""
     if is_diff(snippet):
         yield code_block(truncate(diffstat(snippet), LENGTH // 2))
     lines = "\n".join(snippet.splitlines()[:LINES])

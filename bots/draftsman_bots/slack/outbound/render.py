@@ -1,7 +1,7 @@
-"""What a message looks like in Slack: blocks, and `text` for who cannot see them. Pure.
+"""Rendering of messages: blocks, and `text` for clients that cannot show them. Pure.
 
-Whatever text comes in, a valid message comes out. Nobody is notified but those whom a question is
-for, and they by its first copy alone: a rewritten one rings nobody's bell.
+The result is valid for any text. Only the people whom a question is for are mentioned, and notified
+by its first copy only: an edit notifies no one.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ STATUS_EMOJI: Final = {
     Status.EXPIRED: ":stopwatch:",
 }
 DENIED_EMOJI: Final = ":no_entry:"
-"""Mark of a job that a person denied: it failed, and nothing crashed."""
+"""For a job that a person denied, which is not an error."""
 WITHOUT_ERROR: Final = frozenset({Status.CANCELED, Status.COMPLETED})
-"""Statuses of which an earlier error is not shown."""
+"""Statuses in which an earlier error is not shown."""
 RETRYABLE: Final = TERMINAL - {Status.COMPLETED}
-"""Ends after which people may want another try."""
+"""Terminal statuses with a retry button."""
 TRUNCATED_NOTICE: Final = "Truncated. The full text is a file in this thread."
 
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """What `chat.postMessage` and `chat.update` take."""
+    """Arguments of `chat.postMessage` and `chat.update`."""
 
     text: str
     blocks: list[Block]
 
 
 def render(message: Message, *, replies: bool = False) -> Rendered:
-    """Return what people see of a message.
+    """Return the rendered message.
 
-    `replies`: an answer in words is read without a mention of the bot.
+    `replies`: an answer is read without a mention of the bot.
     """
     return Rendered(
         render_plain_text(message, replies=replies), drop_to_fit(_blocks(message, replies))
@@ -85,7 +85,7 @@ def render(message: Message, *, replies: bool = False) -> Rendered:
 
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
-    """Return the message as plain text that is never too long for Slack."""
+    """Return the message as plain text within Slack's limit."""
     how = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
     said = escape_truncated(render_brief(message, how), MAX_TEXT)
     if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
@@ -115,7 +115,7 @@ def _blocks(message: Message, replies: bool) -> Iterator[Block]:
 
 
 def _card(subject: Subject) -> Iterator[Block]:
-    """Yield the one message of a job that is rewritten as it moves."""
+    """Yield the status card of a job, which is updated with each status."""
     yield section(_headline(subject))
     yield context(*_facts(subject))
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
@@ -171,7 +171,7 @@ def _question(message: Message, replies: bool) -> Iterator[Block]:
 
 
 def _closed(message: Message) -> Iterator[Block]:
-    """Yield what became of a question: nothing is left to press."""
+    """Yield the resolution of a question, without controls."""
     question = message.question
     assert question is not None  # noqa: S101
     text = f"{question.name} {resolution_text(question)}"
@@ -218,7 +218,7 @@ def _ending_head(subject: Subject) -> str:
 
 
 def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block]:
-    """Yield text in sections that begins with how something ended, and by whom: its head."""
+    """Yield text in sections; voters in its head are shown by their names."""
     for place, block in enumerate(paragraphs(text, most)):
         if place == 0:
             block["text"]["text"] = _of_people(block["text"]["text"], head)
@@ -226,7 +226,7 @@ def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block
 
 
 def _of_people(text: str, head: str) -> str:
-    """Return escaped text whose head says how something ended, voters there by their names here.
+    """Replace voter ids in the head of escaped text by their names in Slack.
 
     The text after the head was written by a person: its mentions stay escaped.
     """
@@ -235,5 +235,5 @@ def _of_people(text: str, head: str) -> str:
 
 
 def display_name(name: str) -> str:
-    """Return who it is: a Slack voter by their name here, everybody else as they are called."""
+    """Return the display name: a mention for a Slack voter, the name for others."""
     return with_display_names(escape_truncated(name, 100))

@@ -1,13 +1,13 @@
-"""What people write to the bot, after the command or the mention. Pure, and no text raises.
+"""Parser of text commands, without the slash command or the mention. Pure, and raises nothing.
 
-    fix [options] TEXT            change what TEXT asks for
+    fix [options] TEXT            make the change that TEXT requests
     investigate [options] TEXT    look, and change nothing
     status [JOB] · list · show JOB · cancel JOB [REASON] · retry JOB [--again]
     answer QUESTION TEXT · approve QUESTION [REASON] · deny QUESTION [REASON] · link · help
 
-Options stand before or after the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
-`--mode=fix|investigate`; before it also with a space for the `=`. What is in quotes is text, and
-`--` ends the options.
+Options precede or follow the text, as `--repo=NAME`, `--agent=NAME`, `--ref=BRANCH` or
+`--mode=fix|investigate`; before it also with a space for the `=`. Quoted text is never an option,
+and `--` ends the options.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ _LAST: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class JobRequest:
-    """Work that is asked for."""
+    """A request for a job."""
 
     text: str
     mode: str
     options: dict[str, str] = field(default_factory=dict)
-    """`repo`, `agent` and `ref`, those that were given."""
+    """`repo`, `agent` and `ref`, if they are set."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextCommand:
-    """Anything else; `ref` is the job or question as it was named, "" for none."""
+    """Any other command; `ref` is the job or question as typed, or ""."""
 
     verb: str
     ref: str = ""
@@ -64,14 +64,14 @@ class TextCommand:
 
 @dataclass(frozen=True, slots=True)
 class InvalidText:
-    """It begins with no verb, or an option cannot be meant: `why` says so, "" for no verb."""
+    """Text without a verb, with `why` "", or with an invalid option, which `why` explains."""
 
     text: str
     why: str = ""
 
 
 def parse(text: str) -> JobRequest | TextCommand | InvalidText:
-    """Read what was written; nothing at all asks for help."""
+    """Parse the text; empty text is `help`."""
     text = text.strip()
     word, rest = _word(text)
     verb = word.lower()
@@ -116,7 +116,7 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
 
 
 def _wrong(name: str, value: str, options: dict[str, str]) -> str:
-    """Return what is wrong with an option."""
+    """Return why an option is invalid, or ""."""
     if name not in OPTIONS:
         known = ", ".join(f"--{option}" for option in OPTIONS)
         return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"
@@ -130,13 +130,13 @@ def _wrong(name: str, value: str, options: dict[str, str]) -> str:
 
 
 def _word(text: str) -> tuple[str, str]:
-    """Return the first word, and what follows it."""
+    """Return the first word and the rest."""
     parts = text.split(None, 1)
     return (parts[0] if parts else "", parts[1].strip() if len(parts) > 1 else "")
 
 
 def _value(text: str) -> tuple[str, str]:
-    """Return the value of an option, which may be in quotes, and what follows it."""
+    """Return the value of an option, quoted or not, and the rest."""
     text = text.lstrip()
     closing = _PAIRS.get(text[:1])
     if closing is not None and (end := text.find(closing, 1)) > 0:

@@ -1,6 +1,6 @@
-"""What Slack sends, read into small values. Pure, and nothing that is sent raises.
+"""Parsers of Slack's payloads. Pure, and no payload raises.
 
-Every field may be missing, null or of another type: what cannot be read is `None`, or "".
+Any field may be missing, null or of another type: an unreadable payload is None, a field "".
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
 _LINK: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
 _NAMED: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
-"""Subtypes of what a person wrote."""
+"""Subtypes of messages that people write."""
 
 
 @dataclass(frozen=True, slots=True)
 class SlashCommand:
-    """A slash command."""
+    """A slash command and its author."""
 
     who: SlackUser
     home: str
-    """The workspace, or the organisation where there is none."""
+    """The workspace, or the organization if there is no workspace."""
     channel: str
     text: str
     key: str
@@ -35,7 +35,7 @@ class SlashCommand:
 
 
 class MessageChange(StrEnum):
-    """What happened to a message."""
+    """The change that a message event reports."""
 
     POSTED = "posted"
     EDITED = "edited"
@@ -44,7 +44,7 @@ class MessageChange(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MessageEvent:
-    """What a person wrote, changed or deleted. `thread` is "" outside of one."""
+    """A message that a person posted, edited or deleted. `thread` is "" outside of threads."""
 
     change: MessageChange
     who: SlackUser
@@ -55,14 +55,14 @@ class MessageEvent:
     text: str
     mentioned: bool
     private: bool
-    """In the conversation of one person with the bot."""
+    """Whether it is in a direct conversation with the bot."""
     files: bool = False
     parent: str = ""
-    """Who wrote what the thread hangs under; "" where Slack does not say."""
+    """Author of the thread's first message; "" if unknown."""
 
     @property
     def key(self) -> str:
-        """The same of every copy of the message, of its edits and of its deletion."""
+        """The idempotency key, the same for all copies, edits and the deletion."""
         return ids.message_key(self.home, self.channel, self.ts)
 
 
@@ -73,7 +73,7 @@ class BlockAction:
     who: SlackUser
     channel: str
     ts: str
-    """Of the message; "" in a view."""
+    """The ts of the message; "" in a view."""
     thread: str
     action: str
     value: str
@@ -81,12 +81,12 @@ class BlockAction:
     trigger_id: str
     response_url: str
     message: dict[str, Any] | None = None
-    """The message as it was; None for one that only its reader sees."""
+    """The message at that time; None for an ephemeral message."""
 
 
 @dataclass(frozen=True, slots=True)
 class ViewSubmission:
-    """A modal that was submitted; `values` are the texts and choices of its inputs, by block."""
+    """A submitted modal; `values` are the texts and choices of its inputs, by block."""
 
     who: SlackUser
     home: str
@@ -98,7 +98,7 @@ class ViewSubmission:
 
 @dataclass(frozen=True, slots=True)
 class Shortcut:
-    """A shortcut: of a message, or of none."""
+    """A global shortcut, or a shortcut of a message."""
 
     who: SlackUser
     home: str
@@ -113,7 +113,7 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class OptionsRequest:
-    """What somebody types into a select with too many choices to send; `block` says whose."""
+    """The text typed into an external select; `block` is its block id."""
 
     who: SlackUser
     block: str
@@ -121,7 +121,7 @@ class OptionsRequest:
 
 
 def parse_slash_command(body: object) -> SlashCommand | None:
-    """Read a slash command."""
+    """Parse a slash command."""
     data = mapping(body)
     who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
     who = replace(who, channel=text(data, "channel_id"))
@@ -136,10 +136,10 @@ def parse_slash_command(body: object) -> SlashCommand | None:
 
 
 def parse_message(body: object, bot: str) -> MessageEvent | None:
-    """Read a message or a mention; None for what is not a person's.
+    """Parse a message or a mention; None if a bot or Slack wrote it.
 
-    `bot` is our own user id, "" while the event alone says it. Of a change only an edit of the
-    text counts: links that unfold, and our own updates, do not.
+    `bot` is the bot's own user id, "" if only the event names it. Only edits of the text count as
+    edits, not unfurled links or the bot's own updates.
     """
     data = mapping(body)
     event = mapping(data.get("event"))
@@ -161,7 +161,7 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
 
 
 def parse_block_action(body: object) -> BlockAction | None:
-    """Read a press."""
+    """Parse a block action."""
     data = mapping(body)
     actions = data.get("actions")
     action = mapping(actions[0]) if isinstance(actions, list) and actions else {}
@@ -188,7 +188,7 @@ def parse_block_action(body: object) -> BlockAction | None:
 
 
 def parse_view_submission(body: object) -> ViewSubmission | None:
-    """Read a submitted modal."""
+    """Parse a submitted modal."""
     data = mapping(body)
     view = mapping(data.get("view"))
     who = _person(data)
@@ -203,7 +203,7 @@ def parse_view_submission(body: object) -> ViewSubmission | None:
 
 
 def parse_shortcut(body: object) -> Shortcut | None:
-    """Read a shortcut, global or of a message."""
+    """Parse a shortcut, global or of a message."""
     data = mapping(body)
     who = _person(data)
     if not who.id or not text(data, "callback_id"):
@@ -223,7 +223,7 @@ def parse_shortcut(body: object) -> Shortcut | None:
 
 
 def parse_options_request(body: object) -> OptionsRequest | None:
-    """Read what is typed into an external select."""
+    """Parse the options request of an external select."""
     data = mapping(body)
     who = _person(data)
     if not who.id:
@@ -232,7 +232,7 @@ def parse_options_request(body: object) -> OptionsRequest | None:
 
 
 def parse_home_opened(body: object) -> SlackUser | None:
-    """Return who opened the App Home, on its first tab."""
+    """Return the user who opened the Home tab of the app."""
     data = mapping(body)
     event = mapping(data.get("event"))
     if text(event, "tab") not in ("", "home") or not text(event, "user"):
@@ -241,18 +241,18 @@ def parse_home_opened(body: object) -> SlackUser | None:
 
 
 def readable_text(said: str) -> str:
-    """Return incoming text as its writer sees it: links spelt out, unescaped once."""
+    """Return incoming text as its author sees it: links expanded, unescaped once."""
     spelt = _NAMED.sub(r"\1\2", _LINK.sub(_link, said))
     return unescape(spelt)
 
 
 def mapping(value: object) -> dict[str, Any]:
-    """Return the value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def text(data: dict[str, Any], name: str) -> str:
-    """Return a field if it is text, else ""."""
+    """Return a field if it is a string, else ""."""
     value = data.get(name)
     return value if isinstance(value, str) else ""
 
@@ -294,27 +294,27 @@ def _message(
 
 
 def _home(data: dict[str, Any]) -> str:
-    """Return the workspace that something happened in, or the organisation where there is none."""
+    """Return the workspace of a payload, or its organization if there is no workspace."""
     team, org = mapping(data.get("team")), mapping(data.get("enterprise"))
     given = text(data, "team_id") or text(team, "id") or text(data, "team")
     return given or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
 
 
 def _own(data: dict[str, Any]) -> str:
-    """Return whose installation of the app this was sent to."""
+    """Return the workspace of the app's installation that this was sent to."""
     view = text(mapping(data.get("view")), "app_installed_team_id")
     return view or _installed(data) or _home(data)
 
 
 def _installed(data: dict[str, Any]) -> str:
-    """Return what an event says of the installation; a shared message is sent by others, too."""
+    """Return an event's installation; a message of a shared channel may name others."""
     first = _authorized(data)
     org = text(first, "enterprise_id")
     return org if first.get("is_enterprise_install") is True else text(first, "team_id") or org
 
 
 def _authorized(data: dict[str, Any]) -> dict[str, Any]:
-    """Return what an event says of the installation that it was sent to."""
+    """Return the first authorization of an event."""
     found = data.get("authorizations")
     return mapping(found[0]) if isinstance(found, list) and found else {}
 
@@ -335,10 +335,10 @@ def _who(
 
 
 def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
-    """Return the organizations of the installation, and of the person of this workspace.
+    """Return the organizations of the installation, and of the user's workspace.
 
-    `team_id` and `enterprise_id` are a pair, and so are the two of `team`; whose they are depends
-    on the kind of payload (bolt-python's tests of its request internals have captures).
+    `team_id` and `enterprise_id` are a pair, as are the two fields of `team`; the kind of payload
+    decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
     first, inner = _authorized(data), mapping(data.get("team"))
     told = text(mapping(data.get("enterprise")), "id")
@@ -357,7 +357,7 @@ def _team(said: dict[str, Any]) -> str:
 
 
 def _entered(inputs: dict[str, Any]) -> str:
-    """Return what was put into the one input of a block."""
+    """Return the value of a block's only input."""
     for given in inputs.values():
         held = mapping(given)
         return text(held, "value") or text(mapping(held.get("selected_option")), "value")

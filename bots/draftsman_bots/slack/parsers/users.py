@@ -1,4 +1,4 @@
-"""People in Slack, and whether they are of our company. Pure."""
+"""Slack users, and whether they belong to the company. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from enum import StrEnum
 
 
 class UserOrigin(StrEnum):
-    """Where a person belongs, as far as a payload says."""
+    """A user's origin, as far as a payload shows it."""
 
     HOME = "home"
     UNSURE = "unsure"
-    """In a workspace that may be one of our organization."""
+    """In a workspace that may belong to the organization."""
     ELSEWHERE = "elsewhere"
 
 
 @dataclass(frozen=True, slots=True)
 class SlackUser:
-    """A person in Slack: of the workspace `team`, in one that has the app: `own`.
+    """A user of the workspace `team`, in the workspace `own`, which has the app.
 
-    Any of these is "" where the payload does not say.
+    Each field is "" if the payload does not contain it.
     """
 
     id: str
@@ -30,16 +30,16 @@ class SlackUser:
     enterprise: str = ""
     """The organization of the workspace that has the app."""
     org: str = ""
-    """The organization of the person's own workspace."""
+    """The organization of the user's own workspace."""
     inside: bool | None = None
     """Whether this is a channel that no other organization shares."""
     channel: str = ""
 
     def origin(self, own: str | None, org: str | None = None) -> UserOrigin:
-        """Return where they belong; `own` is our workspace, which may be known.
+        """Return the user's origin; `own` is the home workspace, if it is known.
 
-        `org` is its organization, "" for none; where neither is known, the payload's count. All
-        workspaces of an organization share the ids of people.
+        `org` is its organization, "" if it has none; unknown values come from the payload. All
+        workspaces of an organization share user ids.
         """
         ours = own or self.own
         org = self.enterprise if org is None else org
@@ -55,10 +55,10 @@ class SlackUser:
     def is_stranger(
         self, own: str | None, org: str | None = None, colleagues: Collection[str] = ()
     ) -> bool:
-        """Return whether they are of another company than ours.
+        """Return whether the user belongs to another company.
 
-        `colleagues` are workspaces, and people as `U…@T…`, that are known to be of ours. An
-        installation for a whole organization is taken to meet its own people.
+        `colleagues` are workspaces, and users as `U…@T…`, that are verified. An installation for a
+        whole organization is assumed to meet only its own users.
         """
         origin = self.origin(own, org)
         if origin is not UserOrigin.UNSURE:
@@ -69,9 +69,9 @@ class SlackUser:
     def account(
         self, own: str | None, org: str | None = None, colleagues: Collection[str] = ()
     ) -> str:
-        """Return whom the id means: a stranger's is followed by `@` and the workspace it is of.
+        """Return the account: the id, for an external user followed by `@` and the workspace.
 
-        Ids are unique within an organization only: elsewhere the same id is another person.
+        Ids are unique only within an organization: elsewhere the same id is another person.
         """
         stranger = self.is_stranger(own, org, colleagues)
         return f"{self.id}@{self.team}" if stranger else self.id

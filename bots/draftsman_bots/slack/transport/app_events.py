@@ -1,4 +1,4 @@
-"""What Slack says about the app itself, which needs no listener and no database."""
+"""Events about the app itself, which need neither a listener nor the database."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ LOST_EVENTS: Final = {
     "app_uninstalled": "the app was uninstalled from the workspace: reinstall it",
     "tokens_revoked": "Slack revoked draftsman's tokens: reinstall the app and set the new token",
 }
-"""Events after which nothing can be posted any more; jobs and deliveries are kept."""
+"""Events after which nothing can be posted; jobs and deliveries are kept."""
 LIMITED: Final = "rate_limited"
 HELD_BACK: Final = "Slack is rate limiting events: over 30,000 in an hour"
 NOTE_SECONDS: Final = 180.0
-"""Seconds without another word after which Slack holds nothing back: it says so every minute."""
+"""Slack repeats the event every minute; the note ends this many seconds after the last."""
 MAX_LENGTH: Final = 300
-"""Characters of a challenge that are sent back."""
+"""Characters of a challenge that are returned."""
 
 
 @dataclass(slots=True)
 class Signals:
-    """Who is told what Slack says about the app."""
+    """Callbacks for events about the app."""
 
     lost: Callable[[str], None] = lambda _: None
     limited: Callable[[], None] = lambda: None
@@ -36,7 +36,7 @@ class Signals:
 def answer_app_event(
     kind: PayloadKind, body: Mapping[str, Any], health: BotHealth, signals: Signals
 ) -> Acknowledgment | None:
-    """Return the answer, or None for what a listener has to see."""
+    """Return the acknowledgment, or None if the event is for a listener."""
     if kind is PayloadKind.URL_VERIFICATION:
         challenge = body.get("challenge")
         return Acknowledgment(
@@ -59,6 +59,6 @@ def answer_app_event(
 
 
 def _concerns_the_bot(event: Mapping[str, Any]) -> bool:
-    """Return whether what was revoked is the bot's token, and not a person's."""
+    """Return whether the bot's token was revoked, and not a user's."""
     tokens = event.get("tokens")
     return not isinstance(tokens, dict) or bool(tokens.get("bot")) or "oauth" not in tokens

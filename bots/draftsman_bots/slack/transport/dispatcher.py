@@ -1,7 +1,7 @@
-"""The bot: any payload of Slack's in, its answer out, in time and without an exception.
+"""Dispatch of Slack's payloads to listeners, with an acknowledgment within the deadline.
 
-Listeners commit first and acknowledge after; until a listener has ended nothing is answered, so
-that Slack sees no 200 for what was not committed. What a listener raises becomes an answer here.
+Listeners commit first and acknowledge after: Slack gets no 200 before the change is committed.
+Exceptions of a listener become an acknowledgment here.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.health import BotHealth
 
 DEADLINE: Final = 2.5
-"""Seconds until an answer goes out whatever happens; Slack waits for three."""
+"""Seconds until an acknowledgment is sent; Slack's own deadline is three."""
 LISTENER_TIMEOUT: Final = 2.2
-"""Of these, those that a listener has: what is left is for taking back what it began."""
+"""Seconds for a listener; the rest of the deadline is for the rollback."""
 STATEMENT_TIMEOUT: Final = 2.2
-"""Seconds after which the database ends a statement of this process by itself."""
+"""Seconds after which the database cancels a statement of this process."""
 _ERROR: Final = "draftsman_error"
 _BEGUN: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
@@ -49,9 +49,10 @@ Register = Callable[["AsyncApp"], None]
 
 
 def with_statement_timeout(settings: Settings) -> Settings:
-    """Return the settings with statements that end before Slack stops waiting.
+    """Return settings whose statements time out before Slack's deadline.
 
-    What the server gave up was not done, which nobody could say of what was merely not waited for.
+    A statement that the server canceled had no effect; if the client only stopped waiting, it may
+    have.
     """
     most = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
     database = settings.database.model_copy(update={"statement_timeout": most})
@@ -62,7 +63,7 @@ def with_statement_timeout(settings: Settings) -> Settings:
 def build(client: AsyncWebClient, identity: Identity, register: Register) -> AsyncApp:
     """Return Bolt's app with all listeners.
 
-    Signatures are checked before it, and our own messages are recognised by listeners too.
+    Signatures are verified before the app, and the listeners ignore the bot's own messages.
     """
     from slack_bolt.async_app import AsyncApp
 
@@ -95,31 +96,31 @@ def build(client: AsyncWebClient, identity: Identity, register: Register) -> Asy
 
 
 class _Start(AsyncListenerStartHandler):
-    """Notes that Bolt could read the payload: what fails from now on is our fault."""
+    """Records that Bolt parsed the payload: later failures are internal errors."""
 
     async def handle(self, request: AsyncBoltRequest, response: BoltResponse | None) -> None:
         request.context[_BEGUN] = True
 
 
 async def _remember(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
-    """Keep what was raised for `Bot`, which decides."""
+    """Record the exception for the dispatcher."""
     request.context[_ERROR] = error
     return BoltResponse(status=500)
 
 
 class SlackDispatcher:
-    """Answers payloads, each within its deadline and each by itself."""
+    """Acknowledges each payload separately and within the deadline."""
 
     def __init__(self, app: AsyncApp, health: BotHealth) -> None:
         self.signals = app_events.Signals()
         self.tell: Callable[[dict[str, Any], str], None] = _nobody
-        """Says to whoever sent a payload, beside its answer, what the answer cannot show."""
+        """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
         self._health = health
         self._late: set[asyncio.Task[Acknowledgment]] = set()
 
     async def answer(self, body: Any, *, retry: int = 0) -> Acknowledgment:
-        """Return the answer to a payload that is known to be Slack's; raises nothing."""
+        """Return the acknowledgment of an authenticated payload; raises nothing."""
         began = time.monotonic()
         kind = payload_kind.kind_of(body) if isinstance(body, dict) else PayloadKind.OTHER
         try:
@@ -139,7 +140,7 @@ class SlackDispatcher:
             _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 
     async def close(self) -> None:
-        """Wait for what was too late to be answered."""
+        """Wait for the listeners that timed out."""
         if self._late:
             await asyncio.wait(self._late, timeout=DEADLINE)
 
@@ -163,7 +164,7 @@ class SlackDispatcher:
     async def _in_time(
         self, kind: PayloadKind, body: dict[str, Any], request: AsyncBoltRequest
     ) -> Acknowledgment:
-        """Let the listener work; at its end take back what it began, and say so."""
+        """Run the listener; cancel it at its timeout, which rolls its change back."""
         task = asyncio.create_task(self._dispatch(kind, body, request))
         try:
             done, _ = await asyncio.wait({task}, timeout=LISTENER_TIMEOUT)
@@ -204,7 +205,7 @@ class SlackDispatcher:
     def _failed(
         self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, begun: bool
     ) -> Acknowledgment:
-        """Return the answer for what was raised."""
+        """Return the acknowledgment for an exception."""
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
         if not begun:
@@ -227,11 +228,11 @@ class SlackDispatcher:
 
 
 def _nobody(body: dict[str, Any], text: str) -> None:
-    """Say it to nobody: there is no desk."""
+    """Drop the message: no context is set."""
 
 
 def _reply(response: BoltResponse) -> Acknowledgment:
-    """Return what a listener acknowledged with."""
+    """Convert the response of a listener."""
     headers = {name: values[0] for name, values in response.headers.items() if values}
     headers.pop("content-type", None)
     if response.status != 200:

@@ -1,4 +1,4 @@
-"""The HTTP side: Slack's requests, checked before anything reads them, and the bot's health."""
+"""The HTTP endpoint for Slack's requests, which verifies them, and the health endpoints."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from draftsman_bots.slack.transport.dispatcher import DEADLINE, SlackDispatcher
 from draftsman_bots.slack.transport.signature import InvalidSignature
 
 EVENTS_PATH: Final = "/slack/events"
-"""Where events, interactions, options and commands all come in."""
+"""The path of events, interactions, options and commands."""
 CLOCK: Final = "clock"
 
 
 def application(
     bot: SlackDispatcher | None, secret: str, health: BotHealth, *, details: bool = True
 ) -> Starlette:
-    """Return the ASGI application; without a bot it serves its health alone.
+    """Return the ASGI application; without a bot it has the health endpoints only.
 
-    Without `details`, `/readyz` and `/metrics` are served elsewhere.
+    Without `details`, `/readyz` and `/metrics` are served on another port.
     """
 
     async def slack(request: Request) -> Response:

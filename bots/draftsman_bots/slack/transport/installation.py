@@ -1,7 +1,7 @@
-"""Whether Slack takes anything from the bot at all; while it does not, what is to be sent waits.
+"""State of the app's installation: deliveries are paused while Slack rejects the token.
 
-That it does not is learnt from any call, or from Slack's own word before one fails. That it does
-again is asked for: what waited is sent then, without a restart.
+A rejected call or an event of Slack marks the installation as lost. Then auth.test is called until
+it succeeds, and the paused deliveries resume without a restart.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
 
 INSTALLATION: Final = "installation"
 BACKOFF: Final = (1.0, 2.0, 5.0, 15.0, 60.0)
-"""Seconds until Slack is asked again, one after the other; the last repeats."""
+"""Seconds between calls of auth.test; the last repeats."""
 OPTIONAL: Final = frozenset(
     {"conversations.history", "conversations.members", "conversations.replies"}
 )
-"""Reads that the minimal manifest does without."""
+"""Methods that the minimal manifest has no scope for."""
 
 
 class Installation:
-    """The state of the installation, and what brings it back."""
+    """The state of the installation, and its recovery."""
 
     def __init__(self, health: BotHealth) -> None:
         self._health = health
@@ -44,7 +44,7 @@ class Installation:
         self._ring = asyncio.Event()
 
     def mark_lost(self, why: str) -> None:
-        """Send nothing more until Slack takes the token again."""
+        """Pause deliveries until Slack accepts the token again."""
         self._losses += 1
         if not self._lost:
             self._lost, self._back, self._why = True, False, why
@@ -52,12 +52,12 @@ class Installation:
             self._ring.set()
 
     def mark_restored(self) -> None:
-        """Let go what waits: the token works, whatever another process saw before."""
+        """Resume paused deliveries: the token works, also if another process paused them."""
         self._back = True
         self._ring.set()
 
     def record_result(self, method: str, found: Mapping[str, Any] | Failure | Unconfirmed) -> None:
-        """Learn from the end of a call."""
+        """Update the state from the result of a call."""
         scope = f"scope of {method}"
         if isinstance(found, Failure):
             if found.code == "missing_scope":
@@ -71,14 +71,14 @@ class Installation:
                 self._ring.set()
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Stop `run`."""
         self._ended = True
         self._ring.set()
 
     async def run(
         self, client: AsyncWebClient, deliver: DeliverySender, wake: Callable[[], None]
     ) -> None:
-        """Pause what is sent, ask until Slack takes the token, and let go; until `end`."""
+        """Pause deliveries, retry until Slack accepts the token, and resume them, until `end`."""
         outage, tries = OutageGuard("the Slack account"), 0
 
         async def pause() -> None:

@@ -1,6 +1,6 @@
-"""What a payload is, and whether it has what every payload of its kind has.
+"""Kinds of payloads, and their required fields.
 
-Bolt raises on a payload that lacks it, and would answer 500; such a payload is none of Slack's.
+Bolt raises on a payload without them, and would respond with 500; Slack never sends such a payload.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 
 class PayloadKind(StrEnum):
-    """What Slack can send; `other` is what nobody here knows."""
+    """Kinds of payloads; `other` is unknown."""
 
     EVENT = "event"
     COMMAND = "command"
@@ -47,11 +47,11 @@ _OPEN: Final = frozenset(
         PayloadKind.OTHER,
     }
 )
-"""Kinds of which nothing is expected."""
+"""Kinds without required fields."""
 
 
 def kind_of(body: Mapping[str, Any]) -> PayloadKind:
-    """Return what a payload says that it is."""
+    """Return the kind of a payload."""
     if isinstance(body.get("command"), str):
         return PayloadKind.COMMAND
     said = body.get("type")
@@ -61,7 +61,7 @@ def kind_of(body: Mapping[str, Any]) -> PayloadKind:
 
 
 def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
-    """Return what is missing of a payload of this kind, or None."""
+    """Return the first required field that is missing, or None."""
     if kind in _OPEN:
         return None
     if kind is PayloadKind.COMMAND:

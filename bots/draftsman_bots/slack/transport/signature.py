@@ -1,7 +1,7 @@
-"""Is this request Slack's? Version v0 of its signature, over the bytes as they came.
+"""Verification of Slack's request signatures, version v0, over the raw bytes.
 
-A signature is checked before the age, because only a request with a good one says anything about
-our clock. A request that is repeated within five minutes passes: its key makes no second job.
+The signature is checked before the age, because only a signed request is evidence of clock skew. A
+request that is replayed within five minutes passes: its idempotency key prevents a second job.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from typing import Final
 
 MAX_AGE: Final = 300
-"""Seconds that a request may be old, or ahead of our clock."""
+"""Seconds that a timestamp may differ from the clock."""
 _STAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 
 
 class InvalidSignature(Exception):
-    """The request is not Slack's, or cannot be told to be; `reason` is a word for a counter."""
+    """The request is not verified; `reason` is the label of a counter."""
 
     def __init__(self, reason: str, text: str) -> None:
         super().__init__(text)
@@ -27,7 +27,7 @@ class InvalidSignature(Exception):
 
 
 def check(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> None:
-    """Raise NotSlacks unless these bytes were signed with the secret within five minutes."""
+    """Raise InvalidSignature unless the secret signed these bytes within five minutes."""
     stamp = headers.get("x-slack-request-timestamp", "")
     given = headers.get("x-slack-signature", "")
     if not stamp or not given:

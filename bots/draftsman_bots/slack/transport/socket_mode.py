@@ -1,8 +1,9 @@
-"""Socket Mode: two connections, so that one is there while the other is renewed.
+"""Socket Mode client with two connections, so that one is open while the other is replaced.
 
-Slack announces that it will close a connection; the next one is open before this one is let go, and
-what came through this one is still acknowledged on it. What is not acknowledged comes again,
-through either, and is known by its key. (The SDK's own client hangs up first and dials then.)
+Slack announces that it will close a connection. Its replacement is opened before it is closed, and
+envelopes that arrived through it are still acknowledged on it. Envelopes without an acknowledgment
+are delivered again, through either connection, and recognized by their key. (The SDK's own client
+disconnects before it reconnects.)
 """
 
 from __future__ import annotations
@@ -30,24 +31,23 @@ if TYPE_CHECKING:
 
 CONNECTIONS: Final = 2
 PING: Final = 10.0
-"""Seconds between two pings; half of it without a pong, and the connection counts as dead."""
+"""Seconds between pings; a connection without a pong for half of it is dead."""
 BACKOFF: Final = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
-"""Seconds until the next try, one after the other; the last repeats. Up to halved at random."""
+"""Seconds between attempts, reduced at random by up to half; the last repeats."""
 HELLO_TIMEOUT: Final = 10.0
-"""Seconds in which Slack greets on a connection; one that only answers pings is no use."""
+"""Seconds until Slack's hello; a connection that only answers pings is useless."""
 DISABLED_BACKOFF: Final = 60.0
-"""Seconds until it is tried again where trying mends nothing."""
+"""Seconds between attempts after an error that a retry does not fix."""
 STABLE_AFTER: Final = 5.0
-"""Seconds after which a connection counts as a good one, and the next is dialled at once."""
+"""Seconds after which a connection is stable, and is replaced without a delay."""
 LINGER: Final = 30.0
-"""Seconds that a connection is still read after Slack announced its end; it says 10 itself."""
+"""Seconds for which a connection is read after its end was announced; Slack announces 10."""
 LOST_AFTER: Final = 300.0
-"""Seconds without a connection after which Slack has given up events: its last try is after five
-minutes."""
+"""Seconds without a connection after which events are lost: Slack retries for five minutes."""
 UNDER_WAY: Final = 1.0
-"""Seconds for which an old connection is still read when the new one is there."""
+"""Seconds for which an old connection is read after its replacement is open."""
 MAX_IN_FLIGHT: Final = 2000
-"""Envelopes that are answered at the same time; then the sockets are not read."""
+"""Concurrent envelopes; above it the sockets are not read."""
 MAX_FRAME_BYTES: Final = 4 * 1024 * 1024
 HEALTH_KEY: Final = "sockets"
 FATAL_ERRORS: Final = {
@@ -61,7 +61,7 @@ _log = logging.getLogger(__name__)
 
 
 class SocketModeClient:
-    """The connections of one process; `run` returns when it was stopped and all is answered."""
+    """The connections of one process; `run` returns after `stop` and all replies."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class SocketModeClient:
     ) -> None:
         self.stop = StopSignal()
         self.on_reconnect: Callable[[], None] = lambda: None
-        """Called when a connection is there again after so long that events are lost."""
+        """Called when a connection is open again after so long that Slack dropped events."""
         self._bot = bot
         self._client = client
         self._token = app_token
@@ -84,12 +84,12 @@ class SocketModeClient:
         self._greeting = greeting
         self._open = 0
         self._away: float | None = None
-        """Since when there is no connection, by the monotonic clock."""
+        """Start of the time without a connection, by the monotonic clock."""
         self._work: set[Task] = set()
         self._readers: set[Task] = set()
 
     async def run(self) -> None:
-        """Keep the connections until stopped; then answer what came and hang up."""
+        """Keep the connections until `stop`; then acknowledge pending envelopes and disconnect."""
         self._health.pending(HEALTH_KEY, "no Socket Mode connection yet")
         async with aiohttp.ClientSession() as session:
             try:
@@ -102,7 +102,7 @@ class SocketModeClient:
                 await asyncio.gather(*self._readers, return_exceptions=True)
 
     async def _keep(self, session: aiohttp.ClientSession, number: int) -> None:
-        """Keep one connection, dialling again whenever it is about to end or ended."""
+        """Keep one connection, and replace it before or after it ends."""
         problem, failures = f"socket {number + 1}", 0
         line: Connection | None = None
         while not self.stop:
@@ -127,7 +127,7 @@ class SocketModeClient:
                 await self.stop.wait(_delay(failures - 1))
 
     async def _until_over(self, line: Connection, end: Task) -> str:
-        """Wait until the connection ended, or its end was announced; return Slack's reason."""
+        """Wait until the connection ended or its end was announced; return Slack's reason."""
         told = asyncio.create_task(line.closing.wait())
         stop = asyncio.create_task(self.stop.wait(float("inf")))
         await asyncio.wait({told, stop, end}, return_when=asyncio.FIRST_COMPLETED)
@@ -151,7 +151,7 @@ class SocketModeClient:
         return Connection(ws, self._greeting)
 
     def _not_connected(self, error: Exception, problem: str, failures: int) -> float:
-        """Say why there is no connection; return the seconds until the next try."""
+        """Report why there is no connection; return the seconds until the next attempt."""
         if not isinstance(error, SlackApiError):
             # not its text: that may hold the address, whose ticket is a secret
             _log.warning("cannot open a Socket Mode connection: %s", type(error).__name__)
@@ -164,9 +164,9 @@ class SocketModeClient:
         return DISABLED_BACKOFF if code in FATAL_ERRORS else max(_delay(failures), BACKOFF[3])
 
     async def _read(self, line: Connection, problem: str, before: Connection | None) -> None:
-        """Take envelopes until the connection ends, or long enough after that was announced.
+        """Read envelopes until the connection ends, or `LINGER` after that was announced.
 
-        As soon as Slack greets on it, the one before it is let go.
+        The previous connection is closed after Slack's hello.
         """
         counted = False
         try:
@@ -226,7 +226,7 @@ class SocketModeClient:
 
 
 class Connection:
-    """One connection, from the dialling to its end."""
+    """One connection, from connecting to its end."""
 
     def __init__(self, ws: aiohttp.ClientWebSocketResponse, greeting: float) -> None:
         self.ws = ws
@@ -235,11 +235,10 @@ class Connection:
         self.reason = ""
         self.in_flight: set[Task] = set()
         self._until: float | None = asyncio.get_running_loop().time() + greeting
-        """When it is read no longer, by the loop's clock: unless Slack greets, and after its end
-        was announced."""
+        """Deadline of reads, by the loop's clock: until the hello, and after an announced end."""
 
     async def close_when_answered(self) -> None:
-        """Hang up when what came, or is coming, through it is answered; safe after its end."""
+        """Close after the pending envelopes are acknowledged; safe if it already ended."""
         await asyncio.sleep(UNDER_WAY)
         if self.in_flight:
             await asyncio.wait(self.in_flight, timeout=DEADLINE)
@@ -262,7 +261,7 @@ class Connection:
                 return None
 
     def parse_envelope(self, text: str) -> dict[str, Any] | None:
-        """Return the envelope in a text, if there is one to answer."""
+        """Return the envelope in a text, if there is one to acknowledge."""
         try:
             found = json.loads(text)
         except (ValueError, RecursionError):
@@ -284,7 +283,7 @@ class Connection:
 
 
 def acknowledgement(envelope: dict[str, Any], reply: Acknowledgment) -> dict[str, Any]:
-    """Return the frame that acknowledges an envelope, with what the person is answered."""
+    """Return the frame that acknowledges an envelope, with the response payload."""
     said: dict[str, Any] = {"envelope_id": envelope["envelope_id"]}
     if reply.status != 200 or not reply.body or envelope.get("accepts_response_payload") is False:
         return said

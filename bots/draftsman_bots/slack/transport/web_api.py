@@ -1,4 +1,4 @@
-"""Calls of the Web API: each ends in data, or in a Failure or an Unknown, and none raises."""
+"""Client of the Web API: each call returns data, a Failure or Unconfirmed, and none raises."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from draftsman_bots.slack.transport.installation import Installation
 
 Data = Mapping[str, Any]
 PAGE_SIZE: Final = 200
-"""Messages of a page, as many as Slack recommends at most."""
+"""Messages of a page, the most that Slack recommends."""
 
 
 def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
-    """Return a client that tries once: what is to be repeated, and when, is in the outbox.
+    """Return a client without retries, because the outbox schedules them.
 
-    `timeout` is in seconds, of one call.
+    `timeout` is in seconds, for each call.
     """
     return AsyncWebClient(
         token, base_url=api_url, timeout=max(1, math.ceil(timeout)), retry_handlers=[]
@@ -32,7 +32,7 @@ def client(token: str, api_url: str, timeout: float) -> AsyncWebClient:
 
 
 class WebApi:
-    """One account of the Web API."""
+    """The Web API, with the token of one account."""
 
     def __init__(
         self,
@@ -46,21 +46,21 @@ class WebApi:
         self._account = account
         self._timeout = timeout
         self.trouble: str | None = None
-        """Why nothing can be said to anybody, until something could."""
+        """Why the account cannot post; None again after a successful call."""
 
     async def write(self, method: str, call: Awaitable[Any]) -> Data | Failure | Unconfirmed:
-        """Make a call that changes something."""
+        """Call a method that changes data."""
         return await self._call(method, call, writes=True)
 
     async def read(self, method: str, call: Awaitable[Any]) -> Data | Failure:
-        """Make a call that can be repeated."""
+        """Call a method that can be repeated."""
         found = await self._call(method, call, writes=False)
         if isinstance(found, Unconfirmed):
             return Failure(found.reason, origin="slack", code="no_reply")
         return found
 
     async def put(self, url: str, data: bytes) -> Failure | None:
-        """Send the bytes of a file to where Slack wants them; nobody sees them by that."""
+        """Upload the bytes of a file to Slack's URL; the file is not visible yet."""
         limit = aiohttp.ClientTimeout(total=self._timeout)
         try:
             async with (
@@ -76,7 +76,7 @@ class WebApi:
         return Failure(f"HTTP {status}: upload", origin="slack", code="upload")
 
     async def pages(self, method: str, **args: Any) -> AsyncIterator[Data | Failure]:
-        """Yield the pages of a list, or a Failure at the end of what could be read."""
+        """Yield the pages of a list; if a page fails, the last item is a Failure."""
         cursor = None
         while True:
             params = {**args, "cursor": cursor, "limit": PAGE_SIZE}

@@ -1,4 +1,4 @@
-"""Who may come to the desk, and who they are."""
+"""Authorization of Slack users, and their mapping to people."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class ChannelNotAllowed(NotPermitted):
-    """This channel is not one where requests count."""
+    """Requests are not accepted in this channel."""
 
     def __init__(self, channels: tuple[str, ...]) -> None:
         super().__init__(f"requests are accepted in other channels: {', '.join(channels)}")
@@ -27,10 +27,9 @@ class ChannelNotAllowed(NotPermitted):
 
 
 async def authorize(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
-    """Return who this is, mapped to a person or not; raises NotPermitted for strangers.
+    """Return the actor, with or without a person; raises NotPermitted for external users.
 
-    With a channel it raises NotHere where requests do not count; a private conversation is no
-    channel.
+    Raises ChannelNotAllowed if the channel accepts no requests; direct messages are always allowed.
     """
     await recognize(desk, who)
     check_workspace(desk, who)
@@ -44,7 +43,7 @@ async def authorize(desk: BotContext, who: SlackUser, channel: str = "") -> Acto
 
 
 def check_workspace(desk: BotContext, who: SlackUser) -> None:
-    """Raise NotPermitted for people of other companies; looks nothing up."""
+    """Raise NotPermitted for users of other companies, without any lookup."""
     if desk.settings.strangers or not who.is_stranger(*desk.own):
         return
     hint = ""
@@ -57,9 +56,9 @@ def check_workspace(desk: BotContext, who: SlackUser) -> None:
 
 
 def check_modal_access(desk: BotContext, who: SlackUser) -> None:
-    """Raise NotPermitted for people of other companies who open a window; waits for nothing.
+    """Raise NotPermitted for external users who open a modal, without waiting.
 
-    Where it is not known whose they are, it is found out beside, and what they submit is checked.
+    An unknown organization is looked up in the background, and checked at submission.
     """
     if who.origin(*desk.own[:2]) is UserOrigin.UNSURE:
         desk.background.spawn(recognize(desk, who))
@@ -68,12 +67,12 @@ def check_modal_access(desk: BotContext, who: SlackUser) -> None:
 
 
 def actor_of(desk: BotContext, who: SlackUser) -> Actor:
-    """Return who came, whoever that is."""
+    """Return the actor of a Slack user, without a person."""
     return Actor(Source.SLACK, who.account(*desk.own), who.name or who.id)
 
 
 async def may_answer(desk: BotContext, actor: Actor, question: Question) -> bool:
-    """Return whether a question is for this person, to show it or to remind of it."""
+    """Return whether a question is for this person, to show it or to send a reminder."""
     if actor.owner or actor.person is None:
         return actor.owner
     invoker = (await desk.rt.read_model.job(question.job)).invoker_id
@@ -83,7 +82,7 @@ async def may_answer(desk: BotContext, actor: Actor, question: Question) -> bool
 
 
 async def authorize_person(desk: BotContext, who: SlackUser, channel: str = "") -> Actor:
-    """Return which person this is; raises NotPermitted for everybody else."""
+    """Return the actor of a person; raises NotPermitted for all other users."""
     actor = await authorize(desk, who, channel)
     if actor.person is None:
         known = ", ".join(sorted(desk.rt.policy.people)) or "none configured"

@@ -1,7 +1,7 @@
-"""Reads what Slack did not deliver: replies in the threads of open questions.
+"""Backfill of replies that Slack did not deliver, in the threads of open questions.
 
-Slack gives up on an event after some minutes, and drops events where too many come. A reply that is
-found takes the way of an event, under the same key: when that comes after all, it changes nothing.
+Slack stops retrying an event after some minutes, and drops events under load. A reply from the
+backfill is handled like an event, with the same key, so that a late event has no effect.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from draftsman_bots.slack.transport.web_api import Data, WebApi
 
 HEALTH_KEY: Final = "catch-up"
 AFTERWARDS: Final = 90.0
-"""Seconds after Slack's last word of holding events back until what it held is read, too."""
+"""Seconds after Slack's last rate limit event until the dropped replies are read as well."""
 RETRY_DELAY: Final = 30.0
-"""Seconds until the next try after Slack or the database could not be reached."""
+"""Seconds until the next attempt if Slack or the database is unreachable."""
 MAX_ATTEMPTS: Final = 10
 _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 EventHandler = Callable[[dict[str, Any], bool], Awaitable[None]]
-"""Takes a message event, and whether who wrote it is told what became of it."""
+"""Takes a message event, and whether its author is told about a rejected answer."""
 
 
 class Backfill:
-    """Reads when it is asked to, one thread after the other and as slowly as Slack wants."""
+    """Reads threads on request, one after another and within Slack's rate limits."""
 
     def __init__(
         self, rt: Runtime, caller: WebApi, identity: Identity, health: BotHealth, hear: EventHandler
@@ -53,29 +53,29 @@ class Backfill:
         self._ring = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
         self._refused: set[str] = set()
-        """Channels whose history we may not read, in this round."""
+        """Channels whose history the bot may not read, in this run."""
 
     def schedule(self, *, tells: bool = True) -> None:
-        """Read soon; `tells`: who wrote what does not count is told so."""
+        """Read soon; `tells`: authors of rejected answers are told."""
         self._tells = self._tells or tells
         self._ring.set()
 
     def limited(self) -> None:
-        """Read now, and once more when Slack holds nothing back any more."""
+        """Read now, and again after the end of Slack's rate limit."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(AFTERWARDS, self.schedule)
         self.schedule()
 
     def end(self) -> None:
-        """Let `run` return."""
+        """Stop `run`."""
         if self._timer is not None:
             self._timer.cancel()
         self._stop.set()
         self._ring.set()
 
     async def run(self) -> None:
-        """Read whenever it is wanted, until `end`."""
+        """Read whenever it is scheduled, until `end`."""
         while True:
             await self._ring.wait()
             if self._stop:
@@ -97,10 +97,10 @@ class Backfill:
             self._health.clear(HEALTH_KEY)
 
     async def _thread(self, job: int, ref: MessageRef, root: str, tells: bool) -> None:
-        """Read the replies of a thread since a question was posted there, within Slack's limits.
+        """Read the replies to a question since it was posted, within Slack's rate limits.
 
-        `root` is the ts of the first message of the thread: with the ts of a reply,
-        `conversations.replies` returns that reply alone (reported in bolt-python issue 783).
+        `root` is the ts of the thread's first message: with the ts of a reply,
+        `conversations.replies` returns only that reply (bolt-python issue 783).
         """
         oldest, failures = ref.ts, 0
         while failures < MAX_ATTEMPTS and not self._stop:
@@ -119,7 +119,7 @@ class Backfill:
             await self._stop.wait(failure.retry_after or RETRY_DELAY)
 
     def _worth(self, failure: Failure, channel: str) -> bool:
-        """Return whether it is worth another try."""
+        """Return whether to retry."""
         if failure.http_status == 429 or failure.code in ("connect", "no_reply"):
             return True
         if failure.code == "missing_scope":
@@ -131,7 +131,7 @@ class Backfill:
         return False
 
     async def _take(self, job: int, channel: str, said: Data, tells: bool) -> None:
-        """Hand on one reply, unless it was heard, or may have been meant for another question."""
+        """Handle a reply, unless it is recorded or may have answered a closed question."""
         home = self._identity.team or self._identity.enterprise or ""
         key = ids.message_key(home, channel, said["ts"])
         topics = await self._rt.threads.slack(channel, str(said.get("thread_ts", "")))
@@ -144,7 +144,7 @@ class Backfill:
         await self._hear(_event(home, channel, said), tells)
 
     async def _tried(self, work: Callable[[], Awaitable[T]]) -> T | None:
-        """Do it, again while the database is away; what is refused is one line of the log."""
+        """Do the work, and retry while the database is unreachable; other errors are logged."""
         for _ in range(MAX_ATTEMPTS):
             try:
                 return await work()
@@ -158,20 +158,20 @@ class Backfill:
 
 
 def _root(posted: QuestionMessage, ref: MessageRef) -> str:
-    """Return the ts of the first message of the thread in which a question was posted."""
+    """Return the ts of the first message of the question's thread."""
     card = MessageRef.parse(posted.root)
     return posted.thread or (card.thread_root if card is not None else ref.ts)
 
 
 def _replies(page: Data, oldest: str) -> list[Data]:
-    """Return what a page holds that is newer; the first message of a thread is on each."""
+    """Return the newer messages; each page begins with the first message of the thread."""
     found = page.get("messages")
     said = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
     return [one for one in said if isinstance(one.get("ts"), str) and one["ts"] > oldest]
 
 
 def closed_since(question: Question, ts: str) -> bool:
-    """Return whether a question that is closed now was open when this was written."""
+    """Return whether a question that is closed now was open at this ts."""
     if question.status is QuestionStatus.OPEN:
         return False
     written = datetime.fromtimestamp(float(ts), UTC)
@@ -180,7 +180,7 @@ def closed_since(question: Question, ts: str) -> bool:
 
 
 def _event(home: str, channel: str, said: Data) -> dict[str, Any]:
-    """Return a reply as the event with which Slack would have delivered it."""
+    """Return a reply as the event that Slack would have delivered."""
     kind = "im" if channel.startswith("D") else "channel"
     event = {**said, "type": "message", "channel": channel, "channel_type": kind}
     return {"type": "event_callback", "team_id": home, "event": event}

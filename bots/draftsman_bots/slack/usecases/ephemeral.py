@@ -1,4 +1,4 @@
-"""Private words: what only the person who did something reads."""
+"""Ephemeral replies, which only their reader sees."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _log: Final = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ReplyTarget:
-    """Where somebody is; `channel` is "" in a view, `respond` the payload's address, if any."""
+    """The user, and where to reply; `channel` is "" in a view."""
 
     user: str
     channel: str = ""
@@ -35,21 +35,21 @@ class ReplyTarget:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """Words as mrkdwn, escaped already, and their blocks where they are more than that."""
+    """Escaped mrkdwn, and blocks if there are any."""
 
     text: str
     blocks: list[Block] | None = None
     news: bool = True
-    """Whether it says what the person sees nowhere else."""
+    """Whether the user sees this information nowhere else."""
 
 
 def is_retryable(error: DraftsmanError) -> bool:
-    """Return whether the same payload may fare better later: Slack is to repeat it."""
+    """Return whether the same payload may succeed when Slack sends it again."""
     return isinstance(error, DatabaseUnreachable | LostRace)
 
 
 def error_reply(error: DraftsmanError, user: str) -> Reply:
-    """Return what a person, by the id, reads of an error."""
+    """Return the reply for an error; `user` is the reader's id."""
     if isinstance(error, ChannelNotAllowed):
         where = ", ".join(f"<#{channel}>" for channel in error.channels)
         return Reply(f"I don't take requests here. Try {where}")
@@ -57,19 +57,19 @@ def error_reply(error: DraftsmanError, user: str) -> Reply:
 
 
 def modal_error(error: DraftsmanError, user: str) -> str:
-    """Return the same for a window, which shows no mentions: and so no channel."""
+    """Return the error text for a modal, which shows neither mentions nor channels."""
     if isinstance(error, ChannelNotAllowed):
         return "I don't take requests in the channel where this was opened. Use another channel."
     return address_reader(error_text(error), user)
 
 
 def send_ephemeral(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
-    """Say it to one person: in the channel, else by the payload's address, else directly."""
+    """Send it to one user: in the channel, else to the response_url, else directly."""
     desk.background.spawn(_whisper(desk, place, said))
 
 
 def notify_actor(desk: BotContext, body: dict[str, Any], text: str) -> None:
-    """Say to whoever pressed or used a shortcut what its answer cannot show, once for each try."""
+    """Send the author of an action or shortcut a message, once for each trigger."""
     found = payloads.parse_block_action(body) or payloads.parse_shortcut(body)
     if found is None:
         return
@@ -80,7 +80,7 @@ def notify_actor(desk: BotContext, body: dict[str, Any], text: str) -> None:
 
 
 async def _whisper(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
-    """Try each way until one may have worked; a word that found none is a line of the log."""
+    """Send it through the first way that works; if none does, log a warning."""
     direct = not place.channel or place.channel.startswith("D")
     ways = [_directly] if direct else [_among_others, _by_address, _directly]
     why = ""
@@ -92,7 +92,7 @@ async def _whisper(desk: BotContext, place: ReplyTarget, said: Reply) -> None:
 
 
 async def _try(call: Awaitable[str]) -> str:
-    """Return why it was not said; "" if it was."""
+    """Return why it was not sent; "" if it was."""
     try:
         return await call
     except SlackApiError as error:
@@ -124,7 +124,7 @@ async def _directly(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
 
 
 async def _by_address(desk: BotContext, place: ReplyTarget, said: Reply) -> str:
-    """Say it by the payload's address, which is good for five words in half an hour."""
+    """Send it to the response_url, which accepts five messages within 30 minutes."""
     if not place.response_url:
         return "no response_url"
     client = AsyncWebhookClient(place.response_url, retry_handlers=[], timeout=desk.client.timeout)

@@ -1,4 +1,4 @@
-"""What people ask about jobs, and do to them, in words: everything but a request."""
+"""Text commands on jobs and questions, except requests."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AGAIN: Final = re.compile(r"(?:--|—|–)again", re.IGNORECASE)  # noqa: RUF00
 
 
 async def execute(desk: BotContext, actor: Actor, wish: TextCommand, key: str) -> Reply:
-    """Do what is wished and say what became of it; raises DraftsmanError with the reason."""
+    """Execute a command; raises DraftsmanError."""
     return await _VERBS[wish.verb](desk, actor, wish, key)
 
 
@@ -82,13 +82,13 @@ async def _retry(desk: BotContext, actor: Actor, wish: TextCommand, key: str) ->
 
 
 async def cancel(desk: BotContext, actor: Actor, job: int, reason: str | None = None) -> Reply:
-    """End a job; raises DraftsmanError."""
+    """Cancel a job; raises DraftsmanError."""
     done = await desk.rt.job_control.cancel(job, actor, reason)
     return Reply(f"D-{job} is being canceled." if done.requested else f"D-{job} is canceled.")
 
 
 async def retry(desk: BotContext, actor: Actor, job: int, *, again: bool = False) -> Reply:
-    """Make a new job of a finished one, `again` also where it completed; raises DraftsmanError."""
+    """Retry a finished job, with `again` also a completed job; raises DraftsmanError."""
     made = await desk.rt.job_control.retry(job, actor, again=again)
     return Reply(f"{made.name} retries D-{job}.")
 
@@ -129,7 +129,7 @@ async def _job(desk: BotContext, wish: TextCommand) -> Job:
 
 
 async def _question(desk: BotContext, wish: TextCommand) -> tuple[int, int]:
-    """Return job and ordinal; of a job alone the open question is named, and never guessed."""
+    """Return job and ordinal; for a job without an ordinal, raise UsageError with its question."""
     if not wish.ref:
         raise UsageError(f"a question is required: {wish.verb} D-142/1")
     ref, ordinal = parse_question(wish.ref)

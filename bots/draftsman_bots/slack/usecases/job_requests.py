@@ -1,4 +1,4 @@
-"""A request made in Slack becomes a job, which is told where it was asked."""
+"""Submission of jobs that are requested in Slack; the job reports where it was requested."""
 
 from __future__ import annotations
 
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 MAX_TITLE: Final = 120
-"""Characters of a title, counted as people see them; the text is kept whole."""
+"""Graphemes of a title; the text is kept in full."""
 DUPLICATE_WINDOW: Final = 60.0
-"""Seconds in which the same words may have been typed again by mistake."""
+"""Seconds within which an identical request may be a mistake."""
 _REMOTE: Final = ("https://", "ssh://", "git@")
 
 
 class UnknownRepository(UsageError):
-    """What was named is no repository that people elsewhere may name."""
+    """The repository is unknown, or not allowed in a request from chat."""
 
 
 @dataclass(frozen=True, slots=True)
 class RequestOrigin:
-    """Where something was asked; `target` is what is told of it, `key` what makes it one job."""
+    """The origin of a request: `target` gets its notifications, `key` makes it idempotent."""
 
     key: str
     target: str
 
 
 def job_target(channel: str, thread: str, user: str) -> str:
-    """Return the target of a job that was asked for there.
+    """Return the target of a job's notifications.
 
-    In a private conversation without a thread that is the person: it may be one without the bot.
+    Outside of threads a private conversation maps to the user: the bot may not be a member of it.
     """
     if thread:
         return f"slack:{channel}/{thread}"
@@ -57,10 +57,9 @@ def job_target(channel: str, thread: str, user: str) -> str:
 async def submit(
     desk: BotContext, actor: Actor, asked: RequestOrigin, request: JobRequest
 ) -> SubmittedJob | None:
-    """Make the job, or find the one that this key made; None where that was asked otherwise.
+    """Submit the job, or find the job with this key; None if that job's request differs.
 
-    A message that was edited, or read in two ways, is still the one request. Raises UsageError,
-    NotPermitted.
+    A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
     fields: dict[str, Any] = dict(request.options)
     about = None
@@ -85,7 +84,7 @@ async def submit(
 
 
 async def find_job(desk: BotContext, message: MessageEvent) -> Job | None:
-    """Return the job that a message asked for when it was written."""
+    """Return the job that this message requested when it was posted."""
     for topic in await desk.rt.threads.slack(message.channel, message.thread or message.ts):
         job = await desk.rt.read_model.job(topic.job)
         if job.idempotency_key == message.key:
@@ -96,7 +95,7 @@ async def find_job(desk: BotContext, message: MessageEvent) -> Job | None:
 async def edit_notice(
     desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText, job: Job
 ) -> Reply | None:
-    """Return what the writer of a request that was edited reads: it changes nothing."""
+    """Return the reply to the author of an edited request: the edit has no effect."""
     if isinstance(read, JobRequest) and (read.text, read.mode) == (job.ticket_text, str(job.mode)):
         actor = await authorize_person(desk, message.who, message.channel)
         asked = RequestOrigin(
@@ -117,9 +116,9 @@ async def edit_notice(
 async def recent_duplicate(
     desk: BotContext, made: SubmittedJob, asked: RequestOrigin
 ) -> RecentDuplicate | None:
-    """Return a job that the same person asked for here in the same words a moment ago.
+    """Return a recent job with the same author, place and text.
 
-    The job is there by now: whatever happens to this look, nobody may be told that it is not.
+    The job is committed by now, so no error of this lookup may hide it.
     """
     try:
         return await desk.rt.submissions.recent_duplicate(
@@ -134,7 +133,7 @@ async def recent_duplicate(
 
 
 def job_title(text: str) -> str | None:
-    """Return the first line that says something, cut between what people see as characters."""
+    """Return the first line that is not blank, truncated between graphemes."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return truncate(line, MAX_TITLE) or None
 
@@ -151,16 +150,16 @@ def _agent(desk: BotContext, name: str | None) -> str:
 
 
 async def _own_agent(desk: BotContext, place: RepoLocation | None) -> str | None:
-    """Return the agent that a known repository has of its own."""
+    """Return the agent in the profile of a known repository."""
     saved = await desk.rt.repos.profile(place) if place is not None else None
     return saved.profile.agent if saved is not None else None
 
 
 async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
-    """Return what is known of a repository, by its name or its address.
+    """Return the known repository of a name or URL.
 
-    An address that is not known is a URL: a folder of this machine is refused, on the embedded
-    database, too. Raises WrongRepo.
+    An unknown repository must be a URL: local folders are rejected, also on the embedded database.
+    Raises UnknownRepository.
     """
     if not is_repo_url(repo):
         try:
@@ -176,7 +175,7 @@ async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
 
 
 def _targets(desk: BotContext, target: str) -> tuple[str, ...]:
-    """Return who is told: the place where it was asked, and who always is, elsewhere."""
+    """Return the request's target, and the configured targets in other channels."""
     channel = parse(target).target
     always = desk.rt.settings.notifications.targets
     return (target, *(one for one in always if one.partition("/")[0] != f"slack:{channel}"))

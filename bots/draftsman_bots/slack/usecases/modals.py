@@ -1,4 +1,4 @@
-"""Windows: opened at once, before anything is looked up, because a trigger is good for 3 s."""
+"""Opening of modals, before any lookup, because a trigger id expires after 3 s."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_modal(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
-    """Open a window beside; where it was too late, the person is asked to press again."""
+    """Open a modal in the background; if the trigger id expired, tell the user."""
     desk.background.spawn(_show(desk, place, trigger, view))
 
 

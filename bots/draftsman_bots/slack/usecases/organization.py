@@ -1,7 +1,7 @@
-"""People of other workspaces of our organization: an Enterprise Grid has many, with common ids.
+"""Detection of colleagues in other workspaces of an Enterprise Grid organization.
 
-Where a payload does not say whose a workspace is, Slack is asked who shares the channel. What is
-known stays known until the process ends.
+If a payload does not name the workspace's organization, the channel's sharing is looked up. Results
+are cached until the process ends.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import SlackUser
 
 TIMEOUT: Final = 1.0
-"""Seconds that Slack is given: it waits for the answer to its request meanwhile."""
+"""Seconds for the lookup, which Slack's own request waits for."""
 
 
 async def recognize(desk: BotContext, who: SlackUser) -> None:
-    """Remember that a person, or all of their workspace, is of our organization, if it is proved.
+    """Record a user or their whole workspace as colleagues if that is verified.
 
-    Raises DraftsmanError where the database cannot be read.
+    Raises DraftsmanError if the database cannot be read.
     """
     known, account = desk.identity.colleagues, f"{who.id}@{who.team}"
     own, org, _ = desk.own
@@ -44,9 +44,9 @@ async def recognize(desk: BotContext, who: SlackUser) -> None:
 
 
 async def _is_configured(desk: BotContext, who: SlackUser) -> bool:
-    """Return whether the bot's own conversation is with a person who is known by the id alone.
+    """Return whether a user in the bot's own conversation is configured by the bare id.
 
-    Slack resolved that id when the conversation was opened, in our organization.
+    Slack resolved that id in the home organization when the conversation was opened.
     """
     people = desk.rt.people
     stranger = await people.actor(Actor(Source.SLACK, f"{who.id}@{who.team}", who.id))
@@ -55,7 +55,7 @@ async def _is_configured(desk: BotContext, who: SlackUser) -> bool:
 
 
 async def _is_internal(desk: BotContext, channel: str) -> bool:
-    """Return whether no other organization shares the channel; False where Slack does not say."""
+    """Return whether no other organization shares the channel; False if unknown."""
     try:
         async with asyncio.timeout(TIMEOUT):
             said: Any = (await desk.client.conversations_info(channel=channel)).data

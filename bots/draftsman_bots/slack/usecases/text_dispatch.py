@@ -1,4 +1,4 @@
-"""Words that were addressed to the bot: read, done, and what is said to them."""
+"""Parsing and execution of text that is addressed to the bot."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ While a question there accepts text, a mention is its answer: use `{0}` for comm
 
 
 def usage(desk: BotContext) -> Reply:
-    """Return what can be written."""
+    """Return the help text."""
     how, call = ("reply", "") if desk.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
     return Reply(USAGE.format(desk.settings.command, how, call))
 
@@ -40,7 +40,7 @@ def usage(desk: BotContext) -> Reply:
 async def dispatch_text(
     desk: BotContext, who: SlackUser, channel: str, asked: RequestOrigin, text: str
 ) -> Reply | None:
-    """Do what the words ask for; None where nothing is left to say. Raises DraftsmanError."""
+    """Execute the text; None if there is no reply. Raises DraftsmanError."""
     match command_parser.parse(text):
         case JobRequest() as request:
             actor = await authorize_person(desk, who, channel)
@@ -61,7 +61,7 @@ async def dispatch_text(
 
 
 async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigin) -> Reply | None:
-    """Say what a request became; one that came before was told then."""
+    """Return the reply to a request; None for a repeated delivery, which has had its reply."""
     if made is None or made.how == "deduplicated":
         return None
     said = f"{made.name} is {escape(str(made.status))}. Updates follow."

@@ -1,4 +1,4 @@
-"""Replies in the thread of a job: which question they answer is never guessed."""
+"""Replies in the thread of a job as answers; the question is never guessed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.parsers.payloads import MessageEvent
 
 NOT_AN_ANSWER: Final = Reply("")
-"""The thread is about no job."""
+"""The thread belongs to no job."""
 LATELY: Final = 600.0
-"""Seconds in which a message beside the thread may be meant for a question."""
+"""Seconds within which a message outside the thread may answer a question."""
 _ANSWERS: Final = frozenset({"answer", "approve", "deny"})
 _JOB: Final = re.compile("[dD]-")
 _TS: Final = re.compile(r"[0-9]{1,12}\.[0-9]{1,8}")
@@ -40,9 +40,9 @@ _DENY: Final = re.compile(r"\s*deny(?:\s+(.*))?", re.IGNORECASE | re.DOTALL)
 
 
 async def handle_reply(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Take a reply as an answer to what its thread asks; return what its writer is told.
+    """Submit a reply as an answer to its thread's question; return the reply to its author.
 
-    Raises LostRace while it is not known what the thread is about.
+    Raises LostRace while the thread's job is not known yet.
     """
     asked = await _asked(desk, message)
     if asked is None:
@@ -80,10 +80,11 @@ async def handle_reply(desk: BotContext, message: MessageEvent) -> Reply | None:
 async def questions_for(
     desk: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText
 ) -> list[str]:
-    """Return the names of the questions that words after a mention answer, command or not.
+    """Return the names of the questions that a mention in a thread answers.
 
-    Those are the open questions of the thread that take the words, or the one that this message
-    answered before: a mention comes twice. An answer or a decision that names its question is none.
+    Those are the thread's open questions that accept the text, or the question that this message
+    has answered: a mention is delivered twice. An answer or decision that names its question has
+    none.
     """
     named = isinstance(parsed, TextCommand) and parsed.verb in _ANSWERS and _JOB.match(parsed.ref)
     if named or not message.text.strip():
@@ -97,7 +98,7 @@ async def questions_for(
 
 
 async def record_edit(desk: BotContext, message: MessageEvent) -> bool:
-    """Note that an answer was edited or deleted after it counted; return whether it was one."""
+    """Record the edit or deletion of an accepted answer; return whether it was an answer."""
     if not message.thread:
         return False
     for question in await _handed_in(desk, message, await _asked(desk, message) or ()):
@@ -112,13 +113,13 @@ async def record_edit(desk: BotContext, message: MessageEvent) -> bool:
 
 
 async def waiting(desk: BotContext, message: MessageEvent) -> list[str]:
-    """Return the names of the open questions of this thread."""
+    """Return the names of the thread's open questions."""
     asked = await _asked(desk, message) or ()
     return [one.name for one in asked if one.status is QuestionStatus.OPEN]
 
 
 async def thread_hint(desk: BotContext, message: MessageEvent) -> Reply | None:
-    """Say once that a message beside the thread of an open question does not answer it."""
+    """Return a hint, once, that a message outside of a question's thread does not answer it."""
     if message.thread or message.change is not MessageChange.POSTED or not message.text:
         return None
     try:
@@ -139,7 +140,7 @@ async def thread_hint(desk: BotContext, message: MessageEvent) -> Reply | None:
 
 
 async def _asked(desk: BotContext, message: MessageEvent) -> list[Question] | None:
-    """Return the questions that a thread is about, None where it is about no job."""
+    """Return the questions of a thread, None if it belongs to no job."""
     if not _TS.fullmatch(message.thread):
         return None
     topics = await desk.rt.threads.slack(message.channel, message.thread)
@@ -155,7 +156,7 @@ async def _asked(desk: BotContext, message: MessageEvent) -> list[Question] | No
 async def _handed_in(
     desk: BotContext, message: MessageEvent, asked: Sequence[Question]
 ) -> list[Question]:
-    """Return the questions that this message was handed in to: delivered again, it means them."""
+    """Return the questions that this message has answered, for repeated deliveries."""
     found: list[Question] = []
     for job in sorted({one.job for one in asked}):
         _, given = await desk.rt.questions.of_job(job)
@@ -165,9 +166,9 @@ async def _handed_in(
 
 
 def _asked_before(message: MessageEvent, asked: list[Question]) -> list[Question]:
-    """Return the questions that a message may mean: after one that was open then, none later.
+    """Drop the questions asked after the message, if it may have answered a closed question.
 
-    A reply that arrives late must not answer a question that was asked after it was written.
+    A late delivery must not answer a question that was asked after the message was posted.
     """
     try:
         written = datetime.fromtimestamp(float(message.ts), UTC)
@@ -179,7 +180,7 @@ def _asked_before(message: MessageEvent, asked: list[Question]) -> list[Question
 
 
 def _taking(asked: Sequence[Question], message: MessageEvent) -> list[Question]:
-    """Return the questions that these words can answer: a choice, or free text where allowed."""
+    """Return the questions that accept this text: as a choice, or as free text."""
     return [
         one for one in asked if one.kind is QuestionKind.INPUT and _is_answer(one, message.text)
     ]
@@ -194,9 +195,9 @@ def _is_answer(question: Question, text: str) -> bool:
 
 
 async def _check_posted(desk: BotContext, message: MessageEvent) -> None:
-    """Raise LostRace where the thread may be that of a message of ours not written down yet.
+    """Raise LostRace if the thread may begin with a message that is not recorded yet.
 
-    Slack delivers the reply again; by then it is known what it is about.
+    Slack delivers the reply again; the thread is known by then.
     """
     if message.parent not in ("", desk.identity.bot_user) or not _TS.fullmatch(message.thread):
         return
@@ -206,7 +207,7 @@ async def _check_posted(desk: BotContext, message: MessageEvent) -> None:
 
 
 async def _late(desk: BotContext, message: MessageEvent, asked: list[Question]) -> Reply | None:
-    """Say why a reply came too late, once to each person; talk among people is left alone."""
+    """Return why a reply came too late, once for each person; other talk is ignored."""
     given = _decision(message)
     kind = QuestionKind.INPUT if given is None else QuestionKind.APPROVAL
     closed = [one for one in asked if one.kind is kind]
@@ -223,7 +224,7 @@ async def _late(desk: BotContext, message: MessageEvent, asked: list[Question]) 
 
 
 def _decision(message: MessageEvent) -> Response | None:
-    """Read exactly `approve`, or `deny` with or without a reason."""
+    """Parse exactly `approve`, or `deny` with an optional reason."""
     if _APPROVE.fullmatch(message.text):
         return answers.build_response(message.key, decision=True)
     if match := _DENY.fullmatch(message.text):
@@ -236,7 +237,7 @@ def _decision(message: MessageEvent) -> Response | None:
 def _misfit(
     desk: BotContext, actor: Actor, message: MessageEvent, question: Question, *, decides: bool
 ) -> Reply | None:
-    """Say once what kind of answer is wanted."""
+    """Return, once, which kind of answer is needed."""
     if not desk.background.first(("misfit", question.name, actor.id)):
         return None
     if decides:
@@ -251,7 +252,7 @@ def _misfit(
 
 
 def _which(desk: BotContext, actor: Actor, message: MessageEvent, asked: list[Question]) -> Reply:
-    """Ask which question was meant; the answer is written into the window that opens."""
+    """Ask which question the reply answers; its text is the draft in the modal."""
     for one in asked:
         desk.background.save_draft((actor.id, one.job, one.ordinal), message.text)
     said = "Which question does this answer?"
