@@ -21,14 +21,14 @@ class BackgroundTasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._said: OrderedDict[object, None] = OrderedDict()
+        self._seen_keys: OrderedDict[object, None] = OrderedDict()
         self._drafts: OrderedDict[object, str] = OrderedDict()
 
     def spawn(self, work: Coroutine[Any, Any, Any]) -> None:
         """Start a task; an exception that it raises is logged."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_done)
 
     async def idle(self) -> None:
         """Wait until no task is running."""
@@ -44,11 +44,11 @@ class BackgroundTasks:
 
     def first(self, key: object) -> bool:
         """Return whether this is the first call with this key in this process."""
-        known = key in self._said
-        self._said[key] = None
-        self._said.move_to_end(key)
-        if len(self._said) > MAX_ENTRIES:
-            self._said.popitem(last=False)
+        known = key in self._seen_keys
+        self._seen_keys[key] = None
+        self._seen_keys.move_to_end(key)
+        if len(self._seen_keys) > MAX_ENTRIES:
+            self._seen_keys.popitem(last=False)
         return not known
 
     def save_draft(self, key: object, text: str) -> None:
@@ -62,13 +62,13 @@ class BackgroundTasks:
         """Return the saved text, or ""."""
         return self._drafts.get(key, "")
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
-            _log.warning("background task failed: %s", _brief(error))
+            _log.warning("background task failed: %s", _describe_error(error))
 
 
-def _brief(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Return the error's type and code for the log, never a payload."""
     response = getattr(error, "response", None)
     data = getattr(response, "data", None)

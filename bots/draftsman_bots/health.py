@@ -22,49 +22,49 @@ class HealthState:
     def __init__(self) -> None:
         self._problems: dict[str, str] = {}
         self._notes: dict[str, str] = {}
-        self._fades: dict[str, float] = {}
+        self._expires_at: dict[str, float] = {}
         """Expiry of each note, by the monotonic clock."""
-        self._quiet: set[str] = set()
-        self._said: dict[str, float] = {}
+        self._unlogged: set[str] = set()
+        self._last_warnings: dict[str, float] = {}
 
     def pending(self, key: str, text: str) -> None:
         """Report not ready until `clear`, without a log line."""
         self._problems[key] = text
-        self._quiet.add(key)
+        self._unlogged.add(key)
 
     def problem(self, key: str, text: str) -> None:
         """Report not ready until `clear`; a change is logged once."""
-        if self._problems.get(key) != text or key in self._quiet:
+        if self._problems.get(key) != text or key in self._unlogged:
             _log.error("%s", text)
         self._problems[key] = text
-        self._quiet.discard(key)
+        self._unlogged.discard(key)
 
     def note(self, key: str, text: str, seconds: float = math.inf) -> None:
         """Show a note that does not affect readiness, for `seconds`."""
-        self._fades[key] = time.monotonic() + seconds
+        self._expires_at[key] = time.monotonic() + seconds
         if self._notes.get(key) != text:
             _log.warning("%s", text)
         self._notes[key] = text
 
     def info(self, key: str, text: str) -> None:
         """Show a permanent note, without a log line."""
-        self._fades[key] = math.inf
+        self._expires_at[key] = math.inf
         self._notes[key] = text
-        self._quiet.add(key)
+        self._unlogged.add(key)
 
     def clear(self, *keys: str) -> None:
         """Remove problems and notes."""
         for key in keys:
             if text := self._problems.pop(key, None) or self._notes.pop(key, None):
-                if key not in self._quiet:
+                if key not in self._unlogged:
                     _log.warning("resolved: %s", text)
-                self._quiet.discard(key)
+                self._unlogged.discard(key)
 
     def rate_limited_warning(self, reason: str, text: str) -> None:
         """Log a warning, at most once a minute for each reason."""
         now = time.monotonic()
-        if now - self._said.get(reason, -WARNING_INTERVAL) >= WARNING_INTERVAL:
-            self._said[reason] = now
+        if now - self._last_warnings.get(reason, -WARNING_INTERVAL) >= WARNING_INTERVAL:
+            self._last_warnings[reason] = now
             _log.warning("%s", text)
 
     @property
@@ -81,5 +81,5 @@ class HealthState:
     def notes(self) -> dict[str, str]:
         """The texts of the current notes, by key."""
         now = time.monotonic()
-        self.clear(*(key for key in list(self._notes) if self._fades[key] <= now))
+        self.clear(*(key for key in list(self._notes) if self._expires_at[key] <= now))
         return dict(self._notes)

@@ -62,8 +62,12 @@ def health_routes(health: HealthSource, *, alone: bool = True) -> list[Route]:
 
 async def read_body(request: Request) -> bytes | None:
     """Return the body, or None once it is too large, whatever its content-length."""
-    said = request.headers.get("content-length", "")
-    if said.isascii() and said.isdigit() and int(said[:12]) > MAX_BODY_BYTES:
+    content_length = request.headers.get("content-length", "")
+    if (
+        content_length.isascii()
+        and content_length.isdigit()
+        and int(content_length[:12]) > MAX_BODY_BYTES
+    ):
         return None
     parts, size = [], 0
     async for part in request.stream():
@@ -111,11 +115,11 @@ def serve(
 
     Raises ConfigError that names the setting.
     """
-    served = bind(address, section, key)
-    port: int = served.getsockname()[1]
+    listener = bind(address, section, key)
+    port: int = listener.getsockname()[1]
     server = Server(app)
     _log.info("serving HTTP on %s:%s", address[0], port)
-    return server, server.serve([served]), port
+    return server, server.serve([listener]), port
 
 
 def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.socket:
@@ -126,7 +130,7 @@ def bind(address: tuple[str, int], section: str, key: str = "listen") -> socket.
             (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=1024
         )
     except (OSError, OverflowError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
+        reason = error.strerror if isinstance(error, OSError) else error
         raise ConfigError(
-            f"[{section}] {key} {host}:{port}: {why}; choose another address"
+            f"[{section}] {key} {host}:{port}: {reason}; choose another address"
         ) from None

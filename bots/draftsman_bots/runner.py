@@ -47,52 +47,58 @@ async def run_bots(
     SchemaOutdated.
     """
     deny_inspection()
-    chats = [name for name in only if getattr(settings, name) is not None]
-    async with shutdown_signals(parent) as signals, open_runtime(_patient(settings, chats)) as rt:
-        if newer := await migrate.check_compatible(rt.db.url):
-            _log.warning("the database has %s, which this version does not know; continuing", newer)
-        bots = [_bot(name, rt) for name in chats]
+    channels = [name for name in only if getattr(settings, name) is not None]
+    async with (
+        shutdown_signals(parent) as signals,
+        open_runtime(_with_slack_timeout(settings, channels)) as rt,
+    ):
+        if unknown_migrations := await migrate.check_compatible(rt.db.url):
+            _log.warning(
+                "the database has %s, which this version does not know; continuing",
+                unknown_migrations,
+            )
+        bots = [_create_bot(name, rt) for name in channels]
 
-        def shut_down(why: str) -> None:
+        def shut_down(reason: str) -> None:
             if any(bot.stop for bot in bots):
-                _log.warning("%s again: exiting now", why)
+                _log.warning("%s again: exiting now", reason)
                 os._exit(1)
-            _log.info("%s: stopping", why)
+            _log.info("%s: stopping", reason)
             for bot in bots:
                 bot.end()
 
         with signals.handled_by(shut_down):
-            await _run(bots)
+            await _run_all(bots)
     _log.info("bots stopped")
     return 0
 
 
-async def _run(bots: Sequence[BotService]) -> None:
+async def _run_all(bots: Sequence[BotService]) -> None:
     """Run all bots until they end; if one fails, all end."""
 
-    def ended(task: asyncio.Task[None]) -> None:
+    def on_done(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and task.exception() is not None:
             for bot in bots:
                 bot.end()
 
     tasks = [asyncio.create_task(bot.run()) for bot in bots]
     for task in tasks:
-        task.add_done_callback(ended)
-    ends = await asyncio.gather(*tasks, return_exceptions=True)
-    if broken := [end for end in ends if isinstance(end, BaseException)]:
-        raise broken[0]
+        task.add_done_callback(on_done)
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    if errors := [result for result in results if isinstance(result, BaseException)]:
+        raise errors[0]
 
 
-def _patient(settings: Settings, chats: Sequence[str]) -> Settings:
+def _with_slack_timeout(settings: Settings, channels: Sequence[str]) -> Settings:
     """Lower the statement timeout below Slack's deadline if Slack is served."""
-    if "slack" not in chats:
+    if "slack" not in channels:
         return settings
     from draftsman_bots.slack.transport.dispatcher import with_statement_timeout
 
     return with_statement_timeout(settings)
 
 
-def _bot(name: str, rt: Runtime) -> BotService:
+def _create_bot(name: str, rt: Runtime) -> BotService:
     """Return the bot of a configured channel; raises ConfigError."""
     if name == "slack":
         from draftsman_bots.slack import credentials as slack_tokens

@@ -22,9 +22,9 @@ def replace_invisible(text: str) -> str:
     return _HIDDEN.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
-def truncate(text: str, most: int) -> str:
+def truncate(text: str, max_length: int) -> str:
     """Return the text within a length, with an ellipsis where it is truncated."""
-    return join_within(graphemes(replace_invisible(text)), most)
+    return join_within(graphemes(replace_invisible(text)), max_length)
 
 
 def break_fences(text: str) -> str:
@@ -56,7 +56,7 @@ def _joins(cluster: str, char: str) -> bool:
     if cluster[-1] == _ZWJ or char == _ZWJ:
         return True
     if "\U0001f3fb" <= char <= "\U0001f3ff" or "\U000e0020" <= char <= "\U000e007f":
-        return True  # the colour of a skin; the letters of a region's flag
+        return True  # skin tone modifiers; tag characters of regional flags
     if _is_flag(char):
         return len(cluster) == 1 and _is_flag(cluster)
     return unicodedata.category(char) in {"Mn", "Me", "Mc"} or _is_late_jamo(char)
@@ -70,17 +70,17 @@ def _is_late_jamo(char: str) -> bool:
     return "\u1160" <= char <= "\u11ff"
 
 
-def join_within(units: Iterable[str], most: int) -> str:
+def join_within(units: Iterable[str], max_length: int) -> str:
     """Join units up to a length, with an ellipsis; reads one unit more than fits."""
-    kept: list[str] = []
+    fitting: list[str] = []
     size = 0
     for unit in units:
-        kept.append(unit)
+        fitting.append(unit)
         size += utf16_length(unit)
-        if size > most:
+        if size > max_length:
             break
     else:
-        return "".join(kept)
-    while kept and size > most - len(ELLIPSIS):
-        size -= utf16_length(kept.pop())
-    return "".join(kept).rstrip() + ELLIPSIS
+        return "".join(fitting)
+    while fitting and size > max_length - len(ELLIPSIS):
+        size -= utf16_length(fitting.pop())
+    return "".join(fitting).rstrip() + ELLIPSIS

@@ -69,7 +69,7 @@ async def asked(port: int, path: str) -> int:
 async def test_a_request_that_does_not_arrive_is_given_up(
     data: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TimedProtocol, "arrives", 0.2)
+    monkeypatch.setattr(TimedProtocol, "arrival_timeout", 0.2)
     async with served(application(None, "", BotHealth())) as port:
         reader, writer = await opened(port, data)
         async with asyncio.timeout(10):

@@ -36,5 +36,5 @@ class BotContext:
         """
         if self.identity.team is None:
             return self.settings.team, None, self.identity.colleagues
-        own = self.settings.team or self.identity.team
-        return own, self.identity.enterprise or "", self.identity.colleagues
+        home = self.settings.team or self.identity.team
+        return home, self.identity.enterprise or "", self.identity.colleagues

@@ -25,10 +25,10 @@ class Credentials:
 def read(slack: SlackSettings) -> Credentials:
     """Return the secrets; raises ConfigError, also if both modes are configured."""
     if slack.app_token is not None and slack.signing_secret is not None:
-        wrong = "signing_secret" if slack.mode == "socket" else "app_token"
+        unused = "signing_secret" if slack.mode == "socket" else "app_token"
         raise ConfigError(
             "[slack] sets both app_token (Socket Mode) and signing_secret (HTTP);"
-            f" with mode {slack.mode!r}, remove {wrong}"
+            f" with mode {slack.mode!r}, remove {unused}"
         )
     bot = _token("bot_token", slack.bot_token)
     if slack.mode == "socket":
@@ -39,7 +39,7 @@ def read(slack: SlackSettings) -> Credentials:
 def _token(key: str, source: SecretSettings | None) -> str:
     value = _read(key, source)
     if not value.startswith(KINDS[key]):
-        other = next((name for name, start in KINDS.items() if value.startswith(start)), None)
+        other = next((name for name, prefix in KINDS.items() if value.startswith(prefix)), None)
         kind = other or "another kind of secret"
         raise ConfigError(f"[slack] {key} must begin with {KINDS[key]}; this value is {kind}")
     return value

@@ -33,7 +33,7 @@ class BotHealth(HealthState):
             buckets=ACK_BUCKETS,
             registry=self.registry,
         )
-        self._refused = Counter(
+        self._rejected = Counter(
             "draftsman_slack_http_refused",
             "HTTP requests rejected before they were parsed.",
             ("reason",),
@@ -45,18 +45,18 @@ class BotHealth(HealthState):
         self._sockets = Gauge(
             "draftsman_slack_sockets", "Open Socket Mode connections.", registry=self.registry
         )
-        self._when = Gauge(
+        self._last_request_time = Gauge(
             "draftsman_slack_last_request_timestamp_seconds",
             "Unix time of the last request from Slack.",
             registry=self.registry,
         )
-        wrong = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
-        wrong.set_function(lambda: len(self.problems))
+        problems = Gauge("draftsman_slack_problems", "Current problems.", registry=self.registry)
+        problems.set_function(lambda: len(self.problems))
 
     def count_answer(self, kind: str, outcome: str, seconds: float, *, retry: bool) -> None:
         """Count a request and its acknowledgment."""
         self._last = time.time()
-        self._when.set(self._last)
+        self._last_request_time.set(self._last)
         self._requests.labels(kind, outcome).inc()
         self._seconds.labels(kind).observe(seconds)
         if retry:
@@ -64,7 +64,7 @@ class BotHealth(HealthState):
 
     def count_rejected(self, reason: str, text: str) -> None:
         """Count a rejected request; logged at most once a minute."""
-        self._refused.labels(reason).inc()
+        self._rejected.labels(reason).inc()
         self.rate_limited_warning(reason, f"HTTP request rejected: {text}")
 
     def set_connections(self, open_now: int) -> None:

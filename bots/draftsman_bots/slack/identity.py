@@ -46,10 +46,10 @@ class Identity:
         """Read the scopes from a response; a reinstalled app may have others."""
         self.scopes = scopes.granted(headers) or self.scopes
 
-    def update(self, found: Mapping[str, Any]) -> None:
+    def update(self, data: Mapping[str, Any]) -> None:
         """Set the ids from a response of auth.test."""
-        self.team, self.enterprise = _text(found, "team_id"), _text(found, "enterprise_id")
-        self.bot_user, self.bot_id = _text(found, "user_id"), _text(found, "bot_id")
+        self.team, self.enterprise = _text(data, "team_id"), _text(data, "enterprise_id")
+        self.bot_user, self.bot_id = _text(data, "user_id"), _text(data, "bot_id")
 
 
 async def resolve_identity(
@@ -91,6 +91,6 @@ def error_code(error: SlackApiError) -> str:
     return str(code) if code else f"HTTP {getattr(response, 'status_code', '?')}"
 
 
-def _text(found: Mapping[str, Any], key: str) -> str | None:
-    value = found.get(key)
+def _text(data: Mapping[str, Any], key: str) -> str | None:
+    value = data.get(key)
     return value if isinstance(value, str) and value else None

@@ -26,17 +26,17 @@ MAX_TEXT: Final = 3000
 """Characters of a section; the top-level `text`, limited to 4,000, uses the same limit."""
 _ESCAPES: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _UNESCAPES: Final = re.compile(r"&(amp|lt|gt);")
-_MEANT: Final = {"amp": "&", "lt": "<", "gt": ">"}
+_CHARACTERS: Final = {"amp": "&", "lt": "<", "gt": ">"}
 
 
 _VOTER: Final = re.compile(r"\bslack:([UW][A-Z0-9]{1,20})(?:@[A-Z0-9]{1,20})?\b")
-_ELSEWHERE: Final = re.compile(r"\b(cli|tui|api|mcp|trello):([^\s,:;]{1,100})")
-_WAYS: Final = {"cli": "in a terminal", "tui": "in a terminal"}
+_OTHER_ACTOR: Final = re.compile(r"\b(cli|tui|api|mcp|trello):([^\s,:;]{1,100})")
+_PLACES: Final = {"cli": "in a terminal", "tui": "in a terminal"}
 
 
 def with_display_names(text: str) -> str:
     """Replace voter ids in mrkdwn by mentions, or by a name and its channel."""
-    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub(r"<@\1>", text))
+    return _OTHER_ACTOR.sub(_display_other_actor, _VOTER.sub(r"<@\1>", text))
 
 
 def mention_reader(text: str, user: str) -> str:
@@ -51,12 +51,12 @@ def address_reader(text: str, user: str) -> str:
 
 def address_in_modal(text: str) -> str:
     """Replace voter ids in plain text: a modal shows no mentions."""
-    return _ELSEWHERE.sub(_elsewhere, _VOTER.sub("a Slack user", text))
+    return _OTHER_ACTOR.sub(_display_other_actor, _VOTER.sub("a Slack user", text))
 
 
-def _elsewhere(match: re.Match[str]) -> str:
-    way = _WAYS.get(match[1], f"by {match[1].upper()}")
-    return "a Trello user" if match[1] == "trello" else f"{match[2]} ({way})"
+def _display_other_actor(match: re.Match[str]) -> str:
+    place = _PLACES.get(match[1], f"by {match[1].upper()}")
+    return "a Trello user" if match[1] == "trello" else f"{match[2]} ({place})"
 
 
 _HINTS: Final = {
@@ -80,8 +80,8 @@ def error_text(error: DraftsmanError) -> str:
         return text
     if not isinstance(hint, CommandHint):
         return f"{text}; {hint}"
-    here = f"{hint.lead}: {chat_command(hint)}" if hint.lead else chat_command(hint)
-    return f"{text}; {_HINTS.get(hint.name, here)}"
+    wording = f"{hint.lead}: {chat_command(hint)}" if hint.lead else chat_command(hint)
+    return f"{text}; {_HINTS.get(hint.name, wording)}"
 
 
 def chat_command(command: CommandHint) -> str:
@@ -96,38 +96,41 @@ def escape(text: str) -> str:
 
 def unescape(text: str) -> str:
     """Reverse the escaping of text that Slack sends."""
-    return _UNESCAPES.sub(lambda match: _MEANT[match[1]], text)
+    return _UNESCAPES.sub(lambda match: _CHARACTERS[match[1]], text)
 
 
-def escape_truncated(text: str, most: int = MAX_TEXT) -> str:
+def escape_truncated(text: str, max_length: int = MAX_TEXT) -> str:
     """Escape the text within a length, with an ellipsis where it is truncated."""
-    return join_within((escape(one) for one in graphemes(replace_invisible(text))), most)
+    return join_within(
+        (escape(grapheme) for grapheme in graphemes(replace_invisible(text))), max_length
+    )
 
 
-def escape_chunks(text: str, most: int = MAX_TEXT) -> Iterator[str]:
-    """Yield the whole text, escaped, in chunks that fit; split at line ends if possible."""
-    kept, size = "", 0
+def escape_chunks(text: str, max_length: int = MAX_TEXT) -> Iterator[str]:
+    """Yield the whole text, escaped, in chunks that fit, split at line ends if possible."""
+    chunk, size = "", 0
     for line in replace_invisible(text).splitlines(keepends=True):
-        units = [escape(one) for one in graphemes(line)]
+        units = [escape(grapheme) for grapheme in graphemes(line)]
         length = sum(map(utf16_length, units))
-        if size + length > most and kept:
-            yield kept
-            kept, size = "", 0
+        if size + length > max_length and chunk:
+            yield chunk
+            chunk, size = "", 0
         for unit in units:
-            if size + utf16_length(unit) > most:
-                yield kept
-                kept, size = "", 0
-            kept, size = kept + unit, size + utf16_length(unit)
-    if kept:
-        yield kept
+            if size + utf16_length(unit) > max_length:
+                yield chunk
+                chunk, size = "", 0
+            chunk, size = chunk + unit, size + utf16_length(unit)
+    if chunk:
+        yield chunk
 
 
-def code(text: str, most: int = MAX_TEXT) -> str:
+def code(text: str, max_length: int = MAX_TEXT) -> str:
     """Return a code block, truncated to fit, that its content cannot close."""
     safe = break_fences(replace_invisible(text)).strip("\n")
     if safe.endswith("`"):
         safe += "\u200b"
-    return f"```\n{join_within((escape(one) for one in graphemes(safe)), most - 8)}\n```"
+    escaped = (escape(grapheme) for grapheme in graphemes(safe))
+    return f"```\n{join_within(escaped, max_length - 8)}\n```"
 
 
 def link(url: str) -> str:

@@ -62,16 +62,16 @@ def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | Inval
         ("fix --ref=v1", "the text is missing"),
         ('fix ""', "the text is missing"),
         ("fix --repot=x it", "unknown option --repot; options: --repo, --agent, --ref, --mode"),
-        ("fix --ref=v1 it --ref=v2", "--ref is given twice"),
-        ("fix --ref= it", "--ref wants a value"),
-        ("fix --mode=deploy it", "--mode is fix or investigate, not 'deploy'"),
-        ("fix --agent", "--agent wants a value"),
+        ("fix --ref=v1 it --ref=v2", "--ref is set twice"),
+        ("fix --ref= it", "--ref needs a value"),
+        ("fix --mode=deploy it", "--mode must be fix or investigate, not 'deploy'"),
+        ("fix --agent", "--agent needs a value"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, why: str) -> None:
     found = parse(text)
     assert isinstance(found, InvalidText)
-    assert why in found.why
+    assert why in found.reason
 
 
 WORDS = st.sampled_from([

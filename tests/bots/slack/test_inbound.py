@@ -79,7 +79,7 @@ GOOD: list[dict[str, Any]] = [
 def test_a_message_is_read_as_its_writer_sees_it() -> None:
     found = payloads.parse_message(MESSAGE, "UBOT")
     assert found is not None
-    assert (found.text, found.change, found.who.id) == (
+    assert (found.text, found.change, found.user.id) == (
         "<b> https://x.org",
         MessageChange.POSTED,
         "U1",
@@ -130,14 +130,14 @@ def test_case_11_text_is_unescaped_once(said: str, read: str) -> None:
 def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
     found = payloads.parse_view_submission(SUBMISSION)
     assert found is not None
-    assert (found.home, found.key, found.values) == (
+    assert (found.workspace, found.key, found.values) == (
         "E1", "slack:view:V1", {"text": "", "mode": "fix"},
     )  # fmt: skip
     body = MESSAGE | {"team_id": None, "enterprise_id": "E1", "authorizations": []}
     said = payloads.parse_message(body, "UBOT")
     assert said is not None
     assert said.key == f"slack:msg:E1:C1:{TS}"
-    assert not said.who.is_stranger(None)
+    assert not said.user.is_stranger(None)
 
 
 @pytest.mark.parametrize(

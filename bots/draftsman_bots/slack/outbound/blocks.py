@@ -31,10 +31,14 @@ def section(text: str) -> Block:
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str, most: int = 4) -> list[Block]:
+def paragraphs(text: str, max_length: int = 4) -> list[Block]:
     """Return user text in sections, with a notice if more than `most` are needed."""
-    found = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
-    return found if len(found) <= most else [*found[:most], context(TRUNCATED_NOTICE)]
+    sections = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
+    return (
+        sections
+        if len(sections) <= max_length
+        else [*sections[:max_length], context(TRUNCATED_NOTICE)]
+    )
 
 
 def code_block(text: str) -> Block:
@@ -49,30 +53,30 @@ def context(*texts: str) -> Block:
 
 def actions(elements: Sequence[Block], block_id: str | None = None) -> Block:
     """Return an actions block with at most 25 elements."""
-    named = {} if block_id is None else {"block_id": block_id}
-    return {"type": "actions", "elements": list(elements)[:25], **named}
+    fields = {} if block_id is None else {"block_id": block_id}
+    return {"type": "actions", "elements": list(elements)[:25], **fields}
 
 
 def button(
     text: str, action: str, value: str, style: str | None = None, confirm: str | None = None
 ) -> Block:
     """Return a button; `confirm` is the text of its confirmation dialog."""
-    made = {
+    element = {
         "type": "button",
         "text": plain_text(text, BUTTON_TEXT),
         "action_id": action,
         "value": value,
     }
     if style is not None:
-        made["style"] = style
+        element["style"] = style
     if confirm is not None:
-        made["confirm"] = {
+        element["confirm"] = {
             "title": plain_text(text, 100),
             "text": plain_text(confirm, 300),
             "confirm": plain_text(text, 30),
             "deny": plain_text("Back", 30),
         }
-    return made
+    return element
 
 
 def select(action: str, options: Sequence[Block], placeholder: str) -> Block:
@@ -99,26 +103,30 @@ def external_select(action: str, placeholder: str) -> Block:
 
 def option(text: str, value: str, description: str | None = None) -> Block:
     """Return an option of a select."""
-    made: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
+    element: Block = {"text": plain_text(text, OPTION_TEXT), "value": value}
     if description and description.strip():
-        made["description"] = plain_text(description, OPTION_TEXT)
-    return made
+        element["description"] = plain_text(description, OPTION_TEXT)
+    return element
 
 
-def plain_text(text: str, most: int) -> Block:
+def plain_text(text: str, max_length: int) -> Block:
     """Return a plain_text object, truncated."""
-    return {"type": "plain_text", "text": truncate(text, most).strip() or EMPTY, "emoji": False}
+    return {
+        "type": "plain_text",
+        "text": truncate(text, max_length).strip() or EMPTY,
+        "emoji": False,
+    }
 
 
-def local_time(when: datetime) -> str:
+def local_time(time: datetime) -> str:
     """Return a time that Slack shows in the reader's time zone."""
-    said = when.strftime("%Y-%m-%d %H:%M %Z")
-    return f"<!date^{int(when.timestamp())}^{{date_short_pretty}} {{time}}|{escape(said)}>"
+    fallback = time.strftime("%Y-%m-%d %H:%M %Z")
+    return f"<!date^{int(time.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
 
 
-def bold(text: str, most: int = 500) -> str:
+def bold(text: str, max_length: int = 500) -> str:
     """Return user text in bold, on one line."""
-    return f"*{escape_truncated(' '.join(text.split()), most) or EMPTY}*"
+    return f"*{escape_truncated(' '.join(text.split()), max_length) or EMPTY}*"
 
 
 def _mrkdwn(text: str) -> Block:

@@ -57,20 +57,23 @@ def file_title(message: Message, name: str) -> str:
     return f"{name} · {message.marker[:_TAG]}"
 
 
-def matches(message: Message, found: Any) -> bool:
+def matches(message: Message, entry: Any) -> bool:
     """Return whether this entry of a history is that message."""
-    if not isinstance(found, dict):
+    if not isinstance(entry, dict):
         return False
     if message.kind is not DeliveryKind.FILE:
-        carried = found.get("metadata")
-        if not isinstance(carried, dict) or carried.get("event_type") != METADATA_EVENT:
+        event_metadata = entry.get("metadata")
+        if (
+            not isinstance(event_metadata, dict)
+            or event_metadata.get("event_type") != METADATA_EVENT
+        ):
             return False
-        payload = carried.get("event_payload")
+        payload = event_metadata.get("event_payload")
         return isinstance(payload, dict) and payload.get("delivery_id") == message.marker
     tag = f" · {message.marker[:_TAG]}"
-    files = found.get("files")
+    files = entry.get("files")
     return isinstance(files, list) and any(
-        isinstance(one, dict) and str(one.get("title", "")).endswith(tag) for one in files
+        isinstance(file, dict) and str(file.get("title", "")).endswith(tag) for file in files
     )
 
 

@@ -47,9 +47,9 @@ HOME_QUESTIONS: Final = 15
 
 def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
     """Return the modal of a new job; `place` is the target of its notifications."""
-    long = utf16_length(text) > MAX_INPUT
-    blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), lines=True)]
-    if long:
+    is_truncated = utf16_length(text) > MAX_INPUT
+    blocks = [_input(TEXT, "What should be done?", truncate(text, MAX_INPUT), multiline=True)]
+    if is_truncated:
         blocks.append(
             context(f"The message is longer; these are its first {MAX_INPUT} characters.")
         )
@@ -63,7 +63,7 @@ def new_job(agents: Sequence[str], place: str = "", text: str = "") -> View:
 def free_text(job: int, question: int, text: str = "") -> View:
     """Return the modal for an answer in free text."""
     name = f"D-{job}/{question}"
-    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), lines=True)]
+    blocks = [_input(TEXT, f"Your answer to {name}", truncate(text, MAX_INPUT), multiline=True)]
     value = ids.answer_value(job, question)
     return _modal(ids.FREE_VIEW, truncate(f"Answer {name}", 24), "Answer", value, blocks)
 
@@ -71,7 +71,7 @@ def free_text(job: int, question: int, text: str = "") -> View:
 def deny_reason(job: int, question: int) -> View:
     """Return the modal for the optional reason of a denial."""
     name = f"D-{job}/{question}"
-    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, lines=True)]
+    blocks = [_input(REASON, f"Reason for denying {name}", optional=True, multiline=True)]
     value = ids.answer_value(job, question)
     return _modal(ids.DENY_VIEW, truncate(f"Deny {name}", 24), "Deny", value, blocks)
 
@@ -88,32 +88,32 @@ class OwnJobs:
     far: bool = False
 
 
-def home(asked: Sequence[Question], mine: OwnJobs, command: str) -> View:
+def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
     """Return the App Home: the person's open questions, then their jobs."""
     blocks = [_head(), section("*Waiting for you*")]
-    if not asked:
+    if not questions:
         blocks.append(section("Nothing is waiting for you."))
-    for question in asked[:HOME_QUESTIONS]:
+    for question in questions[:HOME_QUESTIONS]:
         blocks.append(section(f"*{question.name}* {escape_truncated(question.text, 1000)}"))
         blocks.extend(controls(question))
-    if len(asked) > HOME_QUESTIONS:
-        blocks.append(context(f"and {len(asked) - HOME_QUESTIONS} more"))
+    if len(questions) > HOME_QUESTIONS:
+        blocks.append(context(f"and {len(questions) - HOME_QUESTIONS} more"))
     blocks.append(section("*Your jobs*"))
-    blocks.extend(_job(job, mine.allowed) for job in mine.jobs[:HOME_JOBS])
-    if len(mine.jobs) > HOME_JOBS:
+    blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
+    if len(own_jobs.jobs) > HOME_JOBS:
         blocks.append(context(f"Showing your newest {HOME_JOBS} jobs."))
-    elif mine.far:
+    elif own_jobs.far:
         blocks.append(context("Only the newest jobs were searched for yours."))
-    elif not mine.jobs:
+    elif not own_jobs.jobs:
         blocks.append(
             section(f"No jobs yet. Start one with `{command} fix TEXT` or *New job…* above.")
         )
     return {"type": "home", "blocks": blocks}
 
 
-def home_denied(why: str) -> View:
+def home_denied(reason: str) -> View:
     """Return the App Home of a user without access, with the reason."""
-    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(why))]}
+    return {"type": "home", "blocks": [actions([_refresh()]), section(escape_truncated(reason))]}
 
 
 def _head() -> Block:
@@ -127,19 +127,19 @@ def _refresh() -> Block:
 
 def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     state = str(job.status).replace("_", " ")
-    made = section(
+    block = section(
         f"{STATUS_EMOJI[job.status]} *D-{job.number}* {bold(job.ticket_title or job.type, 120)}"
     )
-    made["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
+    block["text"]["text"] += f"\n{state} · {local_time(job.finished_at or job.created_at)}"
     value = ids.job_value(job.number)
     if job.status in RETRYABLE and Verb.RETRY in allowed:
-        made["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
+        block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        sure = f"Cancel D-{job.number}? Work so far is kept."
-        made["accessory"] = button(
-            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", sure
+        confirm = f"Cancel D-{job.number}? Work so far is kept."
+        block["accessory"] = button(
+            "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", confirm
         )
-    return made
+    return block
 
 
 def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[Block]) -> View:
@@ -155,12 +155,12 @@ def _modal(callback: str, title: str, submit: str, metadata: str, blocks: list[B
 
 
 def _input(
-    block: str, label: str, text: str = "", *, optional: bool = False, lines: bool = False
+    block: str, label: str, text: str = "", *, optional: bool = False, multiline: bool = False
 ) -> Block:
     element: Block = {
         "type": "plain_text_input",
         "action_id": block,
-        "multiline": lines,
+        "multiline": multiline,
         "max_length": MAX_INPUT,
     }
     if text:

@@ -63,8 +63,8 @@ class Detail(IntEnum):
 def fit_question(
     question: Question,
     title: str,
-    asked: Sequence[Person],
-    before: Sequence[Block] = (),
+    people: Sequence[Person],
+    prefix: Sequence[Block] = (),
     *,
     replies: bool = False,
 ) -> list[Block]:
@@ -73,8 +73,8 @@ def fit_question(
     `replies`: an answer is read without a mention of the bot.
     """
     for detail in Detail:
-        text = render_question(question, title, asked, detail, replies=replies)
-        blocks = [*before, *text, *controls(question, detail)]
+        text = render_question(question, title, people, detail, replies=replies)
+        blocks = [*prefix, *text, *controls(question, detail)]
         if fits(blocks):
             return blocks
     return drop_to_fit(blocks)
@@ -83,7 +83,7 @@ def fit_question(
 def render_question(
     question: Question,
     title: str,
-    asked: Sequence[Person],
+    people: Sequence[Person],
     detail: Detail = Detail.ALL,
     *,
     replies: bool = False,
@@ -100,13 +100,13 @@ def render_question(
     if question.action:
         yield context("If approved:")
         yield code_block(truncate(action_text(question.action), LENGTH // 3))
-    if detail < Detail.NO_DESCRIPTIONS and (described := _described(question)):
+    if detail < Detail.NO_DESCRIPTIONS and (described := _descriptions(question)):
         yield from paragraphs(described, 3)
-    if asked:
-        yield section(f"For {_people(asked)}")
+    if people:
+        yield section(f"For {_mention_list(people)}")
     elif question.kind is QuestionKind.APPROVAL:
         yield section(NO_APPROVER)
-    yield context(*_small(question, replies))
+    yield context(*_footer(question, replies))
 
 
 def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]:
@@ -117,22 +117,22 @@ def controls(question: Question, detail: Detail = Detail.ALL) -> Iterator[Block]
         approve = button("Approve", ids.APPROVE, value, "primary")
         yield actions([approve, button("Deny…", ids.DENY, value, "danger")], block)
         return
-    pressed = list(_choices(question, detail))
+    buttons = list(_choices(question, detail))
     if question.freeform_allowed:
-        pressed.append(button(FREE_TEXT_LABEL, ids.FREE, value))
-    if pressed:
-        yield actions(pressed, block)
+        buttons.append(button(FREE_TEXT_LABEL, ids.FREE, value))
+    if buttons:
+        yield actions(buttons, block)
 
 
 def options(question: Question) -> list[Block]:
     """Return all choices as options, in order."""
     return [
         option(
-            f"{place}. {choice['label']}",
-            ids.answer_value(question.job, question.ordinal, place),
+            f"{number}. {choice['label']}",
+            ids.answer_value(question.job, question.ordinal, number),
             choice.get("description"),
         )
-        for place, choice in enumerate(question.choices, 1)
+        for number, choice in enumerate(question.choices, 1)
     ]
 
 
@@ -141,14 +141,17 @@ def _choices(question: Question, detail: Detail) -> Iterator[Block]:
         if detail >= Detail.EXTERNAL_SELECT:
             yield external_select(ids.CHOOSE, "Choose an answer")
             return
-        found = options(question)
+        select_options = options(question)
         if detail >= Detail.NO_DESCRIPTIONS:
-            found = [{name: one[name] for name in ("text", "value")} for one in found]
-        yield select(ids.CHOOSE, found, "Choose an answer")
+            select_options = [
+                {name: option_block[name] for name in ("text", "value")}
+                for option_block in select_options
+            ]
+        yield select(ids.CHOOSE, select_options, "Choose an answer")
         return
-    for place, choice in enumerate(question.choices, 1):
-        value = ids.answer_value(question.job, question.ordinal, place)
-        yield button(str(choice["label"]), ids.answer_action(place), value)
+    for number, choice in enumerate(question.choices, 1):
+        value = ids.answer_value(question.job, question.ordinal, number)
+        yield button(str(choice["label"]), ids.answer_action(number), value)
 
 
 def _context(snippet: str) -> Iterator[Block]:
@@ -161,24 +164,27 @@ def _context(snippet: str) -> Iterator[Block]:
         yield context("Truncated. The full text is a file in this thread.")
 
 
-def _described(question: Question) -> str:
+def _descriptions(question: Question) -> str:
     if len(question.choices) > MAX_DESCRIPTIONS:
         return ""
-    long = any(len(str(one["label"])) > 60 or one.get("description") for one in question.choices)
-    if not long:
+    needs_text = any(
+        len(str(choice["label"])) > 60 or choice.get("description") for choice in question.choices
+    )
+    if not needs_text:
         return ""
     return "\n".join(
-        f"{place}. {one['label']}" + (f" - {one['description']}" if one.get("description") else "")
-        for place, one in enumerate(question.choices, 1)
+        f"{number}. {choice['label']}"
+        + (f" - {choice['description']}" if choice.get("description") else "")
+        for number, choice in enumerate(question.choices, 1)
     )
 
 
-def _people(asked: Sequence[Person]) -> str:
-    more = f" and {len(asked) - MAX_MENTIONS} more" if len(asked) > MAX_MENTIONS else ""
-    return ", ".join(_mention(person) for person in asked[:MAX_MENTIONS]) + more
+def _mention_list(people: Sequence[Person]) -> str:
+    more = f" and {len(people) - MAX_MENTIONS} more" if len(people) > MAX_MENTIONS else ""
+    return ", ".join(_mention(person) for person in people[:MAX_MENTIONS]) + more
 
 
-def _small(question: Question, replies: bool) -> Iterator[str]:
+def _footer(question: Question, replies: bool) -> Iterator[str]:
     if missing := missing_diff(question):
         yield missing
     if question.kind is QuestionKind.APPROVAL and question.quorum > 1:
@@ -188,13 +194,13 @@ def _small(question: Question, replies: bool) -> Iterator[str]:
         yield f"no answer in time: also sent to {group}"
     if question.expires_at is not None:
         yield f"expires {local_time(question.expires_at)}"
-    gate = question.kind is QuestionKind.APPROVAL
-    how, words = ("approve or deny", "approve") if gate else ("answer", "ANSWER")
-    reply = "by replying" if replies else f"with `{BOT_NAME} {words}`"
-    yield f"{how} here, {reply} in this thread, or in a terminal: {question.name}"
+    is_approval = question.kind is QuestionKind.APPROVAL
+    verb, example = ("approve or deny", "approve") if is_approval else ("answer", "ANSWER")
+    reply = "by replying" if replies else f"with `{BOT_NAME} {example}`"
+    yield f"{verb} here, {reply} in this thread, or in a terminal: {question.name}"
 
 
 def _mention(person: Person) -> str:
-    own = account_user_id(person.ids.get(Source.SLACK, ""))
-    usable = own.isascii() and own.isalnum()
-    return f"<@{own}>" if usable else escape_truncated(person.name, 100)
+    user_id = account_user_id(person.ids.get(Source.SLACK, ""))
+    usable = user_id.isascii() and user_id.isalnum()
+    return f"<@{user_id}>" if usable else escape_truncated(person.name, 100)

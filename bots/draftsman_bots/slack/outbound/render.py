@@ -86,16 +86,16 @@ def render(message: Message, *, replies: bool = False) -> Rendered:
 
 def render_plain_text(message: Message, *, replies: bool = False) -> str:
     """Return the message as plain text within Slack's limit."""
-    how = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
-    said = escape_truncated(render_brief(message, how), MAX_TEXT)
+    instruction = "reply in this thread" if replies else f"mention {BOT_NAME} in this thread"
+    text = escape_truncated(render_brief(message, instruction), MAX_TEXT)
     if message.kind is DeliveryKind.QUESTION_CLOSED and message.question is not None:
-        return _of_people(said, _settled_head(message.question))
+        return _of_people(text, _settled_head(message.question))
     subject = message.subject
     by_person = subject.status is Status.CANCELED or subject.denied
     if message.kind is DeliveryKind.RESULT and by_person:
-        ended = escape_truncated(job_outcome_text(subject, again=""))
-        return said.replace(ended, _of_people(ended, _ending_head(subject)), 1)
-    return said
+        outcome = escape_truncated(job_outcome_text(subject, again=""))
+        return text.replace(outcome, _of_people(outcome, _ending_head(subject)), 1)
+    return text
 
 
 def _blocks(message: Message, replies: bool) -> Iterator[Block]:
@@ -120,13 +120,13 @@ def _card(subject: Subject) -> Iterator[Block]:
     yield context(*_facts(subject))
     if subject.error and not subject.denied and subject.status not in WITHOUT_ERROR:
         yield code_block(truncate(subject.error, LENGTH // 4))
-    if pressed := _buttons(subject):
-        yield actions([pressed])
+    if control := _buttons(subject):
+        yield actions([control])
 
 
 def _headline(subject: Subject) -> str:
-    mark = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
-    return f"{mark} *{subject.name}* {bold(subject.title)}"
+    emoji = DENIED_EMOJI if subject.denied else STATUS_EMOJI[subject.status]
+    return f"{emoji} *{subject.name}* {bold(subject.title)}"
 
 
 def _facts(subject: Subject) -> Iterator[str]:
@@ -145,8 +145,8 @@ def _facts(subject: Subject) -> Iterator[str]:
             yield name + display_name(value)
     if subject.url:
         yield link(subject.url)
-    if (when := subject.finished_at or subject.created_at) is not None:
-        yield local_time(when)
+    if (time := subject.finished_at or subject.created_at) is not None:
+        yield local_time(time)
 
 
 def _buttons(subject: Subject) -> Block | None:
@@ -186,7 +186,7 @@ def _result(message: Message) -> Iterator[Block]:
     words = truncate(job_outcome_text(subject, again="press Retry"), LENGTH // 2)
     if subject.status is Status.CANCELED or subject.denied:
         yield from _paragraphs_of_people(words, _ending_head(subject), 3)
-    elif subject.status is not Status.COMPLETED:  # what stands below says that it is
+    elif subject.status is not Status.COMPLETED:  # the summary below says so
         yield from paragraphs(words, 3)
     summary = result.get("summary")
     if isinstance(summary, str) and summary.strip():
@@ -198,8 +198,8 @@ def _result(message: Message) -> Iterator[Block]:
     yield context(*_facts(subject))
     if overflow_files(message):
         yield context(TRUNCATED_NOTICE)
-    if subject.status in RETRYABLE and (pressed := _buttons(subject)):
-        yield actions([pressed])
+    if subject.status in RETRYABLE and (control := _buttons(subject)):
+        yield actions([control])
 
 
 def _notice(message: Message) -> Iterator[Block]:
@@ -217,10 +217,10 @@ def _ending_head(subject: Subject) -> str:
     return job_outcome_parts(subject)[0]
 
 
-def _paragraphs_of_people(text: str, head: str, most: int = 4) -> Iterator[Block]:
+def _paragraphs_of_people(text: str, head: str, max_sections: int = 4) -> Iterator[Block]:
     """Yield text in sections; voters in its head are shown by their names."""
-    for place, block in enumerate(paragraphs(text, most)):
-        if place == 0:
+    for index, block in enumerate(paragraphs(text, max_sections)):
+        if index == 0:
             block["text"]["text"] = _of_people(block["text"]["text"], head)
         yield block
 

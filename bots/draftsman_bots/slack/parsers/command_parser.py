@@ -31,14 +31,16 @@ VERBS: Final = (
     "link",
     "help",
 )
-_NAMED: Final = frozenset({"status", "show", "cancel", "retry", "answer", "approve", "deny"})
+_TAKES_REFERENCE: Final = frozenset(
+    {"status", "show", "cancel", "retry", "answer", "approve", "deny"}
+)
 """Verbs whose first word names a job or a question."""
 _REFERENCE: Final = re.compile(
     r"(?:[dD]-[0-9]+|[0-9]+|[0-9a-fA-F]{8}[0-9a-fA-F-]{0,28})(?:/[0-9]+)?"
 )
 _PAIRS: Final = {'"': '"', "'": "'", "“": "”", "‘": "’"}  # noqa: RUF001
 _OPTION: Final = re.compile(r"(?:--|—|–)([A-Za-z]+)(?:=|(?=\s)|$)")  # noqa: RUF001
-_LAST: Final = re.compile(
+_TRAILING_OPTION: Final = re.compile(
     r"(?:^|\s)(?:--|—|–)([A-Za-z]+)=(\"[^\"]*\"|“[^”]*”|[^\s\"“”]+)\s*$"  # noqa: RUF001
 )
 
@@ -64,10 +66,10 @@ class TextCommand:
 
 @dataclass(frozen=True, slots=True)
 class InvalidText:
-    """Text without a verb, with `why` "", or with an invalid option, which `why` explains."""
+    """Text without a verb, with `reason` "", or with an invalid option, which `reason` explains."""
 
     text: str
-    why: str = ""
+    reason: str = ""
 
 
 def parse(text: str) -> JobRequest | TextCommand | InvalidText:
@@ -81,11 +83,11 @@ def parse(text: str) -> JobRequest | TextCommand | InvalidText:
         return _request(verb, rest)
     if verb not in VERBS:
         return InvalidText(text)
-    if verb not in _NAMED:
+    if verb not in _TAKES_REFERENCE:
         return TextCommand(verb, "", rest)
-    ref, more = _word(rest)
+    ref, remainder = _word(rest)
     if _REFERENCE.fullmatch(ref):
-        return TextCommand(verb, ref, more)
+        return TextCommand(verb, ref, remainder)
     return TextCommand(verb, "", rest)
 
 
@@ -97,16 +99,16 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
         rest = plain[match.end() :]
         empty = match[0].endswith("=") and not rest[:1].strip()
         value, plain = ("", rest) if empty else _value(rest)
-        if why := _wrong(name, value, options):
-            return InvalidText(text, why)
+        if reason := _option_error(name, value, options):
+            return InvalidText(text, reason)
         options[name] = value
     if plain == "--" or plain.startswith(("-- ", "--\n")):
         plain = plain[2:].strip()
     else:
-        while (match := _LAST.search(plain)) and match[1].lower() in OPTIONS:
+        while (match := _TRAILING_OPTION.search(plain)) and match[1].lower() in OPTIONS:
             name, value = match[1].lower(), _unquoted(match[2])
-            if why := _wrong(name, value, options):
-                return InvalidText(text, why)
+            if reason := _option_error(name, value, options):
+                return InvalidText(text, reason)
             options[name] = value
             plain = plain[: match.start()].rstrip()
     plain = _unquoted(plain)
@@ -115,8 +117,8 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
     return JobRequest(plain, options.pop("mode", mode), options)
 
 
-def _wrong(name: str, value: str, options: dict[str, str]) -> str:
-    """Return why an option is invalid, or ""."""
+def _option_error(name: str, value: str, options: dict[str, str]) -> str:
+    """Return reason an option is invalid, or ""."""
     if name not in OPTIONS:
         known = ", ".join(f"--{option}" for option in OPTIONS)
         return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"

@@ -14,8 +14,8 @@ from draftsman_bots.slack import ids
 from draftsman_bots.slack.mrkdwn import unescape
 from draftsman_bots.slack.parsers.users import SlackUser as SlackUser
 
-_LINK: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
-_NAMED: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
+_URL: Final = re.compile(r"<((?:https?|ssh|git|mailto):[^<>|\s]*)(?:\|([^<>]*))?>")
+_MENTION: Final = re.compile(r"<([@#])[A-Z0-9]+\|([^<>|]+)>")
 HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 """Subtypes of messages that people write."""
 
@@ -24,8 +24,8 @@ HUMAN: Final = frozenset({"", "file_share", "thread_broadcast", "me_message"})
 class SlashCommand:
     """A slash command and its author."""
 
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     """The workspace, or the organization if there is no workspace."""
     channel: str
     text: str
@@ -47,8 +47,8 @@ class MessageEvent:
     """A message that a person posted, edited or deleted. `thread` is "" outside of threads."""
 
     change: MessageChange
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     channel: str
     ts: str
     thread: str
@@ -63,14 +63,14 @@ class MessageEvent:
     @property
     def key(self) -> str:
         """The idempotency key, the same for all copies, edits and the deletion."""
-        return ids.message_key(self.home, self.channel, self.ts)
+        return ids.message_key(self.workspace, self.channel, self.ts)
 
 
 @dataclass(frozen=True, slots=True)
 class BlockAction:
     """A button or a select, in a message or in a view."""
 
-    who: SlackUser
+    user: SlackUser
     channel: str
     ts: str
     """The ts of the message; "" in a view."""
@@ -88,8 +88,8 @@ class BlockAction:
 class ViewSubmission:
     """A submitted modal; `values` are the texts and choices of its inputs, by block."""
 
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     callback: str
     metadata: str
     values: dict[str, str]
@@ -100,8 +100,8 @@ class ViewSubmission:
 class Shortcut:
     """A global shortcut, or a shortcut of a message."""
 
-    who: SlackUser
-    home: str
+    user: SlackUser
+    workspace: str
     callback: str
     trigger_id: str
     channel: str = ""
@@ -115,7 +115,7 @@ class Shortcut:
 class OptionsRequest:
     """The text typed into an external select; `block` is its block id."""
 
-    who: SlackUser
+    user: SlackUser
     block: str
     typed: str
 
@@ -123,16 +123,16 @@ class OptionsRequest:
 def parse_slash_command(body: object) -> SlashCommand | None:
     """Parse a slash command."""
     data = mapping(body)
-    who = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
-    who = replace(who, channel=text(data, "channel_id"))
-    if not who.id or not who.channel:
+    user = _who(data, text(data, "user_id"), text(data, "user_name"), team=text(data, "team_id"))
+    user = replace(user, channel=text(data, "channel_id"))
+    if not user.id or not user.channel:
         return None
-    told = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
-    key = ids.trigger_key(text(data, "trigger_id"), told)
-    said = text(data, "text")
+    details = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
+    key = ids.trigger_key(text(data, "trigger_id"), details)
+    message = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
     respond = text(data, "response_url")
-    return SlashCommand(who, _home(data), channel, said, key, trigger, respond)
+    return SlashCommand(user, _home(data), channel, message, key, trigger, respond)
 
 
 def parse_message(body: object, bot: str) -> MessageEvent | None:
@@ -143,8 +143,8 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     """
     data = mapping(body)
     event = mapping(data.get("event"))
-    told = _authorized(data)
-    bot = bot or (text(told, "user_id") if told.get("is_bot") is True else "")
+    details = _authorized(data)
+    bot = bot or (text(details, "user_id") if details.get("is_bot") is True else "")
     kind = text(event, "subtype")
     if kind == "message_changed":
         new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
@@ -153,10 +153,10 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     if kind == "message_deleted":
         old = {"ts": event.get("deleted_ts")} | mapping(event.get("previous_message"))
         return _message(data, event, old, MessageChange.DELETED, bot)
-    # an edited mention comes as a mention once more (bolt-js issue 960)
-    again = text(event, "type") == "app_mention" and mapping(event.get("edited"))
+    # an edited mention is delivered as a mention again (bolt-js issue 960)
+    edited_mention = text(event, "type") == "app_mention" and mapping(event.get("edited"))
     return _message(
-        data, event, event, MessageChange.EDITED if again else MessageChange.POSTED, bot
+        data, event, event, MessageChange.EDITED if edited_mention else MessageChange.POSTED, bot
     )
 
 
@@ -165,25 +165,25 @@ def parse_block_action(body: object) -> BlockAction | None:
     data = mapping(body)
     actions = data.get("actions")
     action = mapping(actions[0]) if isinstance(actions, list) and actions else {}
-    who = _person(data)
-    if not who.id or not text(action, "action_id"):
+    user = _person(data)
+    if not user.id or not text(action, "action_id"):
         return None
-    place, shown = mapping(data.get("container")), mapping(data.get("message"))
-    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
-    ts = text(place, "message_ts") or text(shown, "ts")
+    container, message = mapping(data.get("container")), mapping(data.get("message"))
+    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
+    ts = text(container, "message_ts") or text(message, "ts")
     chosen = text(mapping(action.get("selected_option")), "value")
-    held = ts or text(place, "view_id") or text(mapping(data.get("view")), "id")
+    container_id = ts or text(container, "view_id") or text(mapping(data.get("view")), "id")
     return BlockAction(
-        who,
+        user,
         channel,
         ts,
-        text(place, "thread_ts") or text(shown, "thread_ts"),
+        text(container, "thread_ts") or text(message, "thread_ts"),
         text(action, "action_id"),
         chosen or text(action, "value"),
-        ids.action_key(channel, held, who.id, text(action, "action_ts")),
+        ids.action_key(channel, container_id, user.id, text(action, "action_ts")),
         text(data, "trigger_id"),
         text(data, "response_url"),
-        None if not shown or place.get("is_ephemeral") is True else shown,
+        None if not message or container.get("is_ephemeral") is True else message,
     )
 
 
@@ -191,33 +191,33 @@ def parse_view_submission(body: object) -> ViewSubmission | None:
     """Parse a submitted modal."""
     data = mapping(body)
     view = mapping(data.get("view"))
-    who = _person(data)
-    if not who.id or not text(view, "id"):
+    user = _person(data)
+    if not user.id or not text(view, "id"):
         return None
     state = mapping(mapping(view.get("state")).get("values"))
     values = {str(block): _entered(mapping(inputs)) for block, inputs in state.items()}
     callback, metadata = text(view, "callback_id"), text(view, "private_metadata")
     return ViewSubmission(
-        who, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
+        user, _home(data), callback, metadata, values, ids.view_key(text(view, "id"))
     )
 
 
 def parse_shortcut(body: object) -> Shortcut | None:
     """Parse a shortcut, global or of a message."""
     data = mapping(body)
-    who = _person(data)
-    if not who.id or not text(data, "callback_id"):
+    user = _person(data)
+    if not user.id or not text(data, "callback_id"):
         return None
-    shown = mapping(data.get("message"))
+    message = mapping(data.get("message"))
     return Shortcut(
-        who,
+        user,
         _home(data),
         text(data, "callback_id"),
         text(data, "trigger_id"),
         text(mapping(data.get("channel")), "id"),
-        text(shown, "ts"),
-        text(shown, "thread_ts"),
-        readable_text(text(shown, "text")),
+        text(message, "ts"),
+        text(message, "thread_ts"),
+        readable_text(text(message, "text")),
         text(data, "response_url"),
     )
 
@@ -225,10 +225,10 @@ def parse_shortcut(body: object) -> Shortcut | None:
 def parse_options_request(body: object) -> OptionsRequest | None:
     """Parse the options request of an external select."""
     data = mapping(body)
-    who = _person(data)
-    if not who.id:
+    user = _person(data)
+    if not user.id:
         return None
-    return OptionsRequest(who, text(data, "block_id"), text(data, "value"))
+    return OptionsRequest(user, text(data, "block_id"), text(data, "value"))
 
 
 def parse_home_opened(body: object) -> SlackUser | None:
@@ -240,9 +240,9 @@ def parse_home_opened(body: object) -> SlackUser | None:
     return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
-def readable_text(said: str) -> str:
+def readable_text(message: str) -> str:
     """Return incoming text as its author sees it: links expanded, unescaped once."""
-    spelt = _NAMED.sub(r"\1\2", _LINK.sub(_link, said))
+    spelt = _MENTION.sub(r"\1\2", _URL.sub(_link, message))
     return unescape(spelt)
 
 
@@ -260,44 +260,46 @@ def text(data: dict[str, Any], name: str) -> str:
 def _message(
     data: dict[str, Any],
     event: dict[str, Any],
-    said: dict[str, Any],
+    message: dict[str, Any],
     change: MessageChange,
     bot: str,
 ) -> MessageEvent | None:
-    person = text(said, "user")
-    machine = said.get("bot_id") or said.get("bot_profile") or person in ("USLACKBOT", bot)
-    if machine or not person or text(said, "subtype") not in HUMAN:
+    person = text(message, "user")
+    is_bot = message.get("bot_id") or message.get("bot_profile") or person in ("USLACKBOT", bot)
+    if is_bot or not person or text(message, "subtype") not in HUMAN:
         return None
-    channel, ts = text(event, "channel"), text(said, "ts")
+    channel, ts = text(event, "channel"), text(message, "ts")
     if not channel or not ts:
         return None
-    thread = text(said, "thread_ts")
-    written = text(said, "text")
-    call = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
-    mentioned = text(event, "type") == "app_mention" or bool(call and call.search(written))
-    team = _team(said) or _team(event)
+    thread = text(message, "thread_ts")
+    raw_text = text(message, "text")
+    mention = re.compile(rf"<@{re.escape(bot)}(?:\|[^<>]*)?>[:,]?[^\S\n]*") if bot else None
+    mentioned = text(event, "type") == "app_mention" or bool(mention and mention.search(raw_text))
+    team = _team(message) or _team(event)
     shared = data.get("is_ext_shared_channel")
-    who = _who(data, person, team=team, channel=channel)
+    user = _who(data, person, team=team, channel=channel)
     return MessageEvent(
         change,
-        replace(who, inside=not shared if isinstance(shared, bool) else None),
+        replace(user, inside=not shared if isinstance(shared, bool) else None),
         _installed(data) or _home(data),
         channel,
         ts,
         "" if thread == ts else thread,
-        readable_text(call.sub("", written, count=1) if call else written).strip(),
+        readable_text(mention.sub("", raw_text, count=1) if mention else raw_text).strip(),
         mentioned,
         text(event, "channel_type") == "im" or channel.startswith("D"),
-        bool(said.get("files")),
-        text(said, "parent_user_id"),
+        bool(message.get("files")),
+        text(message, "parent_user_id"),
     )
 
 
 def _home(data: dict[str, Any]) -> str:
     """Return the workspace of a payload, or its organization if there is no workspace."""
     team, org = mapping(data.get("team")), mapping(data.get("enterprise"))
-    given = text(data, "team_id") or text(team, "id") or text(data, "team")
-    return given or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
+    workspace = text(data, "team_id") or text(team, "id") or text(data, "team")
+    return (
+        workspace or text(data, "enterprise_id") or text(org, "id") or text(team, "enterprise_id")
+    )
 
 
 def _own(data: dict[str, Any]) -> str:
@@ -315,15 +317,15 @@ def _installed(data: dict[str, Any]) -> str:
 
 def _authorized(data: dict[str, Any]) -> dict[str, Any]:
     """Return the first authorization of an event."""
-    found = data.get("authorizations")
-    return mapping(found[0]) if isinstance(found, list) and found else {}
+    authorizations = data.get("authorizations")
+    return mapping(authorizations[0]) if isinstance(authorizations, list) and authorizations else {}
 
 
 def _person(data: dict[str, Any]) -> SlackUser:
     user = mapping(data.get("user"))
     name = text(user, "username") or text(user, "name")
-    place = mapping(data.get("container"))
-    channel = text(place, "channel_id") or text(mapping(data.get("channel")), "id")
+    container = mapping(data.get("container"))
+    channel = text(container, "channel_id") or text(mapping(data.get("channel")), "id")
     return _who(data, text(user, "id"), name, team=text(user, "team_id"), channel=channel)
 
 
@@ -341,26 +343,30 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
     decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
     first, inner = _authorized(data), mapping(data.get("team"))
-    told = text(mapping(data.get("enterprise")), "id")
+    details = text(mapping(data.get("enterprise")), "id")
     pairs = (
         (text(data, "team_id"), text(data, "enterprise_id")),
-        (text(inner, "id"), text(inner, "enterprise_id") or told),
+        (text(inner, "id"), text(inner, "enterprise_id") or details),
     )
-    org = next((theirs for own, theirs in pairs if own == team and theirs), "") if team else ""
+    org = (
+        next((other for workspace, other in pairs if workspace == team and other), "")
+        if team
+        else ""
+    )
     if first:
         return text(first, "enterprise_id"), org
-    return text(data, "enterprise_id") or told or text(inner, "enterprise_id"), org
+    return text(data, "enterprise_id") or details or text(inner, "enterprise_id"), org
 
 
-def _team(said: dict[str, Any]) -> str:
-    return text(said, "user_team") or text(said, "source_team") or text(said, "team")
+def _team(message: dict[str, Any]) -> str:
+    return text(message, "user_team") or text(message, "source_team") or text(message, "team")
 
 
 def _entered(inputs: dict[str, Any]) -> str:
     """Return the value of a block's only input."""
-    for given in inputs.values():
-        held = mapping(given)
-        return text(held, "value") or text(mapping(held.get("selected_option")), "value")
+    for element in inputs.values():
+        value = mapping(element)
+        return text(value, "value") or text(mapping(value.get("selected_option")), "value")
     return ""
 
 

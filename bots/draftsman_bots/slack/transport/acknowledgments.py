@@ -55,32 +55,32 @@ def retry_later(
     kind: PayloadKind, body: Mapping[str, Any], text: str = RETRY_LATER
 ) -> Acknowledgment:
     """Respond to a request that failed and may succeed when Slack or the user repeats it."""
-    return _told(kind, body, "later", text) or Acknowledgment(
-        "later", 503, ephemeral_text=_beside(kind, text)
+    return _visible_response(kind, body, "later", text) or Acknowledgment(
+        "later", 503, ephemeral_text=_separate_text(kind, text)
     )
 
 
 def rejected(kind: PayloadKind, body: Mapping[str, Any], text: str) -> Acknowledgment:
     """Acknowledge a request that would be rejected again."""
-    return _told(kind, body, "refused", text) or Acknowledgment(
-        "refused", ephemeral_text=_beside(kind, text)
+    return _visible_response(kind, body, "refused", text) or Acknowledgment(
+        "refused", ephemeral_text=_separate_text(kind, text)
     )
 
 
 def internal_error(kind: PayloadKind, body: Mapping[str, Any]) -> Acknowledgment:
     """Respond to an unexpected error, without retries by Slack."""
-    found = _told(kind, body, "broken", INTERNAL_ERROR)
-    no_retry, untold = {NO_RETRY: "1"}, _beside(kind, INTERNAL_ERROR)
-    return found or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=untold)
+    response = _visible_response(kind, body, "broken", INTERNAL_ERROR)
+    no_retry, text = {NO_RETRY: "1"}, _separate_text(kind, INTERNAL_ERROR)
+    return response or Acknowledgment("broken", 500, headers=no_retry, ephemeral_text=text)
 
 
-def _told(
+def _visible_response(
     kind: PayloadKind, body: Mapping[str, Any], outcome: str, text: str
 ) -> Acknowledgment | None:
     """Return a response that shows the text to the user, if the kind of request has one."""
     if kind is PayloadKind.COMMAND:
-        said = {"response_type": "ephemeral", "text": escape_truncated(text)}
-        return Acknowledgment(outcome, body=said)
+        message = {"response_type": "ephemeral", "text": escape_truncated(text)}
+        return Acknowledgment(outcome, body=message)
     if kind is PayloadKind.OPTIONS:
         return Acknowledgment(outcome, body={"options": []})
     if kind is PayloadKind.VIEW and (block := _first_input(body)) is not None:
@@ -88,7 +88,7 @@ def _told(
     return None
 
 
-def _beside(kind: PayloadKind, text: str) -> str:
+def _separate_text(kind: PayloadKind, text: str) -> str:
     """Return the text for the kinds whose response can neither show it nor be retried."""
     return text if kind in (PayloadKind.ACTION, PayloadKind.SHORTCUT) else ""
 
@@ -96,8 +96,8 @@ def _beside(kind: PayloadKind, text: str) -> str:
 def _first_input(body: Mapping[str, Any]) -> str | None:
     """Return the block id of the modal's first input: an error shown there keeps the input."""
     try:
-        blocks = [one for one in body["view"]["blocks"] if one["type"] == "input"]
-        found = blocks[0]["block_id"] if blocks else None
+        blocks = [block for block in body["view"]["blocks"] if block["type"] == "input"]
+        block_id = blocks[0]["block_id"] if blocks else None
     except (KeyError, TypeError):
         return None
-    return found if isinstance(found, str) else None
+    return block_id if isinstance(block_id, str) else None

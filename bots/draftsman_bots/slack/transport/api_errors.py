@@ -76,19 +76,19 @@ class SlackRefusal(Failure):
 def translate(error: BaseException, method: str, *, writes: bool = True) -> Failure | Unconfirmed:
     """Classify an exception of slack_sdk or aiohttp; a read is never unconfirmed."""
     if isinstance(error, SlackApiError):
-        found = _refusal(error.response, method)
+        result = _refusal(error.response, method)
     elif isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError):
-        why = getattr(error, "strerror", None) or type(error).__name__
-        return Failure(f"connect: {method}: {why}", origin="slack", code="connect")
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        return Failure(f"connect: {method}: {reason}", origin="slack", code="connect")
     elif isinstance(error, TimeoutError | asyncio.TimeoutError):
-        found = Unconfirmed(f"{method}: timed out")
+        result = Unconfirmed(f"{method}: timed out")
     elif isinstance(error, aiohttp.ClientError | OSError | SlackClientError):
-        found = Unconfirmed(f"{method}: {type(error).__name__}")
+        result = Unconfirmed(f"{method}: {type(error).__name__}")
     else:
-        found = Unconfirmed(f"{method}: invalid reply ({type(error).__name__})")
-    if isinstance(found, Unconfirmed) and not writes:
-        return Failure(found.reason, origin="slack", code="no_reply")
-    return found
+        result = Unconfirmed(f"{method}: invalid reply ({type(error).__name__})")
+    if isinstance(result, Unconfirmed) and not writes:
+        return Failure(result.reason, origin="slack", code="no_reply")
+    return result
 
 
 def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
@@ -111,16 +111,20 @@ def _refusal(response: Any, method: str) -> Failure | Unconfirmed:
 def _known(code: str, method: str, status: int | None, data: Any) -> Failure:
     if code in ACCOUNT:
         needed = data.get("needed") if code == "missing_scope" else None
-        more = f", needs {needed}" if isinstance(needed, str) else ""
+        details = f", needs {needed}" if isinstance(needed, str) else ""
         return _failure(
-            f"{code}{more}", method, status, retry_after=ACCOUNT_PAUSE, declared="TRANSIENT_INFRA"
+            f"{code}{details}",
+            method,
+            status,
+            retry_after=ACCOUNT_PAUSE,
+            declared="TRANSIENT_INFRA",
         )
     if method == "chat.update" and code in COPY:
         return _failure(code, method, status, kind=COPY_GONE, declared="PERMANENT")
     if code in TARGET or code.startswith("restricted_action"):
         return _failure(code, method, status, kind=TARGET_GONE, declared="PERMANENT")
-    by_status = status is not None and status != 200
-    return _failure(code, method, status, declared=None if by_status else "PERMANENT")
+    classified_by_status = status is not None and status != 200
+    return _failure(code, method, status, declared=None if classified_by_status else "PERMANENT")
 
 
 def _failure(

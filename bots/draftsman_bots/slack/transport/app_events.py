@@ -17,8 +17,8 @@ LOST_EVENTS: Final = {
     "tokens_revoked": "Slack revoked draftsman's tokens: reinstall the app and set the new token",
 }
 """Events after which nothing can be posted; jobs and deliveries are kept."""
-LIMITED: Final = "rate_limited"
-HELD_BACK: Final = "Slack is rate limiting events: over 30,000 in an hour"
+RATE_LIMITED: Final = "rate_limited"
+RATE_LIMITED_TEXT: Final = "Slack is rate limiting events: over 30,000 in an hour"
 NOTE_SECONDS: Final = 180.0
 """Slack repeats the event every minute; the note ends this many seconds after the last."""
 MAX_LENGTH: Final = 300
@@ -45,7 +45,7 @@ def answer_app_event(
     if kind is PayloadKind.SSL_CHECK:
         return Acknowledgment("done")
     if kind is PayloadKind.RATE_LIMITED:
-        health.note(LIMITED, HELD_BACK, seconds=NOTE_SECONDS)
+        health.note(RATE_LIMITED, RATE_LIMITED_TEXT, seconds=NOTE_SECONDS)
         signals.limited()
         return Acknowledgment("done")
     if kind is PayloadKind.OTHER:

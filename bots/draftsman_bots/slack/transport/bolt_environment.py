@@ -16,10 +16,10 @@ make it set up an OAuth flow with a store of installations in files.
 @contextmanager
 def hide_slack_variables() -> Iterator[None]:
     """Remove these variables from the environment during the block or call."""
-    found = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
-    for name in found:
+    hidden = {name: value for name, value in os.environ.items() if name.startswith(PREFIX)}
+    for name in hidden:
         del os.environ[name]
     try:
         yield
     finally:
-        os.environ.update(found)
+        os.environ.update(hidden)

@@ -40,10 +40,10 @@ LISTENER_TIMEOUT: Final = 2.2
 STATEMENT_TIMEOUT: Final = 2.2
 """Seconds after which the database cancels a statement of this process."""
 _ERROR: Final = "draftsman_error"
-_BEGUN: Final = "draftsman_begun"
+_STARTED: Final = "draftsman_begun"
 _log = logging.getLogger(__name__)
 _bolt = logging.getLogger("slack_bolt.draftsman")
-_bolt.setLevel(logging.ERROR)  # below, Bolt formats payloads, and warns of what is on purpose here
+_bolt.setLevel(logging.ERROR)  # at lower levels Bolt logs payloads
 
 Register = Callable[["AsyncApp"], None]
 
@@ -54,8 +54,8 @@ def with_statement_timeout(settings: Settings) -> Settings:
     A statement that the server canceled had no effect; if the client only stopped waiting, it may
     have.
     """
-    most = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
-    database = settings.database.model_copy(update={"statement_timeout": most})
+    timeout = min(settings.database.statement_timeout, STATEMENT_TIMEOUT)
+    database = settings.database.model_copy(update={"statement_timeout": timeout})
     return settings.model_copy(update={"database": database})
 
 
@@ -89,20 +89,20 @@ def build(client: AsyncWebClient, identity: Identity, register: Register) -> Asy
         attaching_function_token_enabled=False,
         attaching_conversation_kwargs_enabled=False,
     )
-    app.listener_runner.listener_start_handler = _Start()
-    app.error(_remember)
+    app.listener_runner.listener_start_handler = _StartRecorder()
+    app.error(_record_error)
     register(app)
     return app
 
 
-class _Start(AsyncListenerStartHandler):
+class _StartRecorder(AsyncListenerStartHandler):
     """Records that Bolt parsed the payload: later failures are internal errors."""
 
     async def handle(self, request: AsyncBoltRequest, response: BoltResponse | None) -> None:
-        request.context[_BEGUN] = True
+        request.context[_STARTED] = True
 
 
-async def _remember(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
+async def _record_error(error: Exception, request: AsyncBoltRequest) -> BoltResponse:
     """Record the exception for the dispatcher."""
     request.context[_ERROR] = error
     return BoltResponse(status=500)
@@ -113,15 +113,15 @@ class SlackDispatcher:
 
     def __init__(self, app: AsyncApp, health: BotHealth) -> None:
         self.signals = app_events.Signals()
-        self.tell: Callable[[dict[str, Any], str], None] = _nobody
+        self.tell: Callable[[dict[str, Any], str], None] = _drop_message
         """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
         self._health = health
-        self._late: set[asyncio.Task[Acknowledgment]] = set()
+        self._timed_out: set[asyncio.Task[Acknowledgment]] = set()
 
     async def answer(self, body: Any, *, retry: int = 0) -> Acknowledgment:
         """Return the acknowledgment of an authenticated payload; raises nothing."""
-        began = time.monotonic()
+        started = time.monotonic()
         kind = payload_kind.kind_of(body) if isinstance(body, dict) else PayloadKind.OTHER
         try:
             reply = await self._answer(kind, body, retry)
@@ -129,20 +129,20 @@ class SlackDispatcher:
             _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
         if reply.ephemeral_text:
-            self._tell(body, reply.ephemeral_text)
-        self._health.count_answer(kind, reply.outcome, time.monotonic() - began, retry=retry > 0)
+            self._send_text(body, reply.ephemeral_text)
+        self._health.count_answer(kind, reply.outcome, time.monotonic() - started, retry=retry > 0)
         return reply
 
-    def _tell(self, body: dict[str, Any], text: str) -> None:
+    def _send_text(self, body: dict[str, Any], text: str) -> None:
         try:
             self.tell(body, text)
-        except Exception as error:  # a word is worth less than the answer
+        except Exception as error:  # the acknowledgment matters more
             _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 
     async def close(self) -> None:
         """Wait for the listeners that timed out."""
-        if self._late:
-            await asyncio.wait(self._late, timeout=DEADLINE)
+        if self._timed_out:
+            await asyncio.wait(self._timed_out, timeout=DEADLINE)
 
     async def _answer(self, kind: PayloadKind, body: Any, retry: int) -> Acknowledgment:
         if not isinstance(body, dict):
@@ -151,12 +151,12 @@ class SlackDispatcher:
             _log.warning("ignored a payload of kind %s without %s", kind, missing)
             return acknowledgments.ignored()
         if (
-            known := app_events.answer_app_event(kind, body, self._health, self.signals)
+            acknowledgment := app_events.answer_app_event(kind, body, self._health, self.signals)
         ) is not None:
-            return known
+            return acknowledgment
         try:
             request = AsyncBoltRequest(mode="socket_mode", body=body, headers=_headers(retry))
-        except Exception as error:  # what Bolt cannot read is none of Slack's
+        except Exception as error:  # Slack sends no payload that Bolt cannot read
             _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         return await self._in_time(kind, body, request)
@@ -175,8 +175,8 @@ class SlackDispatcher:
             task.cancel()
             raise
         if not done:
-            self._late.add(task)
-            task.add_done_callback(self._ended_late)
+            self._timed_out.add(task)
+            task.add_done_callback(self._on_late_end)
             _log.error("%s timed out; it is unknown whether it was done", kind)
             return acknowledgments.retry_later(kind, body, acknowledgments.IN_DOUBT)
         if task.cancelled():
@@ -184,8 +184,8 @@ class SlackDispatcher:
             return acknowledgments.retry_later(kind, body)
         return task.result()
 
-    def _ended_late(self, task: asyncio.Task[Acknowledgment]) -> None:
-        self._late.discard(task)
+    def _on_late_end(self, task: asyncio.Task[Acknowledgment]) -> None:
+        self._timed_out.discard(task)
         if task.cancelled():
             _log.warning("a request that timed out was canceled")
         elif (error := task.exception()) is not None:
@@ -200,15 +200,15 @@ class SlackDispatcher:
         error = request.context.get(_ERROR)
         if error is None:
             return _reply(response)
-        return self._failed(kind, body, error, begun=bool(request.context.get(_BEGUN)))
+        return self._failed(kind, body, error, started=bool(request.context.get(_STARTED)))
 
     def _failed(
-        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, begun: bool
+        self, kind: PayloadKind, body: dict[str, Any], error: Exception, *, started: bool
     ) -> Acknowledgment:
         """Return the acknowledgment for an exception."""
         if isinstance(error, BoltUnhandledRequestError):
             return acknowledgments.ignored()
-        if not begun:
+        if not started:
             _log.warning("ignored a payload of kind %s: %s", kind, type(error).__name__)
             return acknowledgments.ignored()
         if isinstance(error, DatabaseUnreachable | LostRace):
@@ -227,7 +227,7 @@ class SlackDispatcher:
         return acknowledgments.internal_error(kind, body)
 
 
-def _nobody(body: dict[str, Any], text: str) -> None:
+def _drop_message(body: dict[str, Any], text: str) -> None:
     """Drop the message: no context is set."""
 
 
@@ -243,8 +243,8 @@ def _reply(response: BoltResponse) -> Acknowledgment:
 def _decoded(response: BoltResponse) -> Mapping[str, Any] | str:
     content_type = (response.headers.get("content-type") or [""])[0]
     if response.body and content_type.startswith("application/json"):
-        found = json.loads(response.body)
-        return found if isinstance(found, dict) else response.body
+        data = json.loads(response.body)
+        return data if isinstance(data, dict) else response.body
     return response.body or ""
 
 

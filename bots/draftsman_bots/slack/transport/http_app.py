@@ -48,33 +48,31 @@ async def _slack(
         async with asyncio.timeout(DEADLINE):
             raw = await http.read_body(request)
     except TimeoutError:
-        return _turned_away(health, 408, "slow", "the body took too long to arrive")
+        return _reject(health, 408, "slow", "the body took too long to arrive")
     except ClientDisconnect:
-        return _turned_away(
-            health, 400, "cut", "the client disconnected before the body was complete"
-        )
+        return _reject(health, 400, "cut", "the client disconnected before the body was complete")
     if raw is None:
-        return _turned_away(health, 413, "large", f"the body exceeds {http.MAX_BODY_BYTES} bytes")
+        return _reject(health, 413, "large", f"the body exceeds {http.MAX_BODY_BYTES} bytes")
     try:
         signature.check(secret, request.headers, raw, time.time())
     except InvalidSignature as error:
         if error.reason == "clock":
             health.problem(CLOCK, f"{error}; enable NTP on this machine")
-        return _turned_away(health, 401, error.reason, str(error))
+        return _reject(health, 401, error.reason, str(error))
     health.clear(CLOCK)
     try:
         payload = request_body.parse(raw, request.headers.get("content-type", ""))
     except request_body.InvalidBody as error:
-        return _turned_away(health, 400, "malformed", str(error))
+        return _reject(health, 400, "malformed", str(error))
     return _response(await bot.answer(payload, retry=_retry(request)))
 
 
 def _retry(request: Request) -> int:
-    said = request.headers.get("x-slack-retry-num", "")
-    return int(said) if said.isascii() and said.isdigit() and len(said) < 5 else 0
+    header = request.headers.get("x-slack-retry-num", "")
+    return int(header) if header.isascii() and header.isdigit() and len(header) < 5 else 0
 
 
-def _turned_away(health: BotHealth, status: int, reason: str, text: str) -> Response:
+def _reject(health: BotHealth, status: int, reason: str, text: str) -> Response:
     health.count_rejected(reason, text)
     return PlainTextResponse(f"{text}\n", status_code=status)
 
@@ -82,7 +80,7 @@ def _turned_away(health: BotHealth, status: int, reason: str, text: str) -> Resp
 def _response(reply: Acknowledgment) -> Response:
     headers = dict(reply.headers)
     if isinstance(reply.body, str):
-        text = reply.body.encode("utf-8", "replace")  # a lone surrogate comes back as a ?
+        text = reply.body.encode("utf-8", "replace")  # a lone surrogate becomes "?"
         return Response(text, status_code=reply.status, headers=headers, media_type="text/plain")
     return Response(
         reply.text, status_code=reply.status, headers=headers, media_type="application/json"

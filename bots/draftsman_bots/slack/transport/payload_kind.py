@@ -39,7 +39,7 @@ _TYPES: Final = {
     "url_verification": PayloadKind.URL_VERIFICATION,
 }
 _COMMAND: Final = ("command", "user_id", "channel_id")
-_OPEN: Final = frozenset(
+_WITHOUT_FIELDS: Final = frozenset(
     {
         PayloadKind.RATE_LIMITED,
         PayloadKind.URL_VERIFICATION,
@@ -54,15 +54,15 @@ def kind_of(body: Mapping[str, Any]) -> PayloadKind:
     """Return the kind of a payload."""
     if isinstance(body.get("command"), str):
         return PayloadKind.COMMAND
-    said = body.get("type")
-    if isinstance(said, str):
-        return _TYPES.get(said, PayloadKind.OTHER)
+    type_name = body.get("type")
+    if isinstance(type_name, str):
+        return _TYPES.get(type_name, PayloadKind.OTHER)
     return PayloadKind.SSL_CHECK if "ssl_check" in body else PayloadKind.OTHER
 
 
 def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
     """Return the first required field that is missing, or None."""
-    if kind in _OPEN:
+    if kind in _WITHOUT_FIELDS:
         return None
     if kind is PayloadKind.COMMAND:
         return next((key for key in _COMMAND if not _name(body.get(key))), None)
@@ -80,11 +80,11 @@ def missing_field(kind: PayloadKind, body: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _actions(found: Any) -> str | None:
-    if not (isinstance(found, list) and found):
+def _actions(actions: Any) -> str | None:
+    if not (isinstance(actions, list) and actions):
         return "actions"
-    named = (_dict(one).get("action_id") or _dict(one).get("name") for one in found)
-    return None if all(map(_name, named)) else "actions.action_id"
+    names = (_dict(action).get("action_id") or _dict(action).get("name") for action in actions)
+    return None if all(map(_name, names)) else "actions.action_id"
 
 
 def _dict(value: Any) -> Mapping[str, Any]:

@@ -46,13 +46,13 @@ def _form(text: str) -> dict[str, Any]:
 
 def _object(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text, parse_constant=_no_number)
+        payload = json.loads(text, parse_constant=_reject_constant)
     except (ValueError, RecursionError):
         raise InvalidBody("the body is not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(payload, dict):
         raise InvalidBody("the body is not a JSON object")
-    return found
+    return payload
 
 
-def _no_number(name: str) -> Any:
+def _reject_constant(name: str) -> Any:
     raise ValueError(name)

@@ -14,7 +14,7 @@ from typing import Final
 
 MAX_AGE: Final = 300
 """Seconds that a timestamp may differ from the clock."""
-_STAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
+_TIMESTAMP: Final = re.compile(r"[0-9]{1,12}", re.ASCII)
 _SIGNATURE: Final = re.compile(r"v0=[0-9a-f]{64}", re.ASCII)
 
 
@@ -28,26 +28,26 @@ class InvalidSignature(Exception):
 
 def check(secret: str, headers: Mapping[str, str], body: bytes, now: float) -> None:
     """Raise InvalidSignature unless the secret signed these bytes within five minutes."""
-    stamp = headers.get("x-slack-request-timestamp", "")
-    given = headers.get("x-slack-signature", "")
-    if not stamp or not given:
+    timestamp = headers.get("x-slack-request-timestamp", "")
+    signature = headers.get("x-slack-signature", "")
+    if not timestamp or not signature:
         raise InvalidSignature("unsigned", "the request is not signed")
-    if not _STAMP.fullmatch(stamp) or not _SIGNATURE.fullmatch(given):
+    if not _TIMESTAMP.fullmatch(timestamp) or not _SIGNATURE.fullmatch(signature):
         raise InvalidSignature("unsigned", "the timestamp or the signature is malformed")
-    if not hmac.compare_digest(sign(secret, stamp, body), given):
+    if not hmac.compare_digest(sign(secret, timestamp, body), signature):
         raise InvalidSignature(
             "signature", "the signature does not match; check that signing_secret is this app's"
         )
-    ahead = int(stamp) - now
+    ahead = int(timestamp) - now
     if abs(ahead) > MAX_AGE:
-        way = "ahead of" if ahead > 0 else "behind"
+        direction = "ahead of" if ahead > 0 else "behind"
         raise InvalidSignature(
             "clock",
-            f"clock skew: a signed request is {abs(ahead):.0f} s {way} this machine's clock",
+            f"clock skew: a signed request is {abs(ahead):.0f} s {direction} this machine's clock",
         )
 
 
-def sign(secret: str, stamp: str, body: bytes) -> str:
+def sign(secret: str, timestamp: str, body: bytes) -> str:
     """Return the signature of these bytes at this Unix time."""
-    base = b"v0:" + stamp.encode() + b":" + body
+    base = b"v0:" + timestamp.encode() + b":" + body
     return "v0=" + hmac.new(secret.encode(), base, hashlib.sha256).hexdigest()

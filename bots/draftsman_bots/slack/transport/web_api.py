@@ -54,10 +54,10 @@ class WebApi:
 
     async def read(self, method: str, call: Awaitable[Any]) -> Data | Failure:
         """Call a method that can be repeated."""
-        found = await self._call(method, call, writes=False)
-        if isinstance(found, Unconfirmed):
-            return Failure(found.reason, origin="slack", code="no_reply")
-        return found
+        result = await self._call(method, call, writes=False)
+        if isinstance(result, Unconfirmed):
+            return Failure(result.reason, origin="slack", code="no_reply")
+        return result
 
     async def put(self, url: str, data: bytes) -> Failure | None:
         """Upload the bytes of a file to Slack's URL; the file is not visible yet."""
@@ -65,12 +65,14 @@ class WebApi:
         try:
             async with (
                 aiohttp.ClientSession(timeout=limit) as session,
-                session.post(url, data=data, proxy=self.web.proxy, allow_redirects=False) as answer,
+                session.post(
+                    url, data=data, proxy=self.web.proxy, allow_redirects=False
+                ) as response,
             ):
-                status = answer.status
+                status = response.status
         except Exception as error:
-            found = translate(error, "upload", writes=False)
-            return found if isinstance(found, Failure) else None
+            result = translate(error, "upload", writes=False)
+            return result if isinstance(result, Failure) else None
         if status == 200:
             return None
         return Failure(f"HTTP {status}: upload", origin="slack", code="upload")
@@ -80,14 +82,14 @@ class WebApi:
         cursor = None
         while True:
             params = {**args, "cursor": cursor, "limit": PAGE_SIZE}
-            wanted = {name: value for name, value in params.items() if value is not None}
-            call = self.web.api_call(method, http_verb="GET", params=wanted)
-            found = await self.read(method, call)
-            yield found
-            if isinstance(found, Failure):
+            query = {name: value for name, value in params.items() if value is not None}
+            call = self.web.api_call(method, http_verb="GET", params=query)
+            result = await self.read(method, call)
+            yield result
+            if isinstance(result, Failure):
                 return
-            more = found.get("response_metadata")
-            cursor = more.get("next_cursor") if isinstance(more, Mapping) else None
+            metadata = result.get("response_metadata")
+            cursor = metadata.get("next_cursor") if isinstance(metadata, Mapping) else None
             if not cursor:
                 return
 
@@ -96,21 +98,21 @@ class WebApi:
     ) -> Data | Failure | Unconfirmed:
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await call
-            found: Data | Failure | Unconfirmed = answer.data
-            if not isinstance(found, dict):
+                response = await call
+            result: Data | Failure | Unconfirmed = response.data
+            if not isinstance(result, dict):
                 raise TypeError("no object")
-            self.identity.read_scopes(answer.headers)
+            self.identity.read_scopes(response.headers)
         except Exception as error:
-            found = translate(error, method, writes=writes)
-        self._notice(method, found)
-        return found
+            result = translate(error, method, writes=writes)
+        self._record(method, result)
+        return result
 
-    def _notice(self, method: str, found: Data | Failure | Unconfirmed) -> None:
+    def _record(self, method: str, result: Data | Failure | Unconfirmed) -> None:
         if self._account is not None:
-            self._account.record_result(method, found)
-        if isinstance(found, Failure):
-            if found.code in ACCOUNT:
-                self.trouble = f"Slack rejects the bot's calls: {found}"
-        elif not isinstance(found, Unconfirmed):
+            self._account.record_result(method, result)
+        if isinstance(result, Failure):
+            if result.code in ACCOUNT:
+                self.trouble = f"Slack rejects the bot's calls: {result}"
+        elif not isinstance(result, Unconfirmed):
             self.trouble = None

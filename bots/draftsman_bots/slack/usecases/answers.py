@@ -32,7 +32,7 @@ def build_response(key: str, **fields: Any) -> Response:
 
 
 async def submit_as(
-    desk: BotContext, who: SlackUser, job: int, question: int, given: Response
+    ctx: BotContext, user: SlackUser, job: int, question: int, response: Response
 ) -> Verdict:
     """Submit the response of a Slack user.
 
@@ -40,19 +40,19 @@ async def submit_as(
     UsageError.
     """
     try:
-        actor = await authorize(desk, who)
+        actor = await authorize(ctx, user)
     except NotPermitted as error:
-        one = actor_of(desk, who)
-        await desk.rt.questions.refuse(job, question, given, one, str(error))
+        actor = actor_of(ctx, user)
+        await ctx.rt.questions.refuse(job, question, response, actor, str(error))
         raise
-    return await submit_answer(desk, actor, job, question, given)
+    return await submit_answer(ctx, actor, job, question, response)
 
 
 async def submit_answer(
-    desk: BotContext, actor: Actor, job: int, question: int, given: Response
+    ctx: BotContext, actor: Actor, job: int, question: int, response: Response
 ) -> Verdict:
     """Submit a response; raises NotFound, and UsageError if it is not a choice."""
-    return await desk.rt.questions.answer(job, question, given, actor)
+    return await ctx.rt.questions.answer(job, question, response, actor)
 
 
 def choice_value(question: Question, choice: int | None) -> str | None:
@@ -66,18 +66,18 @@ def verdict_reply(verdict: Verdict, user: str) -> Reply:
     if verdict.recorded:
         return Reply(escape_truncated(already_recorded(verdict)))
     if not verdict.accepted:
-        why = mention_reader(
+        reason = mention_reader(
             with_display_names(escape_truncated(verdict.reason or "it was rejected")),
             account_user_id(user),
         )
-        return Reply(f"Your answer was not accepted: {why}")
+        return Reply(f"Your answer was not accepted: {reason}")
     if not verdict.resolved:
         return Reply(f"{verdict.name}: approval recorded, {verdict.votes} of {verdict.quorum}.")
-    ended = verdict.resolution or {}
-    what = ended.get("value") or ended.get("text") or ""
-    shown = f": {escape_truncated(str(what), 300)}" if what else ""
+    resolution = verdict.resolution or {}
+    answer = resolution.get("value") or resolution.get("text") or ""
+    suffix = f": {escape_truncated(str(answer), 300)}" if answer else ""
     return Reply(
-        f"{verdict.name} is {escape_truncated(str(ended.get('outcome', 'answered')))}{shown}."
+        f"{verdict.name} is {escape_truncated(str(resolution.get('outcome', 'answered')))}{suffix}."
     )
 
 

@@ -55,78 +55,81 @@ def job_target(channel: str, thread: str, user: str) -> str:
 
 
 async def submit(
-    desk: BotContext, actor: Actor, asked: RequestOrigin, request: JobRequest
+    ctx: BotContext, actor: Actor, origin: RequestOrigin, request: JobRequest
 ) -> SubmittedJob | None:
     """Submit the job, or find the job with this key; None if that job's request differs.
 
     A message that was edited or delivered twice is one request. Raises UsageError, NotPermitted.
     """
     fields: dict[str, Any] = dict(request.options)
-    about = None
+    location = None
     if "repo" in fields:
-        about = await _repository(desk, fields["repo"])
-        if not is_repo_url(fields["repo"]) and about is not None:
-            fields |= {"repo": about.repo.remote_url, "resolution": {"path": about.path}}
-    made = invocation(
-        key=asked.key,
-        external_event_id=asked.key,
+        location = await _repository(ctx, fields["repo"])
+        if not is_repo_url(fields["repo"]) and location is not None:
+            fields |= {"repo": location.repo.remote_url, "resolution": {"path": location.path}}
+    submission = invocation(
+        key=origin.key,
+        external_event_id=origin.key,
         mode=request.mode,
-        agent=_agent(desk, fields.pop("agent", None) or await _own_agent(desk, about)),
+        agent=_agent(ctx, fields.pop("agent", None) or await _default_agent(ctx, location)),
         title=job_title(request.text),
         text=request.text,
-        notify=_targets(desk, asked.target),
+        notify=_targets(ctx, origin.target),
         **fields,
     )
     try:
-        return await desk.rt.submissions.submit(made, actor)
+        return await ctx.rt.submissions.submit(submission, actor)
     except IdempotencyConflict:
         return None
 
 
-async def find_job(desk: BotContext, message: MessageEvent) -> Job | None:
+async def find_job(ctx: BotContext, message: MessageEvent) -> Job | None:
     """Return the job that this message requested when it was posted."""
-    for topic in await desk.rt.threads.slack(message.channel, message.thread or message.ts):
-        job = await desk.rt.read_model.job(topic.job)
+    for topic in await ctx.rt.threads.slack(message.channel, message.thread or message.ts):
+        job = await ctx.rt.read_model.job(topic.job)
         if job.idempotency_key == message.key:
             return job
     return None
 
 
 async def edit_notice(
-    desk: BotContext, message: MessageEvent, read: JobRequest | TextCommand | InvalidText, job: Job
+    ctx: BotContext, message: MessageEvent, parsed: JobRequest | TextCommand | InvalidText, job: Job
 ) -> Reply | None:
     """Return the reply to the author of an edited request: the edit has no effect."""
-    if isinstance(read, JobRequest) and (read.text, read.mode) == (job.ticket_text, str(job.mode)):
-        actor = await authorize_person(desk, message.who, message.channel)
-        asked = RequestOrigin(
+    if isinstance(parsed, JobRequest) and (parsed.text, parsed.mode) == (
+        job.ticket_text,
+        str(job.mode),
+    ):
+        actor = await authorize_person(ctx, message.user, message.channel)
+        origin = RequestOrigin(
             message.key, job_target(message.channel, message.thread or message.ts, "")
         )
-        with contextlib.suppress(UsageError):  # its options cannot be those of the job
-            if await submit(desk, actor, asked, read) is not None:
+        with contextlib.suppress(UsageError):  # the edited options are invalid
+            if await submit(ctx, actor, origin, parsed) is not None:
                 return None
     notice = f"D-{job.number} was created from the original message; the edit has no effect."
     if job.status in TERMINAL:
         return Reply(f"{notice} To change the request, write a new message.")
-    cancel = f"`{desk.settings.command} cancel D-{job.number}`"
+    cancel = f"`{ctx.settings.command} cancel D-{job.number}`"
     return Reply(
         f"{notice} To change the request, cancel the job ({cancel}) and write a new message."
     )
 
 
 async def recent_duplicate(
-    desk: BotContext, made: SubmittedJob, asked: RequestOrigin
+    ctx: BotContext, submitted: SubmittedJob, origin: RequestOrigin
 ) -> RecentDuplicate | None:
     """Return a recent job with the same author, place and text.
 
     The job is committed by now, so no error of this lookup may hide it.
     """
     try:
-        return await desk.rt.submissions.recent_duplicate(
-            made.number, parse(asked.target), DUPLICATE_WINDOW
+        return await ctx.rt.submissions.recent_duplicate(
+            submitted.number, parse(origin.target), DUPLICATE_WINDOW
         )
     except DraftsmanError:
         return None
-    except asyncio.CancelledError:  # of a bot that gives up waiting: it says what was done
+    except asyncio.CancelledError:  # the listener timed out, but the job is committed
         if (task := asyncio.current_task()) is not None:
             task.uncancel()
         return None
@@ -138,10 +141,10 @@ def job_title(text: str) -> str | None:
     return truncate(line, MAX_TITLE) or None
 
 
-def _agent(desk: BotContext, name: str | None) -> str:
-    agents = desk.rt.settings.agents
+def _agent(ctx: BotContext, name: str | None) -> str:
+    agents = ctx.rt.settings.agents
     known = ", ".join(sorted(agents))
-    name = name or desk.rt.settings.agent_by_default
+    name = name or ctx.rt.settings.agent_by_default
     if name is None:
         raise UsageError(f"--agent is required: {known}")
     if name not in agents:
@@ -149,13 +152,13 @@ def _agent(desk: BotContext, name: str | None) -> str:
     return name
 
 
-async def _own_agent(desk: BotContext, place: RepoLocation | None) -> str | None:
+async def _default_agent(ctx: BotContext, place: RepoLocation | None) -> str | None:
     """Return the agent in the profile of a known repository."""
-    saved = await desk.rt.repos.profile(place) if place is not None else None
+    saved = await ctx.rt.repos.profile(place) if place is not None else None
     return saved.profile.agent if saved is not None else None
 
 
-async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
+async def _repository(ctx: BotContext, repo: str) -> RepoLocation | None:
     """Return the known repository of a name or URL.
 
     An unknown repository must be a URL: local folders are rejected, also on the embedded database.
@@ -163,19 +166,19 @@ async def _repository(desk: BotContext, repo: str) -> RepoLocation | None:
     """
     if not is_repo_url(repo):
         try:
-            return await desk.rt.repos.place(repo)
+            return await ctx.rt.repos.place(repo)
         except NotFound as error:
             raise UnknownRepository(error.reason, hint=error.hint) from None
     if not repo.startswith(_REMOTE):
         raise UnknownRepository(
             f"--repo={repo[:60]} is not valid; use a name or a URL: https://…, ssh://… or git@…"
         )
-    known = await desk.rt.repos.known(repo)
+    known = await ctx.rt.repos.known(repo)
     return RepoLocation(known) if known is not None else None
 
 
-def _targets(desk: BotContext, target: str) -> tuple[str, ...]:
+def _targets(ctx: BotContext, target: str) -> tuple[str, ...]:
     """Return the request's target, and the configured targets in other channels."""
     channel = parse(target).target
-    always = desk.rt.settings.notifications.targets
-    return (target, *(one for one in always if one.partition("/")[0] != f"slack:{channel}"))
+    always = ctx.rt.settings.notifications.targets
+    return (target, *(other for other in always if other.partition("/")[0] != f"slack:{channel}"))

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from draftsman_bots.slack.outbound.modal_views import View
 
 
-def open_modal(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
+def open_modal(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
     """Open a modal in the background; if the trigger id expired, tell the user."""
-    desk.background.spawn(_show(desk, place, trigger, view))
+    ctx.background.spawn(_show(ctx, target, trigger_id, view))
 
 
-async def _show(desk: BotContext, place: ReplyTarget, trigger: str, view: View) -> None:
+async def _show(ctx: BotContext, target: ReplyTarget, trigger_id: str, view: View) -> None:
     try:
-        await desk.client.views_open(trigger_id=trigger, view=view)
+        await ctx.client.views_open(trigger_id=trigger_id, view=view)
     except (SlackApiError, *NETWORK):
-        send_ephemeral(desk, place, Reply("Slack timed out. Please try again."))
+        send_ephemeral(ctx, target, Reply("Slack timed out. Please try again."))

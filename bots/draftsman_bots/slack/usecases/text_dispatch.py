@@ -31,64 +31,71 @@ While a question there accepts text, a mention is its answer: use `{0}` for comm
 """
 
 
-def usage(desk: BotContext) -> Reply:
+def usage(ctx: BotContext) -> Reply:
     """Return the help text."""
-    how, call = ("reply", "") if desk.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
-    return Reply(USAGE.format(desk.settings.command, how, call))
+    action, prefix = ("reply", "") if ctx.identity.reads_replies else ("mention me", f"{BOT_NAME} ")
+    return Reply(USAGE.format(ctx.settings.command, action, prefix))
 
 
 async def dispatch_text(
-    desk: BotContext, who: SlackUser, channel: str, asked: RequestOrigin, text: str
+    ctx: BotContext, user: SlackUser, channel: str, origin: RequestOrigin, text: str
 ) -> Reply | None:
     """Execute the text; None if there is no reply. Raises DraftsmanError."""
     match command_parser.parse(text):
         case JobRequest() as request:
-            actor = await authorize_person(desk, who, channel)
-            return await _made(desk, await job_requests.submit(desk, actor, asked, request), asked)
+            actor = await authorize_person(ctx, user, channel)
+            return await _submission_reply(
+                ctx, await job_requests.submit(ctx, actor, origin, request), origin
+            )
         case TextCommand("help"):
-            await authorize(desk, who)
-            return usage(desk)
+            await authorize(ctx, user)
+            return usage(ctx)
         case TextCommand("link"):
-            return await _link(desk, who)
-        case TextCommand() as wish:
-            actor = await authorize_person(desk, who, channel)
-            return await job_commands.execute(desk, actor, wish, asked.key)
-        case InvalidText(said, why):
-            await authorize(desk, who)
-            return _unclear(desk, said, why)
+            return await _link_reply(ctx, user)
+        case TextCommand() as command:
+            actor = await authorize_person(ctx, user, channel)
+            return await job_commands.execute(ctx, actor, command, origin.key)
+        case InvalidText(invalid, reason):
+            await authorize(ctx, user)
+            return _invalid_reply(ctx, invalid, reason)
         case unknown:
             assert_never(unknown)
 
 
-async def _made(desk: BotContext, made: SubmittedJob | None, asked: RequestOrigin) -> Reply | None:
+async def _submission_reply(
+    ctx: BotContext, submitted: SubmittedJob | None, origin: RequestOrigin
+) -> Reply | None:
     """Return the reply to a request; None for a repeated delivery, which has had its reply."""
-    if made is None or made.how == "deduplicated":
+    if submitted is None or submitted.how == "deduplicated":
         return None
-    said = f"{made.name} is {escape(str(made.status))}. Updates follow."
-    other = (
-        await job_requests.recent_duplicate(desk, made, asked) if made.how == "created" else None
+    confirmation = f"{submitted.name} is {escape(str(submitted.status))}. Updates follow."
+    duplicate = (
+        await job_requests.recent_duplicate(ctx, submitted, origin)
+        if submitted.how == "created"
+        else None
     )
-    if other is None:
-        return Reply(said, news=False)
-    state = str(other.status).replace("_", " ")
+    if duplicate is None:
+        return Reply(confirmation, news=False)
+    state = str(duplicate.status).replace("_", " ")
     return Reply(
-        f"{said}\nYou made the same request {other.ago:.0f} s ago: D-{other.number}"
-        f" ({escape(state)}). To cancel the duplicate: `{desk.settings.command} cancel {made.name}`"
+        f"{confirmation}\nYou made the same request {duplicate.ago:.0f} s ago: D-{duplicate.number}"
+        f" ({escape(state)}). To cancel the duplicate:"
+        f" `{ctx.settings.command} cancel {submitted.name}`"
     )
 
 
-async def _link(desk: BotContext, who: SlackUser) -> Reply:
-    actor = await authorize(desk, who)
-    code = await desk.rt.people.create_link_code(actor)
+async def _link_reply(ctx: BotContext, user: SlackUser) -> Reply:
+    actor = await authorize(ctx, user)
+    code = await ctx.rt.people.create_link_code(actor)
     return Reply(
         "In a terminal where draftsman knows you, run this within 15 minutes:"
         f" `draftsman people link {code}`. The code works once; do not share it."
     )
 
 
-def _unclear(desk: BotContext, said: str, why: str) -> Reply:
-    if why:
-        return Reply(escape_truncated(why))
-    first = escape_truncated(said.split(None, 1)[0], 60) if said else ""
+def _invalid_reply(ctx: BotContext, text: str, reason: str) -> Reply:
+    if reason:
+        return Reply(escape_truncated(reason))
+    first = escape_truncated(text.split(None, 1)[0], 60) if text else ""
     verbs = ", ".join((*command_parser.REQUESTS, *command_parser.VERBS))
     return Reply(f"Unknown command: {first}. Commands: {verbs}.")

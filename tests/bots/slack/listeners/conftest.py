@@ -151,7 +151,7 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
         identity.update(found)
         courier.bot = SlackDispatcher(
-            build(client, identity, partial(register, desk=desk)), BotHealth()
+            build(client, identity, partial(register, ctx=desk)), BotHealth()
         )
         courier.bot.tell = partial(notify_actor, desk)
         yield SlackBotHarness(slack, rt, desk, make, slack.channel("general", everybody))

@@ -19,7 +19,7 @@ from tests.factories import QUESTION, Factory
 from tests.support.slack import FakeSlack, Fault
 from tests.support.waits import until
 
-LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
+RATE_LIMITED = {"type": "app_rate_limited", "minute_rate_limited": 1, "api_app_id": "A1"}
 READ = "conversations.replies"
 BEN = "U-BEN"
 
@@ -56,7 +56,7 @@ class Scene:
         return ack.ts
 
     async def limited(self) -> None:
-        assert (await self.slack.event(LIMITED)).acked
+        assert (await self.slack.event(RATE_LIMITED)).acked
 
     async def answered(self, ordinal: int = 1) -> str:
         async def look() -> bool:
@@ -191,7 +191,9 @@ async def test_a_reply_of_a_long_time_without_connections_is_found(
 
 def test_case_60_the_warning_fades() -> None:
     health = BotHealth()
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=app_events.NOTE_SECONDS)
-    assert health.as_json()["notes"] == {app_events.LIMITED: app_events.HELD_BACK}
-    health.note(app_events.LIMITED, app_events.HELD_BACK, seconds=0)
+    health.note(
+        app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=app_events.NOTE_SECONDS
+    )
+    assert health.as_json()["notes"] == {app_events.RATE_LIMITED: app_events.RATE_LIMITED_TEXT}
+    health.note(app_events.RATE_LIMITED, app_events.RATE_LIMITED_TEXT, seconds=0)
     assert health.as_json()["notes"] == {}

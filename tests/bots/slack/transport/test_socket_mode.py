@@ -69,7 +69,7 @@ async def test_case_58_a_connection_that_is_open_and_silent(
 
 
 async def test_case_58_a_connection_on_which_slack_never_says_hello(patient: Runtime) -> None:
-    async with over_sockets(patient, greeting=0.3) as rig:
+    async with over_sockets(patient, hello_timeout=0.3) as rig:
         rig.slack.sockets.mute = 1
         rig.slack.sockets.drop(0)
         await rig.slack.sockets.wait(2, opened=4)
