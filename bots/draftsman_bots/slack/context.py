@@ -29,7 +29,7 @@ class BotContext:
     """Its owner calls `background.close()` at shutdown."""
 
     @property
-    def own(self) -> tuple[str | None, str | None, Collection[str]]:
+    def company(self) -> tuple[str | None, str | None, Collection[str]]:
         """The home workspace, its organization, and the ids of colleagues.
 
         None stands for unknown.

@@ -45,9 +45,9 @@ class Service:
         self._context = ctx = BotContext(rt, slack, self._client, self._identity)
         app = build(self._client, self._identity, lambda app: listeners.register(app, ctx))
         self._bot = SlackDispatcher(app, self.health)
-        self._bot.tell = partial(notify_actor, ctx)
+        self._bot.send_text = partial(notify_actor, ctx)
         self._installation = Installation(self.health)
-        self._bot.signals.lost = self._installation.mark_lost
+        self._bot.signals.on_lost = self._installation.mark_lost
         slack_channel = channel.SlackChannel(
             self._client, timeout=timeout, account=self._installation, identity=self._identity
         )
@@ -55,7 +55,7 @@ class Service:
         self._delivery_sender = rt.delivery_sender
         web_api = WebApi(self._client, timeout, self._installation, self._identity)
         self._backfill = Backfill(rt, web_api, self._identity, self.health, self._on_missed_reply)
-        self._bot.signals.limited = self._backfill.limited
+        self._bot.signals.on_rate_limit = self._backfill.on_rate_limit
         self.health_port: int | None = None
         """The separate port of the health endpoints, if configured."""
         self._servers: list[Server] = []

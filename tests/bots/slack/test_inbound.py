@@ -152,7 +152,7 @@ def test_case_61_an_organisation_is_where_no_workspace_is() -> None:
     ],
 )
 def test_case_62_who_is_a_stranger(team: str, own: str, stranger: bool) -> None:
-    assert payloads.SlackUser("U1", team=team, own=own).is_stranger(None) is stranger
+    assert payloads.SlackUser("U1", team=team, app_team=own).is_stranger(None) is stranger
     assert payloads.SlackUser("U1", team=team).is_stranger(own) is stranger
 
 

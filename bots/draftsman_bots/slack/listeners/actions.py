@@ -45,7 +45,7 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
     """Register the listeners; unknown actions are acknowledged."""
 
     async def action(ack: Any, body: dict[str, Any]) -> None:
-        await press(ctx, body)
+        await on_action(ctx, body)
         await ack()
 
     async def options(ack: Any, body: dict[str, Any]) -> None:
@@ -55,7 +55,7 @@ def register(app: AsyncApp, ctx: BotContext) -> None:
     app.options(re.compile(""))(options)
 
 
-async def press(ctx: BotContext, body: dict[str, Any]) -> None:
+async def on_action(ctx: BotContext, body: dict[str, Any]) -> None:
     """Handle a block action; raises errors that the user can retry."""
     action = payloads.parse_block_action(body)
     if action is None:
@@ -87,7 +87,7 @@ async def on_options(ctx: BotContext, body: dict[str, Any]) -> list[dict[str, An
         if is_retryable(error):
             raise
         return []
-    query = request.typed.strip().casefold()
+    query = request.query.strip().casefold()
     labels = [str(choice["label"]).casefold() for choice in question.choices]
     pairs = zip(question_blocks.options(question), labels, strict=True)
     return [option for option, label in pairs if query in label][:MAX_OPTIONS]
@@ -154,7 +154,7 @@ def _open_question_modal(
     if kind == ids.DENY:
         view = modal_views.deny_reason(ref.job, ref.question)
     else:
-        text = ctx.background.draft((action.user.account(*ctx.own), ref.job, ref.question))
+        text = ctx.background.draft((action.user.account(*ctx.company), ref.job, ref.question))
         view = modal_views.free_text(ref.job, ref.question, text)
     open_modal(ctx, reply_target, action.trigger_id, view)
 

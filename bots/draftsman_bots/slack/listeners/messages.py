@@ -122,7 +122,7 @@ async def _route(ctx: BotContext, message: MessageEvent) -> Reply | None:
     )
     reply = await dispatch_text(ctx, message.user, message.channel, origin, message.text)
     # A new job posts its own message in the thread.
-    return reply if reply is None or reply.news else None
+    return reply if reply is None or reply.is_news else None
 
 
 async def _in_thread(

@@ -31,13 +31,13 @@ def section(text: str) -> Block:
     return {"type": "section", "text": _mrkdwn(text)}
 
 
-def paragraphs(text: str, max_length: int = 4) -> list[Block]:
+def paragraphs(text: str, max_sections: int = 4) -> list[Block]:
     """Return user text in sections, with a notice if more than `most` are needed."""
     sections = [section(piece) for piece in escape_chunks(break_fences(text)) if piece.strip()]
     return (
         sections
-        if len(sections) <= max_length
-        else [*sections[:max_length], context(TRUNCATED_NOTICE)]
+        if len(sections) <= max_sections
+        else [*sections[:max_sections], context(TRUNCATED_NOTICE)]
     )
 
 
@@ -118,10 +118,10 @@ def plain_text(text: str, max_length: int) -> Block:
     }
 
 
-def local_time(time: datetime) -> str:
+def local_time(moment: datetime) -> str:
     """Return a time that Slack shows in the reader's time zone."""
-    fallback = time.strftime("%Y-%m-%d %H:%M %Z")
-    return f"<!date^{int(time.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
+    fallback = moment.strftime("%Y-%m-%d %H:%M %Z")
+    return f"<!date^{int(moment.timestamp())}^{{date_short_pretty}} {{time}}|{escape(fallback)}>"
 
 
 def bold(text: str, max_length: int = 500) -> str:

@@ -107,17 +107,17 @@ class SlackChannel:
     async def find(self, message: Message) -> SendResult | None:
         """Search for it; edits and ephemeral messages can be repeated without a search."""
         message = resolve_target(message)
-        rewrites = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
-        if rewrites or _only_reader(message) is not None:
+        is_edit = message.edits is not None or message.kind is DeliveryKind.QUESTION_CLOSED
+        if is_edit or _only_reader(message) is not None:
             return None
         try:
             async with asyncio.timeout(self._timeout):
-                found = await search(self._web_api, message)
+                result = await search(self._web_api, message)
         except TimeoutError:
             return Unconfirmed("the search for the message timed out")
-        if isinstance(found, MessageRef):
-            return Receipt(found.text, await self._absent_approvers(message))
-        return found
+        if isinstance(result, MessageRef):
+            return Receipt(result.text, await self._absent_approvers(message))
+        return result
 
     async def edit(self, message: Message) -> SendResult:
         """Update it, including its controls."""

@@ -80,12 +80,12 @@ def deny_reason(job: int, question: int) -> View:
 class OwnJobs:
     """The newest jobs of a person, one more than is shown if there are more.
 
-    `allowed` are the permitted actions; `far`: older jobs, which were not scanned, may be theirs.
+    `allowed` are the permitted actions; `is_partial`: older jobs were not scanned.
     """
 
     jobs: Sequence[JobSummary] = ()
     allowed: frozenset[Verb] = frozenset()
-    far: bool = False
+    is_partial: bool = False
 
 
 def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View:
@@ -102,7 +102,7 @@ def home(questions: Sequence[Question], own_jobs: OwnJobs, command: str) -> View
     blocks.extend(_job(job, own_jobs.allowed) for job in own_jobs.jobs[:HOME_JOBS])
     if len(own_jobs.jobs) > HOME_JOBS:
         blocks.append(context(f"Showing your newest {HOME_JOBS} jobs."))
-    elif own_jobs.far:
+    elif own_jobs.is_partial:
         blocks.append(context("Only the newest jobs were searched for yours."))
     elif not own_jobs.jobs:
         blocks.append(
@@ -135,7 +135,7 @@ def _job(job: JobSummary, allowed: frozenset[Verb]) -> Block:
     if job.status in RETRYABLE and Verb.RETRY in allowed:
         block["accessory"] = button("Retry", f"{ids.RETRY}:{job.number}", value)
     elif job.status not in TERMINAL and Verb.CANCEL in allowed:
-        confirm = f"Cancel D-{job.number}? Work so far is kept."
+        confirm = f"Cancel D-{job.number}? Work so is_partial is kept."
         block["accessory"] = button(
             "Cancel job", f"{ids.CANCEL}:{job.number}", value, "danger", confirm
         )

@@ -118,7 +118,7 @@ def _request(mode: str, text: str) -> JobRequest | InvalidText:
 
 
 def _option_error(name: str, value: str, options: dict[str, str]) -> str:
-    """Return reason an option is invalid, or ""."""
+    """Return the reason why an option is invalid, or ""."""
     if name not in OPTIONS:
         known = ", ".join(f"--{option}" for option in OPTIONS)
         return f"unknown option --{name[:40]}; options: {known}; put text with -- in quotes"

@@ -113,11 +113,11 @@ class Shortcut:
 
 @dataclass(frozen=True, slots=True)
 class OptionsRequest:
-    """The text typed into an external select; `block` is its block id."""
+    """The text query into an external select; `block` is its block id."""
 
     user: SlackUser
     block: str
-    typed: str
+    query: str
 
 
 def parse_slash_command(body: object) -> SlashCommand | None:
@@ -129,10 +129,10 @@ def parse_slash_command(body: object) -> SlashCommand | None:
         return None
     details = "\n".join(f"{name}={data[name]}" for name in sorted(data, key=str))
     key = ids.trigger_key(text(data, "trigger_id"), details)
-    message = text(data, "text")
+    command_text = text(data, "text")
     channel, trigger = text(data, "channel_id"), text(data, "trigger_id")
     respond = text(data, "response_url")
-    return SlashCommand(user, _home(data), channel, message, key, trigger, respond)
+    return SlashCommand(user, _home(data), channel, command_text, key, trigger, respond)
 
 
 def parse_message(body: object, bot: str) -> MessageEvent | None:
@@ -143,8 +143,8 @@ def parse_message(body: object, bot: str) -> MessageEvent | None:
     """
     data = mapping(body)
     event = mapping(data.get("event"))
-    details = _authorized(data)
-    bot = bot or (text(details, "user_id") if details.get("is_bot") is True else "")
+    authorization = _authorized(data)
+    bot = bot or (text(authorization, "user_id") if authorization.get("is_bot") is True else "")
     kind = text(event, "subtype")
     if kind == "message_changed":
         new, old = mapping(event.get("message")), mapping(event.get("previous_message"))
@@ -240,10 +240,10 @@ def parse_home_opened(body: object) -> SlackUser | None:
     return _who(data, text(event, "user"), team=text(mapping(event.get("view")), "team_id"))
 
 
-def readable_text(message: str) -> str:
+def readable_text(incoming: str) -> str:
     """Return incoming text as its author sees it: links expanded, unescaped once."""
-    spelt = _MENTION.sub(r"\1\2", _URL.sub(_link, message))
-    return unescape(spelt)
+    expanded = _MENTION.sub(r"\1\2", _URL.sub(_link, incoming))
+    return unescape(expanded)
 
 
 def mapping(value: object) -> dict[str, Any]:
@@ -280,7 +280,7 @@ def _message(
     user = _who(data, person, team=team, channel=channel)
     return MessageEvent(
         change,
-        replace(user, inside=not shared if isinstance(shared, bool) else None),
+        replace(user, is_internal_channel=not shared if isinstance(shared, bool) else None),
         _installed(data) or _home(data),
         channel,
         ts,
@@ -302,7 +302,7 @@ def _home(data: dict[str, Any]) -> str:
     )
 
 
-def _own(data: dict[str, Any]) -> str:
+def _app_team(data: dict[str, Any]) -> str:
     """Return the workspace of the app's installation that this was sent to."""
     view = text(mapping(data.get("view")), "app_installed_team_id")
     return view or _installed(data) or _home(data)
@@ -333,7 +333,7 @@ def _who(
     data: dict[str, Any], person: str, name: str = "", *, team: str = "", channel: str = ""
 ) -> SlackUser:
     enterprise, org = _organizations(data, team)
-    return SlackUser(person, name, team, _own(data), enterprise, org, channel=channel)
+    return SlackUser(person, name, team, _app_team(data), enterprise, org, channel=channel)
 
 
 def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
@@ -343,10 +343,10 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
     decides which workspace they name (bolt-python's tests of its request internals have captures).
     """
     first, inner = _authorized(data), mapping(data.get("team"))
-    details = text(mapping(data.get("enterprise")), "id")
+    enterprise = text(mapping(data.get("enterprise")), "id")
     pairs = (
         (text(data, "team_id"), text(data, "enterprise_id")),
-        (text(inner, "id"), text(inner, "enterprise_id") or details),
+        (text(inner, "id"), text(inner, "enterprise_id") or enterprise),
     )
     org = (
         next((other for workspace, other in pairs if workspace == team and other), "")
@@ -355,7 +355,7 @@ def _organizations(data: dict[str, Any], team: str) -> tuple[str, str]:
     )
     if first:
         return text(first, "enterprise_id"), org
-    return text(data, "enterprise_id") or details or text(inner, "enterprise_id"), org
+    return text(data, "enterprise_id") or enterprise or text(inner, "enterprise_id"), org
 
 
 def _team(message: dict[str, Any]) -> str:

@@ -29,8 +29,8 @@ MAX_LENGTH: Final = 300
 class Signals:
     """Callbacks for events about the app."""
 
-    lost: Callable[[str], None] = lambda _: None
-    limited: Callable[[], None] = lambda: None
+    on_lost: Callable[[str], None] = lambda _: None
+    on_rate_limit: Callable[[], None] = lambda: None
 
 
 def answer_app_event(
@@ -46,14 +46,14 @@ def answer_app_event(
         return Acknowledgment("done")
     if kind is PayloadKind.RATE_LIMITED:
         health.note(RATE_LIMITED, RATE_LIMITED_TEXT, seconds=NOTE_SECONDS)
-        signals.limited()
+        signals.on_rate_limit()
         return Acknowledgment("done")
     if kind is PayloadKind.OTHER:
         return acknowledgments.ignored()
     if kind is PayloadKind.EVENT and (text := LOST_EVENTS.get(body["event"]["type"])) is not None:
         if _concerns_the_bot(body["event"]):
             health.problem(INSTALLATION, text)
-            signals.lost(text)
+            signals.on_lost(text)
         return Acknowledgment("done")
     return None
 

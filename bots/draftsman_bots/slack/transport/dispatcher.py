@@ -113,7 +113,7 @@ class SlackDispatcher:
 
     def __init__(self, app: AsyncApp, health: BotHealth) -> None:
         self.signals = app_events.Signals()
-        self.tell: Callable[[dict[str, Any], str], None] = _drop_message
+        self.send_text: Callable[[dict[str, Any], str], None] = _drop_message
         """Sends the payload's author a message that the acknowledgment cannot show."""
         self._app = app
         self._health = health
@@ -129,13 +129,13 @@ class SlackDispatcher:
             _log.exception("unexpected error in a payload of kind %s", kind, exc_info=error)
             reply = acknowledgments.internal_error(kind, {})
         if reply.ephemeral_text:
-            self._send_text(body, reply.ephemeral_text)
+            self._send_ephemeral_text(body, reply.ephemeral_text)
         self._health.count_answer(kind, reply.outcome, time.monotonic() - started, retry=retry > 0)
         return reply
 
-    def _send_text(self, body: dict[str, Any], text: str) -> None:
+    def _send_ephemeral_text(self, body: dict[str, Any], text: str) -> None:
         try:
-            self.tell(body, text)
+            self.send_text(body, text)
         except Exception as error:  # the acknowledgment matters more
             _log.warning("an ephemeral message was not sent: %s", type(error).__name__)
 

@@ -44,7 +44,7 @@ LINGER: Final = 30.0
 """Seconds for which a connection is read after its end was announced; Slack announces 10."""
 LOST_AFTER: Final = 300.0
 """Seconds without a connection after which events are lost: Slack retries for five minutes."""
-UNDER_WAY: Final = 1.0
+DRAIN_TIME: Final = 1.0
 """Seconds for which an old connection is read after its replacement is open."""
 MAX_IN_FLIGHT: Final = 2000
 """Concurrent envelopes; above it the sockets are not read."""
@@ -246,7 +246,7 @@ class Connection:
 
     async def close_when_answered(self) -> None:
         """Close after the pending envelopes are acknowledged; safe if it already ended."""
-        await asyncio.sleep(UNDER_WAY)
+        await asyncio.sleep(DRAIN_TIME)
         if self.in_flight:
             await asyncio.wait(self.in_flight, timeout=DEADLINE)
         with contextlib.suppress(Exception):

@@ -44,10 +44,10 @@ async def authorize(ctx: BotContext, user: SlackUser, channel: str = "") -> Acto
 
 def check_workspace(ctx: BotContext, user: SlackUser) -> None:
     """Raise NotPermitted for users of other companies, without any lookup."""
-    if ctx.settings.strangers or not user.is_stranger(*ctx.own):
+    if ctx.settings.strangers or not user.is_stranger(*ctx.company):
         return
     hint = ""
-    if user.origin(*ctx.own[:2]) is UserOrigin.UNSURE:
+    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
         hint = f"; if it belongs to the same organization, send {ctx.settings.command} help"
     raise NotPermitted(
         "you are a member of another workspace; only members of this workspace can use"
@@ -60,7 +60,7 @@ def check_modal_access(ctx: BotContext, user: SlackUser) -> None:
 
     An unknown organization is looked up in the background, and checked at submission.
     """
-    if user.origin(*ctx.own[:2]) is UserOrigin.UNSURE:
+    if user.origin(*ctx.company[:2]) is UserOrigin.UNSURE:
         ctx.background.spawn(recognize(ctx, user))
     else:
         check_workspace(ctx, user)
@@ -68,7 +68,7 @@ def check_modal_access(ctx: BotContext, user: SlackUser) -> None:
 
 def actor_of(ctx: BotContext, user: SlackUser) -> Actor:
     """Return the actor of a Slack user, without a person."""
-    return Actor(Source.SLACK, user.account(*ctx.own), user.name or user.id)
+    return Actor(Source.SLACK, user.account(*ctx.company), user.name or user.id)
 
 
 async def may_answer(ctx: BotContext, actor: Actor, question: Question) -> bool:

@@ -65,7 +65,7 @@ class Backfill:
         self._notify = self._notify or notify
         self._wake_up.set()
 
-    def limited(self) -> None:
+    def on_rate_limit(self) -> None:
         """Read now, and again after the end of Slack's rate limit."""
         if self._timer is not None:
             self._timer.cancel()

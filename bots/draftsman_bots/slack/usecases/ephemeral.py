@@ -39,7 +39,7 @@ class Reply:
 
     text: str
     blocks: list[Block] | None = None
-    news: bool = True
+    is_news: bool = True
     """Whether the user sees this information nowhere else."""
 
 

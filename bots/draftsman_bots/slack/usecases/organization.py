@@ -30,9 +30,9 @@ async def recognize(ctx: BotContext, user: SlackUser) -> None:
     Raises DraftsmanError if the database cannot be read.
     """
     colleagues, account = ctx.identity.colleagues, f"{user.id}@{user.team}"
-    own, org, _ = ctx.own
-    origin = user.origin(own, org)
-    if origin is UserOrigin.HOME and user.team not in ("", own, org):
+    home, org, _ = ctx.company
+    origin = user.origin(home, org)
+    if origin is UserOrigin.HOME and user.team not in ("", home, org):
         colleagues.add(user.team)
     if origin is not UserOrigin.UNSURE or colleagues & {user.team, account}:
         return
@@ -51,7 +51,11 @@ async def _is_configured(ctx: BotContext, user: SlackUser) -> bool:
     people = ctx.rt.people
     stranger = await people.actor(Actor(Source.SLACK, f"{user.id}@{user.team}", user.id))
     colleague = await people.actor(Actor(Source.SLACK, user.id, user.id))
-    return stranger.person is None and colleague.person is not None and user.inside is not False
+    return (
+        stranger.person is None
+        and colleague.person is not None
+        and user.is_internal_channel is not False
+    )
 
 
 async def _is_internal(ctx: BotContext, channel: str) -> bool:

@@ -75,7 +75,7 @@ async def _submission_reply(
         else None
     )
     if duplicate is None:
-        return Reply(confirmation, news=False)
+        return Reply(confirmation, is_news=False)
     state = str(duplicate.status).replace("_", " ")
     return Reply(
         f"{confirmation}\nYou made the same request {duplicate.ago:.0f} s ago: D-{duplicate.number}"

@@ -153,7 +153,7 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         courier.bot = SlackDispatcher(
             build(client, identity, partial(register, ctx=desk)), BotHealth()
         )
-        courier.bot.tell = partial(notify_actor, desk)
+        courier.bot.send_text = partial(notify_actor, desk)
         yield SlackBotHarness(slack, rt, desk, make, slack.channel("general", everybody))
         await desk.background.idle()
         await courier.bot.close()
