@@ -189,7 +189,7 @@ async def test_who_is_asked_directly_is_reminded_directly_and_every_copy_is_sett
         reminded = [one.target for one in sent if one.kind is DeliveryKind.REMINDER]
         assert sorted(reminded) == sorted([flow.room, flow.dave] * times)
         last = flow.slack.messages(direct)[-1]
-        assert "still waits for an answer" in shown(last)
+        assert "still waiting for an answer" in shown(last)
         assert actionable(last) == [ids.APPROVE, ids.DENY]
     await make.decide(work.number, True, people.dave)
     await flow.quiet(work.number)
@@ -324,7 +324,7 @@ async def test_case_54_a_long_notice_is_shown_in_part_and_whole_as_a_file(
     await flow.rt.outbox.notice(job, "n", "word " * 9000)
     await flow.quiet(job)
     notice, file = flow.thread(flow.card())
-    assert "the whole is a file in this thread" in shown(notice)
+    assert "The full text is a file in this thread" in shown(notice)
     assert file["files"][0]["name"].endswith(".txt")
     assert flow.slack.files[0]["data"].decode() == "word " * 9000
 

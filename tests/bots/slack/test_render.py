@@ -210,7 +210,7 @@ def test_a_diff_shows_its_statistics_and_thirty_lines() -> None:
     assert "1 file changed, +59 -1" in made
     assert "+line 23" in made
     assert "+line 24" not in made
-    assert "the whole is a file in this thread" in made
+    assert "The full text is a file in this thread" in made
 
 
 def test_a_short_context_is_shown_whole() -> None:
@@ -229,7 +229,7 @@ def test_case_54_a_long_result_is_a_summary_and_a_file_and_no_fence_is_cut() -> 
     assert len(made["text"]) <= 3000
     total = sum(len(text) for text in shown(made).split("\n"))
     assert total < 13_000
-    assert "the whole is a file in this thread" in shown(made)
+    assert "The full text is a file in this thread" in shown(made)
     for block in made["blocks"]:
         if block["type"] == "section" and "```" in (text := block["text"]["text"]):
             assert text.startswith("```\n")
@@ -278,7 +278,7 @@ def test_what_failed_is_said_without_words_of_a_terminal(status: Status) -> None
     for kind in (DeliveryKind.STATUS, DeliveryKind.RESULT):
         made = rendered(kind, subject_status=status, subject_error="no space")
         both = made["text"] + shown(made)
-        for odd in ("draftsman retry", "is failed", "dead letter", "is expired"):
+        for odd in ("draftsman retry", "is failed", "dead_letter", "is expired"):
             assert odd not in both
     assert "press Retry" in shown(made)
 
@@ -314,7 +314,7 @@ def test_a_notification_names_people_and_times_as_people_do() -> None:
 def test_a_gate_that_nobody_may_decide_says_so_and_what_to_do() -> None:
     gate = question(kind=QuestionKind.APPROVAL, choices=[], freeform_allowed=False)
     made = shown(rendered(DeliveryKind.QUESTION, question=gate))
-    assert "Nobody may decide this" in made
+    assert "This approval has no approver" in made
     assert "`approver`" in made
     assert "Nobody may" not in shown(rendered(DeliveryKind.QUESTION))
 

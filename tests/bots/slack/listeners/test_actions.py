@@ -275,7 +275,7 @@ async def test_a_job_is_canceled_and_retried_by_button_by_those_who_may(
     await bench.slack.press(ANNA, bench.general, said["ts"], ids.CANCEL)
     await bench.slack.press(ANNA, bench.general, said["ts"], ids.RETRY)
     told = await bench.whispered(ANNA)
-    assert told == [f"D-{mine} is canceled.", f"D-{mine + 1} tries D-{mine} again."]
+    assert told == [f"D-{mine} is canceled.", f"D-{mine + 1} retries D-{mine}."]
 
 
 async def test_something_else_that_can_be_pressed_is_acknowledged(bench: SlackBotHarness) -> None:

@@ -96,7 +96,7 @@ async def test_case_10_mentions_and_links_in_a_task_are_shown_as_they_are(
 
 async def test_somebody_unknown_is_refused_and_told_who_may(bench: SlackBotHarness) -> None:
     ack = await bench.slack.command(MALLORY, bench.general, "fix it")
-    assert "who may: anna, ben, carol" in ack.body["text"]
+    assert "allowed: anna, ben, carol" in ack.body["text"]
     assert "/draftsman link" in ack.body["text"]
     assert ack.body["response_type"] == "ephemeral"
     assert await bench.jobs() == []
@@ -127,10 +127,10 @@ async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHar
         said.append(ack.body["text"])
     assert "*D-1* queued: the heap" in said[0]
     assert said[1].startswith("*D-1* the heap\nqueued: ")
-    assert "asked by" in said[2]
+    assert "requested by" in said[2]
     assert said[3] == "D-1 is canceled."
     assert "canceled already" in said[4]
-    assert said[5] == "D-2 tries D-1 again."
+    assert said[5] == "D-2 retries D-1."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
@@ -146,7 +146,7 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
         ack = await bench.slack.command(ANNA, bench.general, text)
         said.append(ack.body["text"])
     assert said[0] == "D-1 completed; to run it once more give --again"
-    assert said[1] == "D-2 tries D-1 again."
+    assert said[1] == "D-2 retries D-1."
     assert "retry D-142 [--again]" in said[2]
 
 
@@ -203,7 +203,7 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 ) -> None:
     room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
     await bench.slack.command(ANNA, room, "fix it")
-    assert "type: `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    assert "type `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
     await bench.slack.command(ANNA, bench.general, "fix that")
     assert "/invite" not in "".join(await bench.whispered(ANNA))
 
@@ -233,7 +233,7 @@ async def test_a_repository_that_is_known_is_named(
     for repo, why in (
         ("sale", "known are: acme/pay"),
         ("/tmp", "a name or a URL"),
-        ("https://x.org/other", "which agent?"),
+        ("https://x.org/other", "--agent is required"),
     ):
         ack = await bench.slack.command(ANNA, bench.general, f"fix --repo={repo} it")
         assert why in ack.body["text"]

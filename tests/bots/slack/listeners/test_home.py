@@ -74,7 +74,7 @@ async def test_ones_own_jobs_are_canceled_and_retried_there(bench: SlackBotHarne
     assert _buttons(await _drawn(bench, ANNA))[f"j:{live + 1}"] == "Cancel job"
     told = bench.slack.messages(bench.slack.direct(ANNA))
     assert [one["text"] for one in told] == [
-        f"D-{live} is canceled.", f"D-{live + 1} tries D-{live} again.",
+        f"D-{live} is canceled.", f"D-{live + 1} retries D-{live}.",
     ]  # fmt: skip
 
 

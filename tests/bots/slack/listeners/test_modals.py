@@ -132,7 +132,7 @@ async def test_what_is_wrong_with_a_new_job_is_said_in_its_window(bench: SlackBo
     await bench.slack.shortcut(MALLORY, ids.NEW_JOB)
     view = await _opened(bench, MALLORY)
     await bench.slack.submit(MALLORY, view["id"], {modal_views.TEXT: "it"})
-    assert "who may: anna" in (await _opened(bench, MALLORY))["errors"][modal_views.TEXT]
+    assert "allowed: anna" in (await _opened(bench, MALLORY))["errors"][modal_views.TEXT]
     assert await bench.jobs() == []
 
 

@@ -126,7 +126,7 @@ async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
 
     await until(made, "the job that nobody waited for")
     await conn.execute("DROP TRIGGER late ON draftsman.jobs")
-    assert "ago as D-1 (queued)" in await _typed(bench, "fix it")
+    assert "ago: D-1 (queued)" in await _typed(bench, "fix it")
 
 
 async def test_case_2_the_same_message_with_another_event_id_and_a_slightly_different_body(

@@ -124,14 +124,14 @@ async def test_an_edited_request_is_no_answer_to_what_its_job_asks(bench: SlackB
     edited = f"<@{bench.slack.bot_user}> fix it and more"
     await bench.slack.edit(bench.general, request.ts, edited)
     assert await bench.is_open(question)
-    assert "the edit changes nothing" in (await bench.whispered(ANNA))[0]
+    assert "the edit has no effect" in (await bench.whispered(ANNA))[0]
 
 
 @pytest.mark.parametrize(
     ("scopes", "call", "advice"),
     [
         (MINIMAL, "@draftsman ", "with `@draftsman ANSWER` in this thread"),
-        (FULL, "", "by a reply in this thread"),
+        (FULL, "", "by replying in this thread"),
     ],
 )
 async def test_the_advice_fits_the_manifest(
@@ -152,7 +152,7 @@ async def test_the_advice_fits_the_manifest(
     direct = bench.slack.direct(BEN)
     await channel.send(message(DeliveryKind.QUESTION, direct, question=question))
     (copy,) = bench.slack.messages(direct)
-    assert "by a reply in this thread" in shown(copy), "both manifests read direct messages"
+    assert "by replying in this thread" in shown(copy), "both manifests read direct messages"
 
 
 @pytest.mark.parametrize(

@@ -36,9 +36,9 @@ async def test_all_is_well(slack: FakeSlack) -> None:
     general = slack.channel("general", [ANNA])
     found = await look(slack, channels=[general], team=slack.team)
     assert [status for status, _ in found] == ["ok"] * 5
-    unseen = [text for _, text in found if text.startswith("not visible to a bot token")]
+    unseen = [text for _, text in found if text.startswith("not checked, because")]
     assert len(unseen) == 1
-    assert "its command /draftsman" in unseen[0]
+    assert "command /draftsman" in unseen[0]
     assert "config/slack_manifest.*.yaml" in unseen[0]
     assert found[-1] == ("ok", f"the bot is in #general ({general})")
 
@@ -58,9 +58,9 @@ async def test_a_token_of_another_workspace(slack: FakeSlack) -> None:
     ("there", "status", "words"),
     [
         (set(scopes.MINIMAL), "ok", "minimal scopes"),
-        (set(scopes.FULL) - {"chat:write"}, "fail", "missing: chat:write"),
-        (set(scopes.FULL) - {"groups:history"}, "warn", "missing: groups:history"),
-        ({*scopes.FULL, "admin"}, "warn", "never uses: admin"),
+        (set(scopes.FULL) - {"chat:write"}, "fail", "missing scopes: chat:write"),
+        (set(scopes.FULL) - {"groups:history"}, "warn", "missing scopes: groups:history"),
+        ({*scopes.FULL, "admin"}, "warn", "unused scopes: admin"),
     ],
 )
 async def test_a_manifest_that_drifted(

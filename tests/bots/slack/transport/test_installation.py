@@ -54,7 +54,8 @@ def posts(slack: FakeSlack) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("event", "said"), [(REVOKED, "revoked tokens"), ({"type": "app_uninstalled"}, "was removed")]
+    ("event", "said"),
+    [(REVOKED, "revoked draftsman's tokens"), ({"type": "app_uninstalled"}, "was uninstalled")],
 )
 async def test_case_59_what_waits_is_sent_when_the_app_is_back(
     service: Service,

@@ -134,9 +134,9 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("APP", "xapp-1")
     monkeypatch.setenv("SIGN", "s")
     both = {"signing_secret": {"env": "SIGN"}}
-    with pytest.raises(ConfigError, match="for mode 'socket' remove signing_secret"):
+    with pytest.raises(ConfigError, match="with mode 'socket', remove signing_secret"):
         credentials.read(_slack(**both))
-    with pytest.raises(ConfigError, match="for mode 'http' remove app_token"):
+    with pytest.raises(ConfigError, match="with mode 'http', remove app_token"):
         credentials.read(_slack(mode="http", **both))
     assert credentials.read(_slack()).app == "xapp-1"
 
@@ -144,10 +144,10 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("bot", "said"),
     [
-        ("xapp-1-secret", "begins with xoxb- is meant; that is app_token"),
+        ("xapp-1-secret", "must begin with xoxb-; this value is app_token"),
         ("something", "must begin with xoxb-; this value is another kind of secret"),
         ("", "the variable BOT holds no secret"),
-        ("xoxb-1\u00e9", "characters that no token has"),
+        ("xoxb-1\u00e9", "characters that are not allowed in a token"),
     ],
 )
 def test_a_token_that_is_none_is_refused(

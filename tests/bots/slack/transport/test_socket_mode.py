@@ -43,7 +43,7 @@ async def test_case_56_a_connection_that_is_cut(socket: ServiceHarness, jobs: Jo
 async def test_case_57_socket_mode_that_is_switched_off(socket: ServiceHarness) -> None:
     slack = socket.slack
     await slack.sockets.disconnect("link_disabled")
-    await socket.problem("switched off in the app's settings (link_disabled)")
+    await socket.problem("disabled in the app's settings (link_disabled)")
     await slack.sockets.wait(0)
     asked = [call for call in slack.calls if call.method == "apps.connections.open"]
     assert len(asked) == socket_mode.CONNECTIONS
@@ -82,9 +82,9 @@ async def test_case_59_the_app_is_removed(either: ServiceHarness) -> None:
     assert either.health.ready
     tokens = {"type": "tokens_revoked", "tokens": {"oauth": [], "bot": ["U1"]}}
     assert (await either.slack.event(tokens)).acked
-    await either.problem("Slack revoked tokens")
+    await either.problem("Slack revoked draftsman's tokens")
     assert (await either.slack.event({"type": "app_uninstalled"})).acked
-    await either.problem("was removed from the workspace")
+    await either.problem("was uninstalled from the workspace")
 
 
 async def test_case_60_events_that_slack_holds_back(either: ServiceHarness) -> None:
