@@ -1,4 +1,4 @@
-"""What every bot shows of a job, whatever its chat is like. A test class per bot inherits it.
+"""The contract of all bots: what they show of a job. Each bot's test class inherits it.
 
 class TestSlack(BotContract):
     @pytest.fixture
@@ -37,47 +37,47 @@ MARKUP_INJECTION = "@card <!everyone> **b** [x](http://evil) ```\n2"
 
 
 class BotHarness(Protocol):
-    """A place in a chat, what is seen there, and what can go wrong there."""
+    """A target in a chat, its visible messages, and its faults."""
 
     channel: Channel
     notify: tuple[str, ...]
     invites: str
-    """What an open question says of how to answer, and a closed one does not."""
+    """The instruction to answer, which only an open question contains."""
 
     def texts(self) -> Sequence[str]:
-        """Return all that people read of each message, in their order; the status comes first."""
+        """Return the visible text of each message, in order; the status comes first."""
         ...
 
     def live(self) -> Sequence[str]:
-        """Return what of it would do something: ring a bell, or hide where a link leads."""
+        """Return active markup: notifications, and links with a hidden URL."""
         ...
 
     def files(self) -> Sequence[bytes]:
-        """Return what was posted as files."""
+        """Return the posted files."""
         ...
 
     def calls(self) -> int:
-        """Return how many calls there were."""
+        """Return the number of calls."""
         ...
 
     def drop_next_response(self) -> None:
-        """Let the next message arrive, and its reply not."""
+        """Accept the next message and drop the response."""
         ...
 
     def rate_limit_next(self) -> None:
-        """Refuse the next message for a while."""
+        """Rate limit the next message."""
         ...
 
     def reject_file(self) -> None:
-        """Refuse the next file for good."""
+        """Reject the next file permanently."""
         ...
 
     def revoke(self) -> None:
-        """Let nobody in."""
+        """Reject every call."""
         ...
 
     def remove_destination(self) -> None:
-        """Let the place be gone."""
+        """Remove the target."""
         ...
 
     def delete_status_message(self) -> None:
@@ -87,14 +87,14 @@ class BotHarness(Protocol):
 
 @asynccontextmanager
 async def run_dispatcher(rt: Runtime, *channels: Channel) -> AsyncIterator[DeliveryDispatcher]:
-    """Run a dispatcher that tries again at once."""
+    """Run a dispatcher that retries at once."""
     deliver = DeliverySender(rt.db, FAST, parse("log"), rt.policy)
     async with running(DeliveryDispatcher(deliver, channels, FAST)) as dispatcher:
         yield dispatcher
 
 
 async def wait_until_delivered(rt: Runtime, job: int, *channels: Channel) -> list[Delivery]:
-    """Wait until all is said in these channels; return the deliveries there."""
+    """Wait for all deliveries to these channels; return them."""
     names = {channel.name for channel in channels}
 
     async def sent() -> list[Delivery]:
@@ -108,7 +108,7 @@ async def wait_until_delivered(rt: Runtime, job: int, *channels: Channel) -> lis
 
 
 class BotContract:
-    """The suite."""
+    """The contract."""
 
     @pytest.fixture(autouse=True)
     async def _delivering(self, rt: Runtime, side: BotHarness) -> AsyncIterator[None]:

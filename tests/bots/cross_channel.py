@@ -1,7 +1,6 @@
-"""A job that people follow in a channel of Slack, on a card, and on the command line.
+"""A job with a Slack thread and a Trello card, answered through five paths.
 
-Five people answer, each in a way of their own. What they have open before anybody answered, a
-button on the screen and a window, they can still send when somebody else was faster.
+Buttons and modals that were open before the first answer can still be submitted after it.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ DENIAL_REASON: Final = "not on a Friday"
 
 
 class AnswerPath(StrEnum):
-    """How somebody answers; also their name."""
+    """Paths of an answer; the value is the person's name."""
 
     BUTTON = "bea"
     THREAD = "tia"
@@ -47,11 +46,11 @@ class AnswerPath(StrEnum):
 
 
 Reply = str | bool
-"""A choice, or whether a gate is to open."""
+"""A choice, or the decision of an approval."""
 
 
 class CrossChannelJob:
-    """Both chats with the whole bots in them, and a command line."""
+    """Both chats with their bots, and a command line."""
 
     def __init__(
         self, rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
@@ -64,7 +63,7 @@ class CrossChannelJob:
         self.bots: Service
 
     async def asked(self, ask: QuestionSpec) -> None:
-        """Let a job ask in both places, and everybody look at it."""
+        """Ask in both channels, and open the controls for everyone."""
         notify = (f"slack:{self.room}", f"trello:{self.card}")
         self.work = await self.make.asked(ask, notify=notify)
         self.gate = ask.kind is QuestionKind.APPROVAL
@@ -79,7 +78,7 @@ class CrossChannelJob:
         await self.slack.until(lambda: self.slack.views(mona), "the window")
 
     async def say(self, way: AnswerPath, word: Reply) -> str:
-        """Answer in one way; return what the command line says, if it is that way."""
+        """Answer through a path; return the error output of the command line."""
         who, name = account(way), f"{self.work.name}/1"
         if way is AnswerPath.BUTTON:
             assert word in (True, "blue"), "the button that was on the screen"
@@ -101,7 +100,7 @@ class CrossChannelJob:
         return ""
 
     async def late(self, way: AnswerPath) -> str:
-        """Answer when it is too late; return the word why it did not count."""
+        """Answer after the question is closed; return the reason of the rejection."""
         word: Reply = (way is not AnswerPath.MODAL) if self.gate else "blue"
         said = await self.say(way, word)
         if way in (AnswerPath.BUTTON, AnswerPath.THREAD):
@@ -119,11 +118,11 @@ class CrossChannelJob:
         return said
 
     async def look(self) -> None:
-        """Let the poller look at the board."""
+        """Poll the board once."""
         assert await self.bots.poller.poll_once() == 0
 
     async def quiet(self) -> None:
-        """Wait until all is said in both places."""
+        """Wait for all deliveries to both channels."""
 
         async def look() -> bool:
             found = await deliveries_of(self.rt, self.work.number)
@@ -133,7 +132,7 @@ class CrossChannelJob:
 
     @property
     def comments(self) -> list[str]:
-        """What the comments of the bot on the card say."""
+        """The bot's comments on the card."""
         bot = self.trello.bot_member
         return [one.text for one in self.trello.comments(self.card) if one.member == bot]
 
@@ -143,7 +142,7 @@ class CrossChannelJob:
         return self.slack.world.channels[self.room].messages[self._ts]
 
     async def copies(self) -> list[str]:
-        """Return what the copies of the question say, none of which can be answered any more."""
+        """Return the texts of the question's copies, which have no controls any more."""
         await self.quiet()
         assert actionable(self.question) == []
         comment = self.comments[1]
@@ -151,27 +150,27 @@ class CrossChannelJob:
         return [shown(self.question), comment]
 
     async def shell(self) -> str:
-        """Return what the command line shows of the question."""
+        """Return the question as the command line shows it."""
         found = (await self.cli("show", self.work.name)).out
         return found[found.index("Questions") : found.index("Told")]
 
     async def job_events(self) -> list[Event]:
-        """Return what happened to the job."""
+        """Return the events of the job."""
         return list(await self.rt.read_model.job_events(self.work.number))
 
 
 def account(way: AnswerPath) -> str:
-    """Return somebody's id in Slack."""
+    """Return a person's Slack id."""
     return f"U{way.upper()}"
 
 
 def member_of(trello: FakeTrello, way: AnswerPath) -> str:
-    """Return somebody's id in Trello."""
+    """Return a person's Trello id."""
     return next(id for id, one in trello.world.members.items() if one.username == way)
 
 
 def reply_text(word: Reply) -> str:
-    """Return a word as people write it."""
+    """Return a reply as text."""
     return word if isinstance(word, str) else ("approve" if word else f"deny {DENIAL_REASON}")
 
 
@@ -179,7 +178,7 @@ def reply_text(word: Reply) -> str:
 async def street(
     rt: Runtime, make: Factory, cli: Cli, slack: FakeSlack, trello: FakeTrello
 ) -> AsyncIterator[CrossChannelJob]:
-    """Serve both chats; the board is looked at when somebody commented."""
+    """Serve both chats; the board is polled on request."""
     one = CrossChannelJob(rt, make, cli, slack, trello)
     await rt.boards.save(BoardConfig(board_id=one.board, name="Work"), make.owner)
     place = SecretSettings(env="NOWHERE")

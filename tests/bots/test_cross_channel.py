@@ -1,4 +1,4 @@
-"""Answered in one way, a question is closed in every other, and whoever comes late is told so."""
+"""An answer in any channel closes the question everywhere; late answers get the reason."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def trello() -> AsyncIterator[FakeTrello]:
 
 @pytest.fixture
 def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
-    """Give five people, known in both chats."""
+    """Add five people with accounts in both chats."""
     return {
         way: {"slack": account(way), "trello": member_of(trello, way), "roles": ROLES}
         for way in AnswerPath
@@ -72,7 +72,7 @@ def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
 
 @pytest.fixture
 def settings(settings: Settings, people: dict[str, Any]) -> Settings:
-    """Let what goes wrong for a moment be tried again at once."""
+    """Retry transient failures at once."""
     told = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
     changed = {"people": people, "groups": {}, "notifications": told}
     return Settings.model_validate(settings.model_dump() | changed)
@@ -87,7 +87,7 @@ async def cli(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Cli:
-    """Give the command line of the one who answers there."""
+    """Provide the command line of the person who answers there."""
     monkeypatch.setenv("DRAFTSMAN_DATABASE_URL", database_url)
     monkeypatch.setenv("DRAFTSMAN_DATA_DIR", str(tmp_path / "data"))
     people[AnswerPath.SHELL]["login"] = (await rt.actor()).id
@@ -113,7 +113,7 @@ async def world(
 async def settled(
     world: CrossChannelJob, says: str, late: tuple[AnswerPath, ...], why: str, by: str = ""
 ) -> None:
-    """See that every copy says it, and that all who are late are told why they are."""
+    """Check that every copy shows the answer, and that late answers get the reason."""
     for copy in await world.copies():
         assert says in copy, copy
     shell = await world.shell()
@@ -126,7 +126,7 @@ async def settled(
 
 
 async def passed(world: CrossChannelJob, status: Status) -> int:
-    """Return how often the job came to a status."""
+    """Return how often the job had a status."""
     return [event.to_status for event in await world.job_events()].count(status)
 
 

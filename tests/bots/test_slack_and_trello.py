@@ -1,4 +1,4 @@
-"""A job that people follow in Slack and on a card: who answers anywhere settles it everywhere."""
+"""A job with a Slack thread and a card: an answer in either closes the question in both."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Both:
         self.notify = (f"slack:{self.room}", f"trello:{self.wall.card}")
 
     async def copies(self, job: int) -> list[str]:
-        """Return what the question's copies say, of which nothing can be pressed any more."""
+        """Return the texts of the question's copies, which have no controls any more."""
         await wait_until_delivered(self.rt, job, *self.channels)
         (card,) = self.slack.messages(self.room)
         asked = self.slack.messages(self.room, card["ts"])[0]

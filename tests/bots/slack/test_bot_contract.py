@@ -1,4 +1,4 @@
-"""What every bot shows of a job, shown by the one of Slack."""
+"""The contract of all bots, for Slack."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SlackSide:
         self.notify = (f"slack:{self._room}",)
 
     def texts(self) -> list[str]:
-        """Return what is read of each message but files."""
+        """Return the visible text of each message except files."""
         return [shown(one) for one in self._all() if not one.get("files")]
 
     def _all(self) -> list[Json]:
@@ -40,31 +40,30 @@ class SlackSide:
         ]
 
     def live(self) -> list[str]:
-        """Return commands, mentions and links; only mrkdwn is read for them."""
+        """Return commands, mentions and links, which only mrkdwn can contain."""
         return LIVE.findall("".join(text for one in self._all() for text in mrkdwn(one)))
 
     def files(self) -> list[bytes]:
-        """Return what was uploaded."""
+        """Return the uploaded files."""
         return [file["data"] for file in self._slack.files]
 
     def calls(self) -> int:
-        """Return how many calls there were."""
+        """Return the number of calls."""
         return len(self._slack.calls)
 
     def drop_next_response(self) -> None:
-        """Hang up when the next post is done."""
+        """Disconnect after the next post."""
         self._slack.faults.next(POST, Fault.DROP_AFTER)
 
     def rate_limit_next(self) -> None:
-        """Refuse the next post for a while."""
+        """Rate limit the next post."""
         self._slack.faults.next(POST, Fault.RATE_LIMIT(30))
 
     def reject_file(self) -> None:
-        """Refuse to take a file."""
         self._slack.faults.next("files.getUploadURLExternal", error("file_uploads_disabled"))
 
     def revoke(self) -> None:
-        """Let nobody in."""
+        """Revoke the token."""
         self._slack.revoke()
 
     def remove_destination(self) -> None:
@@ -72,13 +71,12 @@ class SlackSide:
         self._slack.world.channels[self._room].archived = True
 
     def delete_status_message(self) -> None:
-        """Delete the card."""
         (card,) = self._slack.messages(self._room)
         remove(self._slack.world.channels[self._room], card["ts"])
 
 
 def mrkdwn(said: Any) -> Iterator[str]:
-    """Yield every text that Slack parses."""
+    """Yield every mrkdwn text."""
     if isinstance(said, dict):
         if said.get("type") == "mrkdwn":
             yield said["text"]
@@ -90,7 +88,7 @@ def mrkdwn(said: Any) -> Iterator[str]:
 
 
 class TestSlack(BotContract):
-    """The suite."""
+    """The contract, over Slack."""
 
     @pytest.fixture
     async def side(self) -> AsyncIterator[SlackSide]:

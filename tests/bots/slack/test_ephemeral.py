@@ -1,4 +1,4 @@
-"""A private word finds its way, whichever of them are closed."""
+"""An ephemeral message is sent through whichever way works."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ WORD = Reply("already answered by @ben")
 
 @dataclass
 class Whisperer:
-    """What of a desk a private word needs."""
+    """The parts of a BotContext that an ephemeral message needs."""
 
     client: AsyncWebClient
     background: BackgroundTasks = field(default_factory=BackgroundTasks)

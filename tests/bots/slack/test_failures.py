@@ -1,4 +1,4 @@
-"""What Slack's errors do to a delivery: each by the real client, from a server that gives them."""
+"""Classification of Slack's errors, each returned by a server to the real client."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ UNLISTED = (
     *("attachment_payload_limit_exceeded", "too_many_attachments", "token_rotation_required"),
     *("as_user_not_supported", "duplicate_channel_not_found", "slack_connect_file_link_sharing"),
 )
-"""Codes of the reference of chat.postMessage that no table of ours lists."""
+"""Codes of the reference of chat.postMessage that are not classified."""
 LIMITS = RetryPolicy(max_retries=5, base_delay=1, max_delay=2)
 
 

@@ -1,4 +1,4 @@
-"""What people write, read: every text means something, and none raises."""
+"""The parser of text commands: every text has a result, and none raises."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Payloads, read: whatever is sent, nothing raises, and what a person did is found."""
+"""The parsers of payloads: none raises, and each finds the action of a valid payload."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @st.composite
 def spoilt(draw: st.DrawFn) -> Any:
-    """Return a good payload of which some parts are something else."""
+    """Return a valid payload with some parts replaced."""
     body = copy.deepcopy(draw(st.sampled_from(GOOD)))
     for path in draw(st.lists(st.sampled_from(_places(body)), max_size=3)):
         inner: Any = body

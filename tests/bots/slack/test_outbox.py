@@ -1,4 +1,4 @@
-"""What people see in Slack of a job: through the real outbox, by a dispatcher, on a server."""
+"""A job in Slack: through the real outbox and dispatcher, on a server."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ GATE = QuestionSpec(
 
 
 class Flow:
-    """A Slack, a channel of it, and a dispatcher that runs."""
+    """A Slack, a channel and a running dispatcher."""
 
     def __init__(self, rt: Runtime, slack: FakeSlack) -> None:
         self.rt = rt
@@ -68,7 +68,7 @@ class Flow:
         return DeliveryDispatcher(deliver, [self.channel], FAST)
 
     async def quiet(self, job: int) -> list[Delivery]:
-        """Wait until all is said; return the deliveries to Slack."""
+        """Wait until all deliveries are sent; return those to Slack."""
 
         async def look() -> bool:
             return not any(

@@ -1,4 +1,4 @@
-"""Whatever text comes in, Slack takes the message; and it says what it has to."""
+"""Rendering of messages: valid for any text, and complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People's text in Slack: literal, whole where it fits, cut between graphemes where not."""
+"""User text in Slack: literal, complete if it fits, else truncated between graphemes."""
 
 from __future__ import annotations
 

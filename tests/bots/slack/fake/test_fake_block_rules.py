@@ -1,4 +1,4 @@
-"""Blocks and views are held against the table of rules: at the limit, and one over it."""
+"""Validation of blocks and views: at each limit, and above it."""
 
 from __future__ import annotations
 

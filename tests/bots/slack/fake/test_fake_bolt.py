@@ -1,4 +1,4 @@
-"""Bolt works against the fake as it is, through a socket and over HTTP."""
+"""Bolt against the fake, through Socket Mode and over HTTP."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def text(said: str) -> Json:
 
 @pytest.fixture(params=["socket", "http"])
 async def app(request: pytest.FixtureRequest, slack: FakeSlack) -> AsyncIterator[AsyncApp]:
-    """Give an app that is connected."""
+    """Provide a connected app."""
     made = bolt_app(slack)
     connected = by_socket if request.param == "socket" else by_http
     async with connected(made, slack):

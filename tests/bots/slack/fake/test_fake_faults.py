@@ -1,4 +1,4 @@
-"""Each misbehaviour of the fake really happens to the SDK."""
+"""Each fault of the fake reaches the SDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fake refuses what Slack refuses, in Slack's words."""
+"""The fake returns Slack's error codes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ META = {"event_type": "delivery", "event_payload": {"id": 1}}
 
 
 async def refusal(call: Awaitable[Any]) -> dict[str, Any]:
-    """Return what a call was refused with."""
+    """Return the error of a call."""
     with pytest.raises(SlackApiError) as caught:
         await call
     data: dict[str, Any] = caught.value.response.data  # type: ignore[union-attr, unused-ignore]

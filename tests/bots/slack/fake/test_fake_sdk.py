@@ -1,4 +1,4 @@
-"""The official SDK works against the fake as it is."""
+"""The official SDK against the fake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sockets are opened, refreshed, cut and left half-open, and the SDK comes back."""
+"""Sockets are opened, refreshed, dropped and left half-open, and the SDK reconnects."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.slack.sockets import SOCKETS_MOST
 from tests.support.waits import DEADLINE
 
 SOON = 0.05
-"""Seconds in which the SDK notices that a socket is dead."""
+"""Seconds in which the SDK detects a dead socket."""
 
 
 async def dial(slack: FakeSlack, session: aiohttp.ClientSession) -> aiohttp.ClientWebSocketResponse:

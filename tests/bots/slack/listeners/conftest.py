@@ -1,4 +1,4 @@
-"""The bot with its real listeners, over a real database, in a fake Slack."""
+"""Fixtures: the bot with its real listeners and database in a fake Slack."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MENTIONS = {"app_home_opened", "app_mention", "app_uninstalled", "message.im", "
 
 
 class InProcessDelivery(EventDelivery):
-    """Hands payloads to the bot as its sockets would, without the sockets."""
+    """Passes payloads to the bot as its sockets would, without sockets."""
 
     bot: SlackDispatcher
 
@@ -46,7 +46,7 @@ class InProcessDelivery(EventDelivery):
 
 @dataclass
 class SlackBotHarness:
-    """A workspace in which draftsman listens, and what tests ask it."""
+    """A workspace with the bot, and helpers for its tests."""
 
     slack: FakeSlack
     rt: Runtime
@@ -55,18 +55,18 @@ class SlackBotHarness:
     general: str
 
     def limit(self, **changes: Any) -> None:
-        """Change what is configured of Slack."""
+        """Change the Slack settings."""
         settings = self.desk.settings.model_copy(update=changes)
         object.__setattr__(self.desk, "settings", settings)
 
     def stranger(self, id: str) -> str:
-        """Let somebody of another workspace join the channel; return their id."""
+        """Add a member of another workspace to the channel; return the id."""
         self.slack.user(id.removeprefix("U").lower(), id=id, team="T0ELSEWHERE")
         self.slack.world.channels[self.general].members.add(id)
         return id
 
     async def linked(self, name: str) -> str:
-        """Let somebody join the workspace, and their account with a code; return its id."""
+        """Add a member whose account is linked with a code; return the id."""
         user = self.slack.user(name)
         self.slack.world.channels[self.general].members.add(user)
         ack = await self.slack.command(user, self.general, "link")
@@ -75,50 +75,49 @@ class SlackBotHarness:
         return user
 
     async def jobs(self) -> list[str]:
-        """Return what every job was asked, the first one first."""
+        """Return the text of each job, oldest first."""
         found = await self.rt.read_model.jobs()
         full = [await self.rt.read_model.job(one.number) for one in reversed(found)]
         return [job.ticket_text or "" for job in full]
 
     async def whispered(self, user: str, channel: str | None = None) -> list[str]:
-        """Return what only this person was told in a channel, once all is said."""
+        """Return a user's ephemeral messages in a channel, once the bot is idle."""
         await self.desk.background.idle()
         return [one["text"] for one in self.slack.ephemerals(channel or self.general, user)]
 
     async def asked(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
-        """Let a job of a thread ask there; return the question, and the ts of the thread."""
+        """Ask a question in a job's thread; return it, and the ts of the thread."""
         root = fields.pop("root", None) or (await self.post("a request"))["ts"]
         target = f"slack:{self.general}/{root}"
         work = await self.make.asked(ask, **{"notify": (target,)} | fields)
         return await self.rt.questions.get(work.number, 1), root
 
     async def shown(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str, str]:
-        """Let a job ask, and show the question; return it, its thread, and its message's ts."""
+        """Ask a question and show it; return it, its thread and its message's ts."""
         question, root = await self.asked(ask, **fields)
         blocks = list(question_blocks.controls(question))
         said = await self.post(question.text, thread_ts=root, blocks=blocks)
         return question, root, said["ts"]
 
     async def post(self, text: str, **more: Any) -> dict[str, Any]:
-        """Let the bot post in the general channel."""
+        """Post in the general channel as the bot."""
         said = await self.desk.client.chat_postMessage(channel=self.general, text=text, **more)
         return {"ts": said["ts"]}
 
     async def question(self, question: Question) -> Question:
-        """Return the question as it is now."""
+        """Return the current state of the question."""
         return await self.rt.questions.get(question.job, question.ordinal)
 
     async def is_open(self, question: Question) -> bool:
-        """Say whether it still waits."""
         return (await self.question(question)).status is QuestionStatus.OPEN
 
     async def answer(self, question: Question) -> tuple[str | None, tuple[str, ...]]:
-        """Return how it was answered, and by whom."""
+        """Return the answer and its author."""
         ended = (await self.question(question)).resolution or {}
         return ended.get("value") or ended.get("text") or ended["outcome"], tuple(ended["by"])
 
     async def job_events(self, question: Question, kind: str) -> list[dict[str, Any]]:
-        """Return what the trail of its job says of one kind."""
+        """Return the job's events of one kind."""
         return [
             e.payload for e in await self.rt.read_model.job_events(question.job) if e.kind == kind
         ]
@@ -126,7 +125,7 @@ class SlackBotHarness:
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Give the people of the tests ids as Slack makes them."""
+    """Give the people of the tests Slack ids."""
     people = {
         name: person.model_copy(update={"slack": person.slack and person.slack.replace("-", "")})
         for name, person in settings.people.items()
@@ -136,7 +135,7 @@ def settings(settings: Settings) -> Settings:
 
 @pytest.fixture
 async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
-    """Give the bot in its workspace, with people who are known and one who is not."""
+    """Provide the bot in its workspace, with linked users and an unknown user."""
     async with FakeSlack() as slack:
         courier = InProcessDelivery(slack.world, slack.sockets)
         slack.event_delivery = courier

@@ -1,4 +1,4 @@
-"""Buttons and selects: the first that counts decides, and everybody else is told why not."""
+"""Buttons and selects: the first valid answer wins, and later ones get the reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The slash command: what it says becomes a job, or words for whoever wrote it."""
+"""The slash command: a job, or an ephemeral reply."""
 
 from __future__ import annotations
 
@@ -216,7 +216,7 @@ async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> Non
 async def test_a_repository_that_is_known_is_named(
     bench: SlackBotHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By name or address, with its own agent; a folder of ours and other names are refused."""
+    """By name or URL, with its own agent; local folders and other names are rejected."""
     agents = bench.rt.settings.agents
     monkeypatch.setitem(agents, "careful", agents["tidy"])
     owner, pay = bench.make.owner, Repo.at(parse("https://git.example.org/acme/pay"))

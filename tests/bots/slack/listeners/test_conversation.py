@@ -1,4 +1,4 @@
-"""Asked, told, asked back, answered: what is heard meets what is said."""
+"""Conversations of several turns, from the listeners to the outbox."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Seen = Callable[[str, str | None, str], Awaitable[dict[str, Any]]]
 
 @pytest.fixture
 async def seen(bench: SlackBotHarness) -> AsyncIterator[Seen]:
-    """Let the outbox speak; give what waits for a message that says something, and returns it."""
+    """Run the outbox; provide a function that waits for a message with a text and returns it."""
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
     channel = SlackChannel(bench.desk.client, timeout=5)
 

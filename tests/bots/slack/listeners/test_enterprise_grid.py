@@ -1,4 +1,4 @@
-"""Colleagues of other workspaces of an Enterprise Grid: known as configured, unlike strangers."""
+"""Colleagues in other workspaces of an Enterprise Grid: identified as configured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FOREIGN, OTHERS = "T0FOREIGN", "E0OTHERS"
 
 @pytest.fixture
 def grid(bench: SlackBotHarness) -> SlackBotHarness:
-    """Put the workspace into a Grid, whose other workspace is Anna's, Ben's and Carol's."""
+    """Put the workspace into a Grid with another workspace, of Anna, Ben and Carol."""
     bench.slack.world.enterprise = bench.desk.identity.enterprise = GRID
     for id in (ANNA, BEN, CAROL):
         bench.slack.user(id.removeprefix("U").lower(), id=id, team=SISTER, enterprise=GRID)
@@ -23,12 +23,12 @@ def grid(bench: SlackBotHarness) -> SlackBotHarness:
 
 
 def _foreign(bench: SlackBotHarness, id: str, enterprise: str | None = None) -> None:
-    """Let an id be that of a person of another company."""
+    """Assign an id to a member of another company."""
     bench.slack.user("eve", id=id, team=FOREIGN, enterprise=enterprise)
 
 
 async def _deny(bench: SlackBotHarness, ts: str) -> None:
-    """Let Carol deny in the window that the button of a message opens."""
+    """Deny as Carol in the modal that the message's button opens."""
     await bench.slack.press(CAROL, bench.general, ts, ids.DENY)
     await bench.desk.background.idle()
     (view,) = bench.slack.views(CAROL)

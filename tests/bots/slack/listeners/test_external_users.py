@@ -1,4 +1,4 @@
-"""People of other workspaces: not let in by default, and never taken for somebody else."""
+"""Members of other workspaces: denied by default, and never mistaken for a member."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.bots.slack.listeners.conftest import ANNA, CAROL, SlackBotHarness
 from tests.factories import GATE
 
 EVE = "UEVE@T0ELSEWHERE"
-"""How the configuration names her."""
+"""Her account in the configuration."""
 
 
 @pytest.fixture
 def settings(settings: Settings) -> Settings:
-    """Give the people of the tests, and one of another workspace."""
+    """Add a person of another workspace to the people of the tests."""
     eve = PersonSettings(slack=EVE, roles=("invoker", "responder", "approver"))
     return settings.model_copy(update={"people": {**settings.people, "eve": eve}})
 
@@ -79,7 +79,7 @@ async def test_case_62_a_stranger_gets_no_window_no_code_and_no_advice_to_ask_fo
 async def test_case_62_what_slack_said_of_the_bot_decides_who_is_at_home(
     bench: SlackBotHarness,
 ) -> None:
-    """The payload of a command names no workspace but its writer's."""
+    """A command's payload names no workspace but its author's."""
     ack = await bench.slack.command(ANNA, bench.general, "fix it", extra={"team_id": "T0OTHER"})
     assert "another workspace" in ack.body["text"]
     assert await bench.jobs() == []

@@ -1,4 +1,4 @@
-"""The App Home: what waits for its person, what they asked for, and words where nothing is."""
+"""The App Home: open questions, own jobs, and its empty state."""
 
 from __future__ import annotations
 

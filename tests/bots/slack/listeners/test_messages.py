@@ -1,4 +1,4 @@
-"""Messages, mentions and replies: which of them are requests, which answers, and which neither."""
+"""Messages, mentions and replies: requests, answers, or neither."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.support.clock import Clock
 
 OWN_WORDS = QuestionSpec(key="why", text="Why?", freeform=True)
 BOT = {"bot_id": "B0OTHER"}
-"""An app that writes in somebody's name."""
+"""An app that posts in a user's name."""
 
 
 def _named(bench: SlackBotHarness, text: str) -> str:

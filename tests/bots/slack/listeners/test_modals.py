@@ -1,4 +1,4 @@
-"""Windows and shortcuts: forms that keep what was typed."""
+"""Modals and shortcuts; a modal with errors keeps its input."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person does while the database is away is answered in words, by whatever way it came."""
+"""Each kind of interaction gets a message while the database is unreachable."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.slack import Fault
 async def either(
     request: pytest.FixtureRequest, bench: SlackBotHarness
 ) -> AsyncIterator[SlackBotHarness]:
-    """Give the bot by each of the two ways."""
+    """Provide the bot over each transport."""
     if request.param == "socket":
         yield bench
         return

@@ -1,4 +1,4 @@
-"""The same words once more: a second job on purpose, and a word about the first."""
+"""A repeated request: a second job, with a notice about the first."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ END $$;
 CREATE CONSTRAINT TRIGGER late AFTER INSERT ON draftsman.jobs DEFERRABLE INITIALLY DEFERRED
     FOR EACH ROW EXECUTE FUNCTION draftsman.late();
 """
-"""Commits wait for advisory lock 7, and for nothing else."""
+"""Commits wait for advisory lock 7."""
 
 
 async def _typed(bench: SlackBotHarness, text: str, channel: str = "") -> str:
@@ -86,7 +86,7 @@ async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None
 async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
-    """The job is committed, and the database stalls before the look for another one."""
+    """The job is committed, and the database stalls before the lookup of duplicates."""
     first, second = await db.dedicated_connection(), await db.dedicated_connection()
     try:
         await first.execute("BEGIN")
@@ -109,7 +109,7 @@ async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
 async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
     bench: SlackBotHarness, db: Database, conn: Connection
 ) -> None:
-    """The commit outlives both the bot's patience and its wish to take it back."""
+    """The commit completes after the bot's timeout and its attempt to cancel."""
     await conn.execute(SLOW_COMMIT)
     holder = await db.dedicated_connection()
     try:

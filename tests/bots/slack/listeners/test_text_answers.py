@@ -1,4 +1,4 @@
-"""Words after a mention in the thread of a question: an answer or a command, never both."""
+"""Text after a mention in a question's thread: an answer or a command, never both."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VERBS = QuestionSpec(key="verb", text="Which verb?", choices=("list", "retry", "
 
 @pytest.fixture(params=["minimal", "full"])
 def manifest(request: pytest.FixtureRequest, bench: SlackBotHarness) -> str:
-    """Let Slack deliver what this manifest subscribes to: a mention alone, or a message as well."""
+    """Deliver the events of this manifest: mentions only, or messages as well."""
     if request.param == "minimal":
         bench.slack.subscribed = MENTIONS
     return str(request.param)

@@ -1,4 +1,4 @@
-"""Replies under a message of ours that is there, and that nobody has written down yet."""
+"""Replies to a message of the bot that is posted and not recorded yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waits import until, wait_blocked
 
 @asynccontextmanager
 async def _unwritten(bench: SlackBotHarness, conn: Connection, job: int) -> AsyncIterator[str]:
-    """Let the card of a job be posted, and hold back what writes that down; give its ts."""
+    """Post a job's card and hold back its record; return its ts."""
     deliver = DeliverySender(bench.rt.db, FAST, None, bench.rt.policy)
     holder = await bench.rt.db.dedicated_connection()
     try:

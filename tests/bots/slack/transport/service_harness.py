@@ -1,4 +1,4 @@
-"""The bot's transport, run in this process against the fake Slack, with listeners of its own."""
+"""The bot's transport in this process, with listeners of the tests, against the fake Slack."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ ANNA = "U-ANNA"
 
 @dataclass
 class RecordingListeners:
-    """A few listeners: requests become jobs; what is told to fail fails."""
+    """Listeners that submit jobs, and fail on request."""
 
     rt: Runtime
     stuck: asyncio.Event = field(default_factory=asyncio.Event)
-    """Lets go of what ignores that it was given up."""
+    """Releases a listener that ignores its cancellation."""
 
     def register(self, app: AsyncApp) -> None:
         app.event("message")(self.message)
@@ -88,7 +88,7 @@ class RecordingListeners:
 
 @dataclass
 class ServiceHarness:
-    """What a test holds."""
+    """The running bot and its fake Slack."""
 
     slack: FakeSlack
     bot: SlackDispatcher
@@ -99,7 +99,7 @@ class ServiceHarness:
     sockets: SocketModeClient | None = None
 
     def outcomes(self) -> dict[str, float]:
-        """Return how many requests ended how."""
+        """Return the number of requests of each outcome."""
         found: dict[str, float] = {}
         for metric in self.health.registry.collect():
             for sample in metric.samples:
@@ -109,7 +109,7 @@ class ServiceHarness:
         return found
 
     async def problem(self, part: str) -> None:
-        """Return once health is red with these words."""
+        """Wait until health has a problem with this text."""
 
         async def look() -> bool:
             return part in "\n".join(self.health.as_json()["problems"].values())
@@ -117,7 +117,7 @@ class ServiceHarness:
         await until(look, f"the problem {part!r}")
 
     async def well(self) -> None:
-        """Return once nothing is wrong."""
+        """Wait until health has no problem."""
 
         async def look() -> bool:
             return self.health.ready
@@ -127,7 +127,7 @@ class ServiceHarness:
 
 @asynccontextmanager
 async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot that nothing comes to yet."""
+    """Provide a bot without a transport."""
     async with FakeSlack() as slack:
         slack.user("anna", id=ANNA)
         slack.subscribed.add("reaction_added")
@@ -143,7 +143,7 @@ async def made(rt: Runtime) -> AsyncIterator[ServiceHarness]:
 
 @asynccontextmanager
 async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
-    """Give a bot that Slack reaches by HTTP."""
+    """Provide a bot over HTTP."""
     async with made(rt) as rig:
         served = bind(("127.0.0.1", 0), "slack")
         server = Server(application(rig.bot, rig.slack.signing_secret, rig.health))
@@ -158,7 +158,7 @@ async def over_http(rt: Runtime) -> AsyncIterator[ServiceHarness]:
 
 @asynccontextmanager
 async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarness]:
-    """Give a bot with its two connections."""
+    """Provide a bot with its two connections."""
     async with made(rt) as rig:
         client = AsyncWebClient(base_url=rig.slack.api_url, retry_handlers=[])
         rig.sockets = SocketModeClient(rig.bot, client, rig.slack.app_token, rig.health, **times)
@@ -172,7 +172,7 @@ async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarn
 
 @asynccontextmanager
 async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
-    """Give the whole of the process of the bots, by sockets."""
+    """Run the whole bot process, over Socket Mode."""
     given = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
     known = Credentials(slack.bot_token, slack.app_token)
     service = Service(rt, SlackSettings.model_validate(given), known)

@@ -1,4 +1,4 @@
-"""Replies that Slack never delivered: found in the threads of open questions, and counted once."""
+"""Replies that Slack did not deliver are found in the threads of open questions, once."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BEN = "U-BEN"
 
 @dataclass
 class Scene:
-    """A question that is asked in a thread, while Slack delivers nothing."""
+    """A question in a thread, while Slack delivers no events."""
 
     rt: Runtime
     slack: FakeSlack
@@ -36,7 +36,7 @@ class Scene:
     root: str = ""
 
     async def ask(self, ask: QuestionSpec = QUESTION) -> None:
-        """Let a job ask, and wait until its message is known to be there."""
+        """Ask a question, and wait until its message is recorded."""
         self.slack.subscribed -= {"message.channels", "app_mention"}
         work = await self.make.asked(ask, notify=(f"slack:{self.general}",))
         self.job = work.number
@@ -50,7 +50,7 @@ class Scene:
         await until(look, f"{count} question(s)")
 
     async def say(self, text: str) -> str:
-        """Reply in the thread; no event says so."""
+        """Reply in the thread without an event."""
         ack = await self.slack.say(BEN, self.general, text, self.root)
         assert ack.copies == ()
         return ack.ts

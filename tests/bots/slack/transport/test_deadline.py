@@ -1,6 +1,6 @@
-"""Slack gets an answer in time whatever the database does, and no 200 for what was not committed.
+"""Slack gets a response in time whatever the database does, and no 200 before the commit.
 
-Whether an answer comes in time says the fake: after three seconds it takes none.
+The fake accepts no response after three seconds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""However often and in whatever shape Slack delivers a request, it is one job."""
+"""A request is one job, however often and in whatever form it is delivered."""
 
 from __future__ import annotations
 

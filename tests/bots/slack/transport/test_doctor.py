@@ -1,4 +1,4 @@
-"""What doctor finds out about Slack: tokens, scopes, Socket Mode, channels, the clock."""
+"""The doctor's Slack checks: tokens, scopes, Socket Mode, channels, clock."""
 
 from __future__ import annotations
 

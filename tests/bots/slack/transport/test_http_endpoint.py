@@ -1,4 +1,4 @@
-"""What the HTTP endpoint turns away, what it ignores, and what it says of itself."""
+"""The HTTP endpoint: rejected and ignored requests, and health."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ async def test_the_bot_says_how_it_is(http: ServiceHarness) -> None:
 async def test_a_secret_is_in_no_log(
     http: ServiceHarness, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Case 94, as far as it lies here: what is pasted, and what an error holds."""
+    """Pasted secrets, and secrets in errors."""
     from draftsman.log import redact
 
     pasted = "xoxb-111111111111-222222222222-abcdefghijklmnop"

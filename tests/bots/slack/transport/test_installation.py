@@ -1,4 +1,4 @@
-"""An installation that Slack takes away and gives back, over the whole service."""
+"""An installation that is revoked and restored, over the whole service."""
 
 from __future__ import annotations
 

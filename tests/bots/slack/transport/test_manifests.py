@@ -1,4 +1,4 @@
-"""The manifests, the code and the page about Slack say the same."""
+"""The manifests, the code and docs/slack.md agree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _text(name: str) -> str:
 
 
 def _list(text: str, key: str) -> list[str]:
-    """Return the items of one list of the manifest."""
+    """Return the items of a list of the manifest."""
     found = re.search(rf"^( *){key}:\n((?:\1  - .*\n)+)", text, re.MULTILINE)
     assert found, key
     return re.findall(r"- (.*)", found[2])

@@ -1,4 +1,4 @@
-"""A thousand events, delivered in every way more than once, while the database stands still."""
+"""A thousand events with duplicate deliveries during a database stall."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ WAYS: Final[tuple[dict[str, Any], ...]] = (
     {"copies": 2, "same_envelope": True},
     {"copies": 1, "attempt": 2},
 )
-"""How a message comes; each is a mention, of which Slack tells twice."""
+"""Forms of a message's delivery; each is a mention, which Slack delivers twice."""
 MESSAGES: Final = 252
 AT_ONCE: Final = 6
 STALL: Final = 2.0
-"""Seconds, of the three in which Slack wants an answer."""
+"""Seconds, of Slack's deadline of three."""
 
 
 async def test_a_thousand_events_while_the_database_stalls(

@@ -1,4 +1,4 @@
-"""`draftsman bots` as a process: from a slash command to the job, and what it refuses to start."""
+"""`draftsman bots` as a process: from a slash command to the job, and its startup errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ANOTHERS = {
     "SLACK_CLIENT_SECRET": "another",
     "SLACK_VERIFICATION_TOKEN": "another",
 }
-"""What an environment may hold for another app, and Bolt would take for ours."""
+"""Variables of another app that Bolt would read."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def slack() -> AsyncIterator[FakeSlack]:
 
 
 def configured(place: Installation, slack: FakeSlack, **more: Any) -> dict[str, str]:
-    """Configure the bot of this Slack; return the variables of its secrets."""
+    """Configure the bot for this Slack; return the variables with its secrets."""
     place.configure(
         people__anna__slack=ANNA,
         people__anna__roles=["invoker"],

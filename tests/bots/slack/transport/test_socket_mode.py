@@ -1,4 +1,4 @@
-"""Two connections, of which one is there while the other is renewed, cut, or falls silent."""
+"""Two connections: at least one is open while the other is replaced, dropped or silent."""
 
 from __future__ import annotations
 
