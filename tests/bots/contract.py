@@ -1,4 +1,4 @@
-"""The contract of all bots: what they show of a job. Each bot's test class inherits it.
+"""The contract of all bots for the messages of a job. Each bot's test class inherits it.
 
 class TestSlack(BotContract):
     @pytest.fixture

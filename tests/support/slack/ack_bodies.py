@@ -1,4 +1,4 @@
-"""What the app says in its acks, and what Slack makes of it: texts, options, changed modals."""
+"""Effects of the bodies of the app's acks: texts, options, changed modals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.slack.world import Channel, Hook, Json, View, World
 
 
 def to_command(world: World, user: str, channel: Channel, body: Any) -> list[str]:
-    """Show the answer to a command; return what is wrong with it."""
+    """Show the response to a command; return its error."""
     said = Args(body if isinstance(body, dict) else {"text": str(body)})
     try:
         answer(world, Hook(user, channel.id, world.now()), said)
@@ -23,7 +23,7 @@ def to_command(world: World, user: str, channel: Channel, body: Any) -> list[str
 
 
 def to_suggestion(body: Any) -> tuple[list[Json], list[str]]:
-    """Return the options that are shown, and what is wrong with them."""
+    """Return the options and the error of a response."""
     if problems := list(options(body)):
         return [], problems
     found = list(body.get("options", []))
@@ -33,7 +33,7 @@ def to_suggestion(body: Any) -> tuple[list[Json], list[str]]:
 
 
 def to_submission(world: World, view: View, body: Any) -> list[str]:
-    """Do with a modal what the app says; return what is wrong with that."""
+    """Apply the response to a modal; return its error."""
     said = body if isinstance(body, dict) else {}
     try:
         _respond(world, view, said)
@@ -69,7 +69,7 @@ def _errors(view: View, errors: Any) -> None:
 
 
 def close(world: World, view: View) -> None:
-    """Close one modal; the one below it is seen again."""
+    """Close one modal, which uncovers the one below it."""
     world.views.pop(view.said["id"], None)
     stack = world.stacks[view.user]
     if view.said["id"] in stack:

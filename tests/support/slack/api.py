@@ -1,4 +1,4 @@
-"""The HTTP side that the app calls: the Web API, response_urls and uploads."""
+"""The HTTP server for the app: the Web API, response_urls and uploads."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Done = Callable[[], web.Response]
 
 
 class Api:
-    """Answers; every call goes through the faults and into the record."""
+    """The handlers; every call passes the faults and is recorded."""
 
     def __init__(self, world: World, faults: Faults) -> None:
         self._world = world
         self._faults = faults
         self._paced: dict[str, float] = {}
         self.pace: float | None = None
-        """Least seconds between two messages in one channel; sooner ones are answered 429."""
+        """Minimum seconds between messages in a channel; earlier messages get 429."""
 
     def routes(self) -> list[web.RouteDef]:
-        """Return what is served."""
+        """Return the routes."""
         return [
             web.route("*", "/api/{method}", self.method),
             web.post("/response/{name}", self.response),
@@ -40,7 +40,7 @@ class Api:
         ]
 
     async def method(self, request: web.Request) -> web.Response:
-        """Answer a call of the Web API."""
+        """Handle a call of the Web API."""
         name = request.match_info["method"]
         try:
             args = await _args(request)
@@ -62,7 +62,7 @@ class Api:
         return await self._through(name, args, request, done)
 
     async def response(self, request: web.Request) -> web.Response:
-        """Answer a response_url."""
+        """Handle a response_url."""
         said = Args(await _args(request))
 
         def done() -> web.Response:
@@ -78,7 +78,7 @@ class Api:
         return await self._through("response_url", said, request, done)
 
     async def upload(self, request: web.Request) -> web.Response:
-        """Take the bytes of a file."""
+        """Receive the bytes of a file."""
         data = await request.read()
         args = Args(file=request.match_info["file"], length=len(data))
 

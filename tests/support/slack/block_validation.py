@@ -1,4 +1,4 @@
-"""Holds blocks and views against the rules, in the words in which Slack complains."""
+"""Validation of blocks and views, with Slack's error messages."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tests.support.slack.rule_types import Shape, Spec
 FIELD = Spec("text", 2000, of=("plain_text", "mrkdwn"))
 """A field of a section."""
 WORDS = Spec("text", 3000, of=("plain_text", "mrkdwn"))
-"""A text among the elements of a context block."""
+"""A text in a context block."""
 Problems = Iterator[str]
 
 
 def message_blocks(blocks: object) -> list[dict[str, Any]]:
-    """Return the blocks of a message, or refuse them as Slack does."""
+    """Return the blocks of a message; raises ApiError like Slack."""
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         raise ApiError("invalid_blocks_format")
     if problems := list(surface("message", blocks)):
@@ -40,7 +40,7 @@ def message_blocks(blocks: object) -> list[dict[str, Any]]:
 
 
 def whole_view(view: object, kinds: tuple[str, ...]) -> dict[str, Any]:
-    """Return a view, or refuse it as Slack does."""
+    """Return a view; raises ApiError like Slack."""
     if not isinstance(view, dict):
         raise invalid_arguments(
             "invalid_arguments", ["must provide an object [json-pointer:/view]"]
@@ -70,7 +70,7 @@ def _view(view: dict[str, Any], kinds: tuple[str, ...]) -> Problems:
 
 
 def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
-    """Yield what is wrong with these blocks on this surface."""
+    """Yield the errors of these blocks on this surface."""
     if len(blocks) > BLOCKS_MOST[kind]:
         yield _at(f"no more than {BLOCKS_MOST[kind]} items allowed", path)
     for place, block in enumerate(blocks):
@@ -85,7 +85,7 @@ def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
 
 
 def options(found: object) -> Problems:
-    """Yield what is wrong with the answer to a `block_suggestion`."""
+    """Yield the errors of a response to `block_suggestion`."""
     found = found if isinstance(found, dict) else {}
     names = [name for name in ("options", "option_groups") if name in found]
     if len(names) != 1:

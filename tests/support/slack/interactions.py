@@ -1,4 +1,4 @@
-"""What people press, choose and fill in, as methods of the fake."""
+"""Interactions of people with controls, modals and shortcuts, as methods of the fake."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tests.support.slack.world import Channel, Hook, Json, View
 
 
 class Interactions(Messages):
-    """What a person can do with controls, modals and shortcuts.
+    """Interactions of a person.
 
-    A person can only do what Slack shows: to press what is not there is a LookupError of the test.
+    Only visible controls can be used: a missing control is a LookupError of the test.
     """
 
     async def interactive(self, payload: Json, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Send any interaction, as it is."""
+        """Send any interaction payload."""
         return await self.event_delivery.deliver("interactive", payload, how=how)
 
     async def press(
@@ -38,12 +38,12 @@ class Interactions(Messages):
         value: Any,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Choose something in a control of a message: the value or the label of an option."""
+        """Choose an option of a message's control by its value or label."""
         payload = self.chosen(user, channel, ts, action_id, value)
         return await self.event_delivery.deliver("interactive", payload, how=how)
 
     def chosen(self, user: str, channel: str, ts: str, action_id: str, value: Any = None) -> Json:
-        """Return what is sent of a press, by a person who sees the message as it is now."""
+        """Return the payload of a press on the message in its current state."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
         block, element = control(message.get("blocks", []), action_id)
@@ -68,7 +68,7 @@ class Interactions(Messages):
         value: Any = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Press a button, or choose something, in a modal or on the home tab."""
+        """Press a button or choose an option in a modal or on the home tab."""
         view = self._view(user, view_id)
         block, element = control(view.said["blocks"], action_id)
         payload = payloads.interaction(self.world, "block_actions", user, view_id)
@@ -86,7 +86,7 @@ class Interactions(Messages):
         query: str,
         **how: Unpack[DeliveryOptions],
     ) -> list[Json]:
-        """Type into an external select of a message; return the options that the app offers."""
+        """Type into an external select of a message; return the app's options."""
         place = self.world.channels[channel]
         message, ephemeral = self._message(user, place, ts)
         where = payloads.in_message(self.world, user, place, message, ephemeral=ephemeral)
@@ -97,7 +97,7 @@ class Interactions(Messages):
     async def suggest_in_view(
         self, user: str, view_id: str, action_id: str, query: str, **how: Unpack[DeliveryOptions]
     ) -> list[Json]:
-        """Type into an external select of a modal; return the options that the app offers."""
+        """Type into an external select of a modal; return the app's options."""
         view = self._view(user, view_id)
         where = {
             "container": {"type": "view", "view_id": view_id},
@@ -130,7 +130,7 @@ class Interactions(Messages):
         values: dict[str, Any] | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Fill in a modal and send it: values by block_id or action_id."""
+        """Submit a modal with values by block_id or action_id."""
         view = self._view(user, view_id)
         for name in values or {}:
             if not any(name in (b["block_id"], e["action_id"]) for b, e in _all(view)):
@@ -144,7 +144,7 @@ class Interactions(Messages):
         return ack
 
     async def close_view(self, user: str, view_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Close a modal; the app hears of it if it asked to."""
+        """Close a modal; the app is notified if it asked for that."""
         view = self._view(user, view_id)
         payload = payloads.interaction(self.world, "view_closed", user)
         payload |= {"view": payloads.in_view(view, {}), "is_cleared": False}

@@ -1,4 +1,4 @@
-"""Puts messages into conversations and changes them, whoever does it."""
+"""Creation and changes of messages in conversations."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any, Final
 from tests.support.slack.world import Channel, Json, World
 
 TEXT_MOST: Final = 40_000
-"""Characters after which Slack cuts a text."""
+"""Characters after which Slack truncates a text."""
 
 
 def put(world: World, channel: Channel, message: Json, thread: str | None = None) -> Json:
-    """Post a message and return it as Slack keeps it.
+    """Post a message and return it as Slack stores it.
 
-    A reply to a message that is gone goes into the channel, without a word.
+    A reply to a deleted message is posted to the channel, without an error.
     """
     made: Json = {"type": "message", "ts": world.ts(), "team": world.team, **message}
     made["text"] = str(made.get("text") or "")[:TEXT_MOST]
@@ -41,7 +41,7 @@ def _count(parent: Json, reply: Json) -> None:
 
 
 def named(world: World, blocks: list[Json]) -> list[Json]:
-    """Return the blocks with an id for each block and each control, as Slack gives them."""
+    """Return the blocks with ids for blocks and controls, as Slack returns them."""
     made = copy.deepcopy(blocks)
     for block in made:
         block.setdefault("block_id", world.id("b"))
@@ -51,7 +51,7 @@ def named(world: World, blocks: list[Json]) -> list[Json]:
 
 
 def controls(block: Json) -> list[Json]:
-    """Return what of a block can be pressed, chosen or filled in."""
+    """Return the interactive elements of a block."""
     found = [block.get("accessory"), block.get("element")]
     if block.get("type") == "actions":
         found += block.get("elements", [])
@@ -59,7 +59,7 @@ def controls(block: Json) -> list[Json]:
 
 
 def remove(channel: Channel, ts: str) -> None:
-    """Delete a message; one with replies leaves a tombstone."""
+    """Delete a message; a message with replies leaves a tombstone."""
     message = channel.messages[ts]
     if message.get("reply_count"):
         kept = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
@@ -73,7 +73,7 @@ def remove(channel: Channel, ts: str) -> None:
 
 
 def in_channel(channel: Channel) -> list[Json]:
-    """Return what is to be read in the channel itself: no replies, except broadcast ones."""
+    """Return the messages of the channel itself: no replies, except broadcast replies."""
     return [
         message
         for message in channel.messages.values()

@@ -1,4 +1,4 @@
-"""What people say in Slack, and what else happens there, as methods of the fake."""
+"""Messages and events of people in Slack, as methods of the fake."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.slack.world import Channel, Json, World
 
 
 class Messages:
-    """What a person can say. Ids are Slack's: U…, C…, V….
+    """Messages of people. Ids are Slack's: U…, C…, V….
 
-    `text` is what Slack puts on the wire, so that `&`, `<`, `>` of a person come escaped.
+    `text` is in Slack's wire format, in which `&`, `<`, `>` of a person are escaped.
     """
 
     def __init__(self, world: World, courier: EventDelivery) -> None:
@@ -28,7 +28,7 @@ class Messages:
         }  # fmt: skip
         """The events of the manifest."""
         self.complaints: list[str] = []
-        """What was wrong with the answers in the app's acks, as a person would see it."""
+        """Errors in the bodies of the app's acks, as a person would see them."""
 
     async def command(
         self,
@@ -38,7 +38,7 @@ class Messages:
         name: str = "/draftsman",
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Type a slash command."""
+        """Send a slash command."""
         place = self.world.channels[channel]
         payload = payloads.command(self.world, user, place, name, text)
         ack = await self.event_delivery.deliver("slash_commands", payload, how=how)
@@ -56,9 +56,9 @@ class Messages:
         more: Json | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Write a message; `more` goes into it: subtype, files, bot_id …
+        """Post a message with the fields of `more`: subtype, files, bot_id …
 
-        A message that mentions the bot comes twice, as Slack sends it: message and app_mention.
+        A message that mentions the bot is delivered twice, as `message` and as `app_mention`.
         """
         place = self.world.channels[channel]
         person = self.world.users[user]
@@ -82,7 +82,7 @@ class Messages:
         thread: str | None = None,
         **how: Unpack[DeliveryOptions],
     ) -> Ack:
-        """Write a message that begins with the bot's name."""
+        """Post a message that begins with a mention of the bot."""
         return await self.say(user, channel, f"<@{self.world.bot_user}> {text}", thread, **how)
 
     def _events(self, place: Channel, text: str) -> Iterator[str]:
@@ -95,22 +95,22 @@ class Messages:
             yield "app_mention"
 
     async def edit(self, channel: str, ts: str, text: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Change a message of a person.
+        """Edit a person's message.
 
-        One that mentions the bot fires `app_mention` once more, with `edited` (bolt-js issue 960,
-        slack-go pull request 1256).
+        An edited mention fires `app_mention` again, with `edited` (bolt-js issue 960, slack-go pull
+        request 1256).
         """
         message = self.world.channels[channel].messages[ts]
         marks = {"user": message.get("user"), "ts": self.world.ts()}
         return await self._change(channel, ts, {"text": text, "edited": marks}, how)
 
     async def unfurl(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Let Slack put the preview of a link under a message."""
+        """Add the preview of a link to a message."""
         preview = {"attachments": [{"from_url": "https://example.com", "title": "Example"}]}
         return await self._change(channel, ts, preview, how)
 
     async def echo(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Tell the app of a message, its own or another's: as new, or as changed if it was."""
+        """Deliver a message's event, of any author: as new, or as changed if it was edited."""
         place = self.world.channels[channel]
         message = place.messages[ts]
         if "edited" in message:
@@ -130,7 +130,7 @@ class Messages:
         return await self._tell(place, wanted, how)
 
     async def delete(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Delete a message, whoever wrote it."""
+        """Delete a message of any author."""
         place = self.world.channels[channel]
         before = place.messages[ts]
         remove(place, ts)
@@ -158,11 +158,11 @@ class Messages:
         return await self.event(inner, **how)
 
     async def event(self, inner: Json, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Let any event happen; an outer one is sent as it is."""
+        """Deliver any event; an outer event is sent unchanged."""
         outer = inner if "event" in inner or "api_app_id" in inner else None
         whole = payloads.event(self.world, inner) if outer is None else outer
         return await self.event_delivery.deliver("events_api", whole, how=how)
 
     async def again(self, ack: Ack, **how: Unpack[DeliveryOptions]) -> Ack:
-        """Deliver once more what was delivered, in a new envelope."""
+        """Deliver a payload again in a new envelope."""
         return await self.event_delivery.deliver(ack.kind, ack.sent, how=how)

@@ -12,7 +12,7 @@ KINDS = {"channel": "channel", "group": "group", "im": "im", "mpim": "mpim"}
 
 
 def organization(world: World, person: Json) -> str | None:
-    """Return the organization of a person; colleagues of other workspaces name theirs."""
+    """Return a person's organization; colleagues of other workspaces name theirs."""
     given: str | None = person.get("enterprise_id")
     return given or (world.enterprise if person["team_id"] == world.team else None)
 
@@ -20,7 +20,7 @@ def organization(world: World, person: Json) -> str | None:
 def event(world: World, inner: Json, shared: bool = False) -> Json:
     """Return the outer event.
 
-    `team_id` and `enterprise_id` are a pair: for a message they are its writer's, for a mention
+    `team_id` and `enterprise_id` are a pair: for a message they are its author's, for a mention
     those of the installation (bolt-python, tests/slack_bolt/request/test_internals.py).
     """
     writer = world.users.get(str(inner.get("user"))) if inner["type"] == "message" else None
@@ -53,8 +53,8 @@ def event(world: World, inner: Json, shared: bool = False) -> Json:
 def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
     """Return the inner event of a message, or of a mention.
 
-    A message names the workspace of its writer in `team`; a mention there names that of the app,
-    and the writer's in `user_team`: in a Grid the organization (the same tests of bolt-python).
+    A message names its author's workspace in `team`; a mention there names that of the app, and the
+    author's in `user_team`: in a Grid the organization (the same tests of bolt-python).
     """
     inner = {name: value for name, value in message.items() if name != "metadata"}
     inner |= {"type": kind, "channel": channel.id, "event_ts": message["ts"]}
@@ -70,7 +70,7 @@ def spoken(world: World, channel: Channel, message: Json, kind: str) -> Json:
 
 
 def changed(world: World, channel: Channel, before: Json, after: Json) -> Json:
-    """Return the inner event of a message that was changed."""
+    """Return the inner event of an edited message."""
     ts = world.ts()
     return {
         "type": "message",
@@ -86,7 +86,7 @@ def changed(world: World, channel: Channel, before: Json, after: Json) -> Json:
 
 
 def deleted(world: World, channel: Channel, before: Json) -> Json:
-    """Return the inner event of a message that was deleted."""
+    """Return the inner event of a deleted message."""
     ts = world.ts()
     return {
         "type": "message",
@@ -123,10 +123,10 @@ def command(world: World, user: str, channel: Channel, name: str, text: str) -> 
 
 
 def interaction(world: World, kind: str, user: str, view: str | None = None) -> Json:
-    """Return what all interactions have.
+    """Return the common fields of all interactions.
 
-    `team` is the workspace of the app, `user.team_id` one of the person's: in a Grid any of them,
-    also of members of this workspace (java-slack-sdk issue 1041, bolt-js issue 1875).
+    `team` is the app's workspace, `user.team_id` a workspace of the person: in a Grid any of them,
+    also for members of this workspace (java-slack-sdk issue 1041, bolt-js issue 1875).
     """
     person = world.users[user]
     grid = {"id": world.enterprise, "name": "Fake Grid"} if world.enterprise else None
@@ -156,7 +156,7 @@ def place(channel: Channel) -> Json:
 def in_message(
     world: World, user: str, channel: Channel, message: Json, *, ephemeral: bool
 ) -> Json:
-    """Return where in a message something was done."""
+    """Return the container fields of an interaction in a message."""
     thread = message.get("thread_ts")
     container: Json = {
         "type": "message",
@@ -179,7 +179,7 @@ def in_message(
 
 
 def in_view(view: View, values: dict[str, Any]) -> Json:
-    """Return a view, with what was filled in."""
+    """Return a view with its input."""
     said = copy.deepcopy(view.said)
     said["state"] = {"values": state(said["blocks"], values)}
     return said
@@ -199,7 +199,7 @@ def state(blocks: list[Json], values: dict[str, Any]) -> Json:
 
 
 def filled(element: Json, value: Any) -> Json:
-    """Return a control that says a value; None is nothing."""
+    """Return a control with a value; None clears it."""
     kind = element["type"]
     said: Json = {"type": kind}
     if kind in {"checkboxes", "multi_static_select", "multi_external_select"}:
@@ -226,7 +226,7 @@ def filled(element: Json, value: Any) -> Json:
 
 
 def option(element: Json, value: str) -> Json:
-    """Return the option with this value or text; an external one is as the person saw it."""
+    """Return the option with this value or text; an external option is as it was shown."""
     offered = list(element.get("options", []))
     for group in element.get("option_groups", []):
         offered += group["options"]
@@ -239,7 +239,7 @@ def option(element: Json, value: str) -> Json:
 
 
 def action(world: World, block: Json, element: Json, value: Any) -> Json:
-    """Return what somebody did with a control."""
+    """Return the action of a control."""
     said: Json = {
         "action_id": element["action_id"],
         "block_id": block["block_id"],

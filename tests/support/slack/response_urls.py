@@ -1,4 +1,4 @@
-"""response_urls: what an app may say to a person's deed, five times in half an hour."""
+"""response_urls: an app's responses to an interaction, five times within 30 minutes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.slack.world import HOOK_LIFE, HOOK_USES, Channel, Hook, Json,
 
 
 def use(world: World, name: str, said: Args) -> tuple[int, Json]:
-    """Use a response_url; return the HTTP status and the answer."""
+    """Use a response_url; return the HTTP status and the body."""
     hook = world.hooks.get(name)
     if hook is None:
         return 404, {"ok": False, "error": "invalid_url"}
@@ -27,7 +27,7 @@ def use(world: World, name: str, said: Args) -> tuple[int, Json]:
 
 
 def answer(world: World, hook: Hook, said: Args) -> None:
-    """Do what the app says: replace, delete, or show something new."""
+    """Apply the response: replace, delete, or post."""
     channel = world.channels[hook.channel]
     if said.flag("delete_original"):
         _delete(world, channel, hook)

@@ -1,4 +1,4 @@
-"""chat.*: messages that the bot writes, changes and deletes."""
+"""chat.*: the bot posts, updates and deletes messages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from tests.support.slack.world import Channel, Json, World
 UPDATE_MOST: Final = 4000
 """Characters of the text of chat.update."""
 METADATA_BYTES: Final = 16_000
-"""A guess: Slack publishes no figure."""
+"""An estimate: Slack publishes no limit."""
 ATTACHMENTS_MOST: Final = 100
 
 
 def body(args: Args) -> Json:
-    """Return what a message says, checked."""
+    """Return the validated content of a message."""
     said: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
         said["blocks"] = message_blocks(blocks)
@@ -56,13 +56,13 @@ def _metadata(found: object) -> Json:
 
 
 def has_content(said: Json) -> None:
-    """Refuse a message with nothing in it."""
+    """Raise ApiError for an empty message."""
     if not said.get("text") and not said.get("blocks") and not said.get("attachments"):
         raise ApiError("no_text")
 
 
 def by_bot(world: World) -> Json:
-    """Return what marks a message as the bot's."""
+    """Return the fields that mark a message as the bot's."""
     profile = {"id": world.bot, "app_id": world.app, "name": "draftsman", "team_id": world.team}
     return {
         "user": world.bot_user,
@@ -74,7 +74,6 @@ def by_bot(world: World) -> Json:
 
 @method("chat.postMessage", "chat:write")
 def post_message(world: World, args: Args) -> Json:
-    """Post."""
     channel = writable_channel(world, args.need("channel"))
     said = body(args)
     has_content(said)
@@ -90,7 +89,6 @@ def post_message(world: World, args: Args) -> Json:
 
 @method("chat.postEphemeral", "chat:write")
 def post_ephemeral(world: World, args: Args) -> Json:
-    """Show something to one person."""
     channel = writable_channel(world, args.need("channel"))
     user = args.need("user")
     if user not in world.users or user not in channel.members:
@@ -102,7 +100,7 @@ def post_ephemeral(world: World, args: Args) -> Json:
 
 
 def put_ephemeral(world: World, channel: Channel, user: str, said: Json, thread: str | None) -> str:
-    """Keep an ephemeral message; it never is in the history. Return its ts."""
+    """Store an ephemeral message outside of the history; return its ts."""
     made: Json = {"type": "message", "ts": world.ts(), "text": "", **by_bot(world), **said}
     if "blocks" in made:
         made["blocks"] = named(world, made["blocks"])
@@ -124,7 +122,7 @@ def _own(world: World, args: Args, error: str) -> tuple[Channel, Json]:
 
 @method("chat.update", "chat:write")
 def update(world: World, args: Args) -> Json:
-    """Change a message of the bot's. Blocks that are not said stay as they are."""
+    """Update a message of the bot. Omitted blocks stay unchanged."""
     channel, message = _own(world, args, "cant_update_message")
     if channel.archived:
         raise ApiError("is_archived")
@@ -149,7 +147,6 @@ def update(world: World, args: Args) -> Json:
 
 @method("chat.delete", "chat:write")
 def delete(world: World, args: Args) -> Json:
-    """Delete a message of the bot's."""
     channel, message = _own(world, args, "cant_delete_message")
     remove(channel, message["ts"])
     return {"channel": channel.id, "ts": message["ts"]}
@@ -157,7 +154,6 @@ def delete(world: World, args: Args) -> Json:
 
 @method("chat.getPermalink")
 def get_permalink(world: World, args: Args) -> Json:
-    """Return a link to a message."""
     channel = visible_channel(world, args.need("channel"))
     ts = args.need("message_ts")
     if ts not in channel.messages:

@@ -1,4 +1,4 @@
-"""conversations.*: what is said where, and who is there."""
+"""conversations.*: messages and members of conversations."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def _readable(world: World, args: Args) -> Channel:
 
 @method("conversations.replies", *HISTORY)
 def replies(world: World, args: Args) -> Json:
-    """Return a thread, its first message first on every page.
+    """Return a thread; each page begins with its first message.
 
-    The ts of a reply gives that reply alone, as reported of the service (bolt-python issue 783).
+    The ts of a reply returns only that reply (bolt-python issue 783).
     """
     channel = _readable(world, args)
     ts = args.need("ts")
@@ -41,7 +41,7 @@ def replies(world: World, args: Args) -> Json:
 
 @method("conversations.history", *HISTORY)
 def history(world: World, args: Args) -> Json:
-    """Return what is in a channel, the newest first."""
+    """Return the messages of a channel, newest first."""
     return _page(args, in_channel(_readable(world, args))[::-1])
 
 
@@ -93,7 +93,6 @@ def _start(args: Args) -> int:
 
 @method("conversations.info", *READ)
 def info(world: World, args: Args) -> Json:
-    """Describe a conversation."""
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     return {"channel": described(world, channel)}
@@ -101,7 +100,6 @@ def info(world: World, args: Args) -> Json:
 
 @method("conversations.members", *READ)
 def members(world: World, args: Args) -> Json:
-    """Say who is in a conversation."""
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
     found = sorted(channel.members)
@@ -122,7 +120,7 @@ def list_all(world: World, args: Args) -> Json:
 
 @method("users.conversations", *READ)
 def list_own(world: World, args: Args) -> Json:
-    """List the conversations that the bot is in."""
+    """List the conversations that the bot is a member of."""
     return _listed(world, args, bot_only=True)
 
 
@@ -146,7 +144,7 @@ def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
 
 @method("conversations.join", "channels:join")
 def join(world: World, args: Args) -> Json:
-    """Go into a public channel."""
+    """Join a public channel."""
     channel = visible_channel(world, args.need("channel"))
     if channel.archived:
         raise ApiError("is_archived")

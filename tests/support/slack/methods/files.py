@@ -1,4 +1,4 @@
-"""files.*: an upload in three steps. The bytes themselves come to `/upload/FILE`."""
+"""files.*: an upload in three steps. The bytes are posted to `/upload/FILE`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from tests.support.slack.world import Json, World
 
 @method("files.getUploadURLExternal", "files:write")
 def get_upload_url(world: World, args: Args) -> Json:
-    """Return where to send the bytes."""
     name = args.need("filename")
     try:
         length = int(args.need("length"))
@@ -28,7 +27,7 @@ def get_upload_url(world: World, args: Args) -> Json:
 
 
 def receive(world: World, file_id: str, data: bytes) -> str | None:
-    """Take the bytes; return what is wrong with them."""
+    """Store the bytes; return the error."""
     file = world.files.get(file_id)
     if file is None or file.get("shared") is not None:
         return "not found"
@@ -40,7 +39,7 @@ def receive(world: World, file_id: str, data: bytes) -> str | None:
 
 @method("files.completeUploadExternal", "files:write")
 def complete_upload(world: World, args: Args) -> Json:
-    """Make files of the uploads, and post them if a channel is said."""
+    """Create files from the uploads, and post them if a channel is given."""
     asked = args.json("files", "invalid_arguments")
     if not isinstance(asked, list) or not asked:
         raise invalid_arguments("invalid_arguments", ["missing required field: files"])
@@ -84,7 +83,6 @@ def _told(world: World, file: Json) -> Json:
 
 @method("files.info", "files:read")
 def files_info(world: World, args: Args) -> Json:
-    """Describe a file."""
     file = world.files.get(args.need("file"))
     if file is None or file.get("shared") is None:
         raise ApiError("file_not_found")
@@ -93,7 +91,6 @@ def files_info(world: World, args: Args) -> Json:
 
 @method("files.delete", "files:write")
 def files_delete(world: World, args: Args) -> Json:
-    """Delete a file."""
     file = world.files.pop(args.need("file"), None)
     if file is None:
         raise ApiError("file_not_found")

@@ -1,4 +1,4 @@
-"""auth.*, users.*, bots.* and reactions.*: who there is."""
+"""auth.*, users.*, bots.* and reactions.*."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.support.slack.world import Json, World
 
 @method("auth.test")
 def auth_test(world: World, args: Args) -> Json:
-    """Say whose token it is."""
+    """Return the owner of the token."""
     return {
         "url": "https://fake.slack.com/",
         "team": "fake",
@@ -32,7 +32,6 @@ def api_test(world: World, args: Args) -> Json:
 
 @method("users.info", "users:read")
 def users_info(world: World, args: Args) -> Json:
-    """Describe a person."""
     user = world.users.get(args.need("user"))
     if user is None:
         raise ApiError("user_not_found")
@@ -41,13 +40,11 @@ def users_info(world: World, args: Args) -> Json:
 
 @method("users.list", "users:read")
 def users_list(world: World, args: Args) -> Json:
-    """List the people."""
     return {"members": [_shown(world, user) for user in world.users.values()]}
 
 
 @method("users.lookupByEmail", "users:read.email")
 def users_lookup(world: World, args: Args) -> Json:
-    """Find a person."""
     email = args.need("email")
     for user in world.users.values():
         if user["profile"].get("email") == email:
@@ -64,7 +61,6 @@ def _shown(world: World, user: Json) -> Json:
 
 @method("bots.info", "users:read")
 def bots_info(world: World, args: Args) -> Json:
-    """Describe a bot."""
     if args.get("bot", world.bot) != world.bot:
         raise ApiError("bot_not_found")
     bot = {"id": world.bot, "app_id": world.app, "user_id": world.bot_user, "name": "draftsman"}
@@ -85,7 +81,6 @@ def _reacted(world: World, args: Args) -> tuple[list[Json], Json | None, str]:
 
 @method("reactions.add", "reactions:write")
 def reactions_add(world: World, args: Args) -> Json:
-    """Put an emoji on a message."""
     reactions, found, name = _reacted(world, args)
     if found is None:
         reactions.append({"name": name, "users": [world.bot_user], "count": 1})
@@ -99,7 +94,6 @@ def reactions_add(world: World, args: Args) -> Json:
 
 @method("reactions.remove", "reactions:write")
 def reactions_remove(world: World, args: Args) -> Json:
-    """Take an emoji off a message."""
     reactions, found, _ = _reacted(world, args)
     if found is None or world.bot_user not in found["users"]:
         raise ApiError("no_reaction")

@@ -13,7 +13,7 @@ from tests.support.slack.methods.registry import Args, method
 from tests.support.slack.world import TRIGGER_LIFE, Json, Trigger, View, World
 
 STACK_MOST: Final = 3
-"""Modals on top of each other."""
+"""Modals on a stack."""
 
 
 def _trigger(world: World, args: Args) -> Trigger:
@@ -34,7 +34,7 @@ def _modal(args: Args, *kinds: str) -> Json:
 
 @method("views.open")
 def views_open(world: World, args: Args) -> Json:
-    """Open a modal for the person who did something."""
+    """Open a modal for the person of the trigger."""
     trigger = _trigger(world, args)
     view = _modal(args, "modal")
     _not_twice(world, view)
@@ -44,7 +44,7 @@ def views_open(world: World, args: Args) -> Json:
 
 @method("views.push")
 def views_push(world: World, args: Args) -> Json:
-    """Put a modal on top of the one in which somebody did something."""
+    """Push a modal onto the stack of the trigger."""
     trigger = _trigger(world, args)
     view = _modal(args, "modal")
     _not_twice(world, view)
@@ -63,14 +63,14 @@ def _not_twice(world: World, view: Json) -> None:
 
 
 def shown(world: World, user: str, view: Json) -> Json:
-    """Open a modal in place of whatever is open; return it as Slack keeps it."""
+    """Open a modal in place of all open modals; return it as Slack stores it."""
     for old in world.stacks.pop(user, []):
         world.views.pop(old, None)
     return pushed(world, user, view)
 
 
 def pushed(world: World, user: str, view: Json) -> Json:
-    """Put a modal on top; return it as Slack keeps it."""
+    """Push a modal; return it as Slack stores it."""
     made = _kept(world, view, world.id("V"))
     world.views[made["id"]] = View(user, made)
     world.stacks[user].append(made["id"])
@@ -81,7 +81,7 @@ def pushed(world: World, user: str, view: Json) -> Json:
 
 @method("views.update")
 def views_update(world: World, args: Args) -> Json:
-    """Change a modal that is open, or a home tab."""
+    """Update an open modal or a home tab."""
     view = _modal(args, "modal", "home")
     found = _found(world, args)
     if args.maybe("hash") is not None and args["hash"] != found.said["hash"]:
@@ -101,7 +101,7 @@ def _found(world: World, args: Args) -> View:
 
 
 def replaced(world: World, found: View, view: Json) -> Json:
-    """Put a view in the place of another; return it as Slack keeps it."""
+    """Replace a view; return it as Slack stores it."""
     before = found.said
     found.said = _kept(world, view, before["id"])
     found.errors = {}
@@ -112,7 +112,7 @@ def replaced(world: World, found: View, view: Json) -> Json:
 
 @method("views.publish")
 def views_publish(world: World, args: Args) -> Json:
-    """Show a home tab."""
+    """Publish a home tab."""
     user = args.need("user_id")
     if user not in world.users:
         raise invalid_arguments("invalid_arguments", ["invalid user_id"])
