@@ -98,10 +98,10 @@ async def wait_until_delivered(rt: Runtime, job: int, *channels: Channel) -> lis
     names = {channel.name for channel in channels}
 
     async def sent() -> list[Delivery]:
-        return [one for one in await deliveries_of(rt, job) if one.channel in names]
+        return [delivery for delivery in await deliveries_of(rt, job) if delivery.channel in names]
 
     async def look() -> bool:
-        return not any(one.status in LIVE for one in await sent())
+        return not any(item.status in LIVE for item in await sent())
 
     await until(look, f"the deliveries of D-{job}")
     return await sent()
@@ -181,7 +181,7 @@ class BotContract:
         job = await make.queued(notify=side.notify)
         (sent,) = await wait_until_delivered(rt, job, side.channel)
         assert (sent.status, sent.attempts) == ("dead_letter", 1)
-        assert "log" in {one.channel for one in await deliveries_of(rt, job)}
+        assert "log" in {delivery.channel for delivery in await deliveries_of(rt, job)}
         await rt.settle.outcome(await make.running(job), Done({}))
         assert (await rt.read_model.job(job)).status == "completed"
 
@@ -238,10 +238,10 @@ class BotContract:
         await rt.checkpoints.artifact(work.lease, "changes.patch", "patch", b"--- a\n+++ b\n")
         await rt.settle.outcome(work, Done({"summary": "all is well"}))
         sent = await wait_until_delivered(rt, work.number, side.channel)
-        assert [one.status for one in sent if one.kind is DeliveryKind.FILE] == ["dead_letter"]
+        assert [item.status for item in sent if item.kind is DeliveryKind.FILE] == ["dead_letter"]
         assert "all is well" in side.texts()[-1]
         assert "attachment_failed" in {
-            one.kind for one in await rt.read_model.job_events(work.number)
+            event.kind for event in await rt.read_model.job_events(work.number)
         }
 
     async def test_case_94_a_secret_that_somebody_pasted_is_not_shown(
@@ -275,7 +275,7 @@ class BotContract:
 
     async def _refused(self, rt: Runtime, job: int) -> Delivery:
         async def refused() -> bool:
-            return any(one.last_error for one in await deliveries_of(rt, job))
+            return any(delivery.last_error for delivery in await deliveries_of(rt, job))
 
         await until(refused, "the refusal")
         return (await deliveries_of(rt, job))[0]

@@ -79,16 +79,16 @@ class CrossChannelJob:
 
     async def say(self, way: AnswerPath, word: Reply) -> str:
         """Answer through a path; return the error output of the command line."""
-        who, name = account(way), f"{self.work.name}/1"
+        user, name = account(way), f"{self.work.name}/1"
         if way is AnswerPath.BUTTON:
             assert word in (True, "blue"), "the button that was on the screen"
             await self.slack.interactive(self._pressed)
         elif way is AnswerPath.THREAD:
-            await self.slack.say(who, self.room, reply_text(word), self._thread)
+            await self.slack.say(user, self.room, reply_text(word), self._thread)
         elif way is AnswerPath.MODAL:
-            (view,) = self.slack.views(who)
+            (view,) = self.slack.views(user)
             values = {modal_views.REASON: DENIAL_REASON} if self.gate else {modal_views.TEXT: word}
-            await self.slack.submit(who, view["id"], values)
+            await self.slack.submit(user, view["id"], values)
         elif way is AnswerPath.CARD:
             self.trello.comment(self.card, member_of(self.trello, way), reply_text(word))
             await self.look()
@@ -102,20 +102,20 @@ class CrossChannelJob:
     async def late(self, way: AnswerPath) -> str:
         """Answer after the question is closed; return the reason of the rejection."""
         word: Reply = (way is not AnswerPath.MODAL) if self.gate else "blue"
-        said = await self.say(way, word)
+        ack = await self.say(way, word)
         if way in (AnswerPath.BUTTON, AnswerPath.THREAD):
             words = await self.slack.until(
                 lambda: self.slack.ephemerals(self.room, account(way)), f"a word for {way}"
             )
-            (found,) = words
-            return str(found["text"])
+            (result,) = words
+            return str(result["text"])
         if way is AnswerPath.MODAL:
             (view,) = self.slack.views(account(way))
             return str(view["errors"])
         if way is AnswerPath.CARD:
             await self.quiet()
-            [said] = [text for text in self.comments if NOT_ACCEPTED in text]
-        return said
+            [ack] = [text for text in self.comments if NOT_ACCEPTED in text]
+        return ack
 
     async def look(self) -> None:
         """Poll the board once."""
@@ -125,8 +125,8 @@ class CrossChannelJob:
         """Wait for all deliveries to both channels."""
 
         async def look() -> bool:
-            found = await deliveries_of(self.rt, self.work.number)
-            return not any(one.status in LIVE for one in found)
+            result = await deliveries_of(self.rt, self.work.number)
+            return not any(item.status in LIVE for item in result)
 
         await until(look, "what is to be said")
 
@@ -134,7 +134,9 @@ class CrossChannelJob:
     def comments(self) -> list[str]:
         """The bot's comments on the card."""
         bot = self.trello.bot_member
-        return [one.text for one in self.trello.comments(self.card) if one.member == bot]
+        return [
+            comment.text for comment in self.trello.comments(self.card) if comment.member == bot
+        ]
 
     @property
     def question(self) -> Json:
@@ -151,8 +153,8 @@ class CrossChannelJob:
 
     async def shell(self) -> str:
         """Return the question as the command line shows it."""
-        found = (await self.cli("show", self.work.name)).out
-        return found[found.index("Questions") : found.index("Told")]
+        result = (await self.cli("show", self.work.name)).out
+        return result[result.index("Questions") : result.index("Told")]
 
     async def job_events(self) -> list[Event]:
         """Return the events of the job."""
@@ -182,8 +184,8 @@ async def street(
     one = CrossChannelJob(rt, make, cli, slack, trello)
     await rt.boards.save(BoardConfig(board_id=one.board, name="Work"), make.owner)
     place = SecretSettings(env="NOWHERE")
-    given = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
-    one.bots = bots = Service(rt, given, Credentials(trello.key, trello.token, trello.secret))
+    values = TrelloSettings(key=place, token=place, api_url=trello.api_url, poll=HOUR)
+    one.bots = bots = Service(rt, values, Credentials(trello.key, trello.token, trello.secret))
     running = asyncio.create_task(bots.run())
 
     async def begun() -> bool:

@@ -38,13 +38,13 @@ def messages(
     """
     payload = {"text": any_words, "name": any_words, "to": accounts}
     asked = draw(st.dictionaries(any_words, st.none() | accounts))
-    made = contract.message(
+    created = contract.message(
         draw(st.sampled_from(DeliveryKind)),
         question=draw(_questions(any_words)),
         payload=draw(st.fixed_dictionaries({}, optional=payload)),
         asked=tuple(person(name, own) for name, own in asked.items()),
     )
-    return replace(made, subject=_subject(draw, any_words, made.subject))
+    return replace(created, subject=_subject(draw, any_words, created.subject))
 
 
 @st.composite

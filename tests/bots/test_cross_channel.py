@@ -73,8 +73,8 @@ def people(slack: FakeSlack, trello: FakeTrello) -> dict[str, Any]:
 @pytest.fixture
 def settings(settings: Settings, people: dict[str, Any]) -> Settings:
     """Retry transient failures at once."""
-    told = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
-    changed = {"people": people, "groups": {}, "notifications": told}
+    messages = {"base_delay": 0.01, "max_delay": 0.02, "poll": 0.05, "timeout": 5}
+    changed = {"people": people, "groups": {}, "notifications": messages}
     return Settings.model_validate(settings.model_dump() | changed)
 
 
@@ -131,7 +131,7 @@ async def passed(world: CrossChannelJob, status: Status) -> int:
 
 
 def others(way: AnswerPath) -> tuple[AnswerPath, ...]:
-    return tuple(one for one in AnswerPath if one is not way)
+    return tuple(item for item in AnswerPath if item is not way)
 
 
 @pytest.mark.parametrize("way", AnswerPath)
@@ -143,9 +143,9 @@ async def test_an_answer_counts_in_every_place(world: CrossChannelJob, way: Answ
     says = f"was answered by {way}: {word}"
     await settled(world, says, others(way), f"D-1/1 was answered by {way} before", way)
     assert await passed(world, Status.RESUMED) == 1
-    _, given = await world.rt.questions.of_job(1)
-    assert [one.voter for one in given if one.accepted] == [way]
-    assert len(given) == len(AnswerPath), "what came late is kept"
+    _, values = await world.rt.questions.of_job(1)
+    assert [item.voter for item in values if item.accepted] == [way]
+    assert len(values) == len(AnswerPath), "what came late is kept"
 
 
 @pytest.mark.parametrize(("way", "yes"), DECISIONS)
@@ -155,9 +155,9 @@ async def test_a_decision_counts_in_every_place(
     await world.asked(GATE)
     await world.say(way, yes)
     assert await passed(world, Status.RESUMED) == 1
-    said = "approved" if yes else "denied"
-    says = f"was {said} by {way}" + ("" if yes else f": {DENIAL_REASON}")
-    await settled(world, says, others(way), f"D-1/1 was {said} by {way} before", way)
+    text = "approved" if yes else "denied"
+    says = f"was {text} by {way}" + ("" if yes else f": {DENIAL_REASON}")
+    await settled(world, says, others(way), f"D-1/1 was {text} by {way} before", way)
     assert await passed(world, Status.RESUMED) == 1
 
 

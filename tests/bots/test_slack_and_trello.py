@@ -63,10 +63,10 @@ async def test_case_37_whoever_is_first_is_shown_everywhere_and_the_job_goes_on_
     voters = [Actor(source, f"{source}-1", "Ben", ben.person, ben.roles) for source in SOURCES]
     values = ("red", "blue", "red")
     verdicts = await asyncio.gather(
-        *(make.answer(work.number, *one) for one in zip(values, voters, strict=True))
+        *(make.answer(work.number, *item) for item in zip(values, voters, strict=True))
     )
     (won,) = [value for value, one in zip(values, verdicts, strict=True) if one.accepted]
     copies = await both.copies(work.number)
     assert all(f"was answered by ben: {won}" in copy for copy in copies), copies
     trail = await rt.read_model.job_events(work.number)
-    assert [one.to_status for one in trail].count(Status.RESUMED) == 1
+    assert [item.to_status for item in trail].count(Status.RESUMED) == 1

@@ -28,8 +28,8 @@ def message(kind: DeliveryKind, target: str, /, **fields: Any) -> Message:
         for name in list(fields)
         if name.startswith("subject_")
     }
-    made = contract.message(kind, target=target, **fields)
-    return replace(made, subject=replace(made.subject, **about))
+    created = contract.message(kind, target=target, **fields)
+    return replace(created, subject=replace(created.subject, **about))
 
 
 def person(name: str, own: str | None = None) -> Person:
@@ -37,24 +37,24 @@ def person(name: str, own: str | None = None) -> Person:
     return Person(name, frozenset({"approver"}), {Source.SLACK: own} if own else {})
 
 
-def texts(said: Any) -> Iterator[str]:
+def texts(reply: Any) -> Iterator[str]:
     """Yield every text of a message or a part of it, in order."""
-    if isinstance(said, dict):
-        if said.get("type") in ("mrkdwn", "plain_text"):
-            yield said["text"]
-        for value in said.values():
+    if isinstance(reply, dict):
+        if reply.get("type") in ("mrkdwn", "plain_text"):
+            yield reply["text"]
+        for value in reply.values():
             yield from texts(value)
-    elif isinstance(said, list):
-        for value in said:
+    elif isinstance(reply, list):
+        for value in reply:
             yield from texts(value)
 
 
-def shown(said: Json) -> str:
+def shown(reply: Json) -> str:
     """Return all visible text of a message's blocks."""
-    return "\n".join(texts(said.get("blocks", [])))
+    return "\n".join(texts(reply.get("blocks", [])))
 
 
-def actionable(said: Json) -> list[str]:
+def actionable(reply: Json) -> list[str]:
     """Return the action ids of the controls."""
-    rows = [block for block in said.get("blocks", []) if block["type"] == "actions"]
+    rows = [block for block in reply.get("blocks", []) if block["type"] == "actions"]
     return [element["action_id"] for row in rows for element in row["elements"]]

@@ -54,10 +54,10 @@ class SlackBackend:
         """Return the messages of every channel, by thread."""
         return [
             VisibleMessage(
-                f"{room} {one.get('thread_ts', one['ts'])}",
-                one["metadata"]["event_payload"]["delivery_id"],
-                one["text"],
+                f"{room} {message.get('thread_ts', message['ts'])}",
+                message["metadata"]["event_payload"]["delivery_id"],
+                message["text"],
             )
             for room in self._rooms
-            for one in self._slack.world.channels[room].messages.values()
+            for message in self._slack.world.channels[room].messages.values()
         ]

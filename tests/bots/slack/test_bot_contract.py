@@ -30,18 +30,18 @@ class SlackSide:
 
     def texts(self) -> list[str]:
         """Return the visible text of each message except files."""
-        return [shown(one) for one in self._all() if not one.get("files")]
+        return [shown(item) for item in self._all() if not item.get("files")]
 
     def _all(self) -> list[Json]:
         top = self._slack.messages(self._room)
         return [
             *top,
-            *(one for card in top for one in self._slack.messages(self._room, card["ts"])),
+            *(message for card in top for message in self._slack.messages(self._room, card["ts"])),
         ]
 
     def live(self) -> list[str]:
         """Return commands, mentions and links, which only mrkdwn can contain."""
-        return LIVE.findall("".join(text for one in self._all() for text in mrkdwn(one)))
+        return LIVE.findall("".join(text for item in self._all() for text in mrkdwn(item)))
 
     def files(self) -> list[bytes]:
         """Return the uploaded files."""
@@ -75,15 +75,15 @@ class SlackSide:
         remove(self._slack.world.channels[self._room], card["ts"])
 
 
-def mrkdwn(said: Any) -> Iterator[str]:
+def mrkdwn(message: Any) -> Iterator[str]:
     """Yield every mrkdwn text."""
-    if isinstance(said, dict):
-        if said.get("type") == "mrkdwn":
-            yield said["text"]
-        for value in said.values():
+    if isinstance(message, dict):
+        if message.get("type") == "mrkdwn":
+            yield message["text"]
+        for value in message.values():
             yield from mrkdwn(value)
-    elif isinstance(said, list):
-        for value in said:
+    elif isinstance(message, list):
+        for value in message:
             yield from mrkdwn(value)
 
 

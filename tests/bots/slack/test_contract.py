@@ -25,9 +25,9 @@ class SlackPlace:
     async def seen(self) -> list[tuple[str, str]]:
         """Return the marker and text of each message."""
         return [
-            (one["metadata"]["event_payload"]["delivery_id"], one["text"])
-            for one in self._slack.messages(self._room)
-            if "metadata" in one
+            (message["metadata"]["event_payload"]["delivery_id"], message["text"])
+            for message in self._slack.messages(self._room)
+            if "metadata" in message
         ]
 
     async def drop_next_response(self) -> None:

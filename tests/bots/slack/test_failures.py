@@ -54,17 +54,17 @@ async def test_case_47_a_429_closes_the_channel_for_the_method_and_spends_nothin
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.RATE_LIMIT(7))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "hello"})
+    ended = failed(await channel.send(notification))
     assert ended.retry_after == 7
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.delay, end.spent) == (DeliveryStatus.PENDING, 7, False)
-    closed = channel.bucket(said, ended)
+    closed = channel.bucket(notification, ended)
     assert closed == f"slack#chat.postMessage:{room}"
-    assert [limit.bucket for limit in channel.limits(said)] == [closed]
+    assert [limit.bucket for limit in channel.limits(notification)] == [closed]
     other = message(DeliveryKind.NOTICE, "C0OTHER", payload={"text": "hello"})
     assert closed not in {limit.bucket for limit in channel.limits(other)}
-    rewritten = replace(said, edits=f"{room}/1.1")
+    rewritten = replace(notification, edits=f"{room}/1.1")
     assert closed not in {limit.bucket for limit in channel.limits(rewritten)}
 
 
@@ -73,21 +73,21 @@ async def test_case_48_a_connection_cut_after_the_post_is_looked_for_and_not_rep
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
     assert len([call for call in slack.calls if call.method == POST]) == 1, "the SDK repeated it"
-    found = await channel.find(said)
-    (one,) = slack.messages(room)
-    assert found == Receipt(f"{room}/{one['ts']}")
+    result = await channel.find(notification)
+    (posted,) = slack.messages(room)
+    assert result == Receipt(f"{room}/{posted['ts']}")
 
 
 async def test_case_48_what_never_arrived_is_not_found(
     slack: FakeSlack, room: str, channel: SlackChannel
 ) -> None:
     slack.faults.next(POST, Fault.DROP_BEFORE)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    assert await channel.find(said) is None
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    assert await channel.find(notification) is None
 
 
 @pytest.mark.parametrize("code", sorted(ACCOUNT - {"missing_scope"}))
@@ -95,17 +95,19 @@ async def test_case_49_an_account_that_is_shut_out_pauses_everything(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.revoke(code)
-    said = message(DeliveryKind.RESULT, room)
-    ended = failed(await channel.send(said))
+    notification = message(DeliveryKind.RESULT, room)
+    ended = failed(await channel.send(notification))
     end = after_attempt(ended, 5, LIMITS)
     assert (end.status, end.spent) == (DeliveryStatus.PENDING, False)
     assert end.delay is not None
     assert end.delay >= 60, "a hot retry"
-    assert channel.bucket(said, ended) == "slack", "the claim leaves the whole channel alone"
+    assert channel.bucket(notification, ended) == "slack", (
+        "the claim leaves the whole channel alone"
+    )
     assert channel.trouble is not None
     assert code in channel.trouble
     slack.revoke(None)
-    assert isinstance(await channel.send(said), Receipt)
+    assert isinstance(await channel.send(notification), Receipt)
     assert channel.trouble is None
 
 
@@ -137,8 +139,8 @@ async def test_case_51_refused_content_is_said_once_more_as_plain_text(
     slack: FakeSlack, room: str, channel: SlackChannel, code: str
 ) -> None:
     slack.faults.next(POST, error(code))
-    said = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
-    assert isinstance(await channel.send(said), Receipt)
+    notification = message(DeliveryKind.NOTICE, room, payload={"text": "word " * 2000})
+    assert isinstance(await channel.send(notification), Receipt)
     first, second = slack.messages(room)
     assert "blocks" not in first
     assert len(first["text"]) <= 3000
@@ -169,10 +171,10 @@ async def test_case_52_html_and_what_is_no_json_are_unknown_and_reconciled(
     slack: FakeSlack, room: str, channel: SlackChannel, fault: Fault
 ) -> None:
     slack.faults.next(POST, fault)
-    said = message(DeliveryKind.RESULT, room)
-    assert isinstance(await channel.send(said), Unconfirmed)
-    found = await channel.find(said)
-    assert (found is not None) is fault.after
+    notification = message(DeliveryKind.RESULT, room)
+    assert isinstance(await channel.send(notification), Unconfirmed)
+    result = await channel.find(notification)
+    assert (result is not None) is fault.after
 
 
 async def test_case_52_a_reply_that_does_not_come_is_unknown(slack: FakeSlack, room: str) -> None:
@@ -197,11 +199,11 @@ async def test_case_55_under_a_thread_that_is_gone_it_is_said_in_the_channel(
 ) -> None:
     for code in ("thread_not_found", "message_not_found", "cannot_reply_to_message"):
         slack.faults.next(POST, error(code))
-        said = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
-        assert isinstance(await channel.send(said), Receipt)
-    found = slack.messages(room)
-    assert len(found) == 3
-    assert all("D-7" in shown(one) and "thread_ts" not in one for one in found)
+        notification = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
+        assert isinstance(await channel.send(notification), Receipt)
+    result = slack.messages(room)
+    assert len(result) == 3
+    assert all("D-7" in shown(item) and "thread_ts" not in item for item in result)
     again = message(DeliveryKind.RESULT, room, root=f"{room}/1700000000.000100")
     await channel.send(again)
     assert isinstance(await channel.find(again), Receipt), "it is found where it went"

@@ -69,9 +69,9 @@ def test_what_a_text_means(text: str, expected: JobRequest | TextCommand | Inval
     ],
 )
 def test_what_is_wrong_is_said(text: str, why: str) -> None:
-    found = parse(text)
-    assert isinstance(found, InvalidText)
-    assert why in found.reason
+    parsed = parse(text)
+    assert isinstance(parsed, InvalidText)
+    assert why in parsed.reason
 
 
 WORDS = st.sampled_from([
@@ -83,15 +83,15 @@ WORDS = st.sampled_from([
 @given(st.one_of(st.text(), st.lists(WORDS, max_size=12).map(" ".join)))
 def test_no_text_raises_and_none_gets_lost(text: str) -> None:
     match parse(text):
-        case JobRequest(said, mode, options):
-            assert said.strip()
+        case JobRequest(message, mode, options):
+            assert message.strip()
             assert mode in ("fix", "investigate")
             assert options.keys() <= set(OPTIONS)
-            assert said in text
+            assert message in text
             assert all(value and value in text for value in options.values())
         case TextCommand(verb, ref, rest):
             assert verb in VERBS
             assert ref in text
             assert rest in text
-        case InvalidText(said, _):
-            assert said.strip() in text
+        case InvalidText(message, _):
+            assert message.strip() in text

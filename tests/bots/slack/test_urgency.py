@@ -33,7 +33,9 @@ async def test_a_question_passes_the_cards_that_wait(make: Factory, rt: Runtime)
             dispatcher.wake()
 
             async def shown() -> bool:
-                kinds = {one.kind: one.status for one in await deliveries_of(rt, asked)}
+                kinds = {
+                    delivery.kind: delivery.status for delivery in await deliveries_of(rt, asked)
+                }
                 return kinds[DeliveryKind.QUESTION] is DeliveryStatus.SENT
 
             await until(shown, "the question")

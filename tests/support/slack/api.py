@@ -52,10 +52,10 @@ class Api:
 
         def done() -> web.Response:
             try:
-                found = self._allowed(name, str(token)).work(self._world, args)
+                result = self._allowed(name, str(token)).work(self._world, args)
             except ApiError as refused:
                 return self._refusal(name, args, refused)
-            return self._record(name, args, "ok", self._json({"ok": True} | found, name))
+            return self._record(name, args, "ok", self._json({"ok": True} | result, name))
 
         if (wait := self._too_soon(name, args)) is not None:
             return self._record(name, args, "rate limit", _limited(wait))
@@ -63,19 +63,19 @@ class Api:
 
     async def response(self, request: web.Request) -> web.Response:
         """Handle a response_url."""
-        said = Args(await _args(request))
+        args = Args(await _args(request))
 
         def done() -> web.Response:
-            status, body = response_urls.use(self._world, request.match_info["name"], said)
+            status, body = response_urls.use(self._world, request.match_info["name"], args)
             outcome = "ok" if status == 200 else str(body.get("error"))
             answer = (
                 web.json_response(body, status=status)
                 if status != 200
                 else web.Response(text="ok", content_type="text/plain")
             )
-            return self._record("response_url", said, outcome, answer)
+            return self._record("response_url", args, outcome, answer)
 
-        return await self._through("response_url", said, request, done)
+        return await self._through("response_url", args, request, done)
 
     async def upload(self, request: web.Request) -> web.Response:
         """Receive the bytes of a file."""
@@ -181,15 +181,15 @@ def _limited(seconds: float) -> web.Response:
 
 
 async def _args(request: web.Request) -> Args:
-    found: dict[str, Any] = dict(request.query)
+    args: dict[str, Any] = dict(request.query)
     if request.content_type == "application/json":
         try:
-            said = json.loads(await request.text())
+            content = json.loads(await request.text())
         except ValueError:
             raise ApiError("invalid_json") from None
-        if not isinstance(said, dict):
+        if not isinstance(content, dict):
             raise ApiError("json_not_object")
-        found |= said
+        args |= content
     else:
-        found |= dict(await request.post())
-    return Args({name: value for name, value in found.items() if value is not None})
+        args |= dict(await request.post())
+    return Args({name: value for name, value in args.items() if value is not None})

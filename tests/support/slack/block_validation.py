@@ -84,15 +84,15 @@ def surface(kind: str, blocks: list[Any], path: str = "/blocks") -> Problems:
         yield _at(f"must be less than {MARKDOWN_MOST + 1} characters", path)
 
 
-def options(found: object) -> Problems:
+def options(body: object) -> Problems:
     """Yield the errors of a response to `block_suggestion`."""
-    found = found if isinstance(found, dict) else {}
-    names = [name for name in ("options", "option_groups") if name in found]
+    body = body if isinstance(body, dict) else {}
+    names = [name for name in ("options", "option_groups") if name in body]
     if len(names) != 1:
         yield _at("must define one of `options`, `option_groups`", "/")
         return
     part = "option" if names == ["options"] else "group"
-    yield from _value(found[names[0]], Spec("many", 100, least=0, of=(part,)), f"/{names[0]}")
+    yield from _value(body[names[0]], Spec("many", 100, least=0, of=(part,)), f"/{names[0]}")
 
 
 def _is(block: Mapping[str, Any], kind: str) -> bool:
@@ -139,7 +139,7 @@ def _initial(value: dict[str, Any], path: str) -> Problems:
     for group in value.get("option_groups") or []:
         offered += group.get("options") or [] if isinstance(group, dict) else []
     chosen = value.get("initial_options") or [value.get("initial_option")]
-    if offered and any(one is not None and one not in offered for one in chosen):
+    if offered and any(item is not None and item not in offered for item in chosen):
         yield _at("initial option must exactly match one of the provided options", path)
 
 
@@ -232,11 +232,11 @@ def _part(value: object, of: tuple[str, ...], path: str) -> Problems:
 def _twice(items: list[Any], name: str, path: str) -> Problems:
     seen: set[str] = set()
     for place, item in enumerate(items):
-        found = item.get(name) if isinstance(item, dict) else None
-        if isinstance(found, str) and found in seen:
+        result = item.get(name) if isinstance(item, dict) else None
+        if isinstance(result, str) and result in seen:
             yield _at(f"`{name}` already exists", f"{path}/{place}/{name}")
-        elif isinstance(found, str):
-            seen.add(found)
+        elif isinstance(result, str):
+            seen.add(result)
 
 
 def _at(problem: str, path: str) -> str:

@@ -106,14 +106,14 @@ class EventDelivery:
         if how.get("reordered"):
             going.reverse()
         retries = how.get("retries", 0)
-        acks = await asyncio.gather(*(self._insist(one, retries) for one in going))
+        acks = await asyncio.gather(*(self._insist(item, retries) for item in going))
         if not acks:
             return Ack()
-        said = next((ack for ack in acks if not ack.acked), acks[-1])
-        return replace(said, copies=tuple(acks))
+        first_failure = next((ack for ack in acks if not ack.acked), acks[-1])
+        return replace(first_failure, copies=tuple(acks))
 
     def _copies(self, kind: Kind, payload: Json, how: DeliveryOptions) -> list[Delivery]:
-        made, envelope = [], str(uuid.uuid4())
+        deliveries, envelope = [], str(uuid.uuid4())
         for number in range(how.get("copies", 1)):
             one = copy.deepcopy(payload)
             if number and how.get("new_event_id") and "event_id" in one:
@@ -121,8 +121,8 @@ class EventDelivery:
                 one["event_context"] = self._world.id("EC")
             if number and not how.get("same_envelope"):
                 envelope = str(uuid.uuid4())
-            made.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
-        return made
+            deliveries.append(Delivery(kind, one, envelope, how.get("attempt", 0)))
+        return deliveries
 
     async def _insist(self, delivery: Delivery, retries: int) -> Ack:
         first, ack = delivery.attempt, await self.once(delivery)
@@ -153,19 +153,19 @@ class EventDelivery:
         if delivery.kind == "events_api":
             envelope["retry_attempt"] = delivery.attempt
             envelope["retry_reason"] = "timeout" if delivery.attempt else ""
-        found = await self._sockets.send(envelope, self.patience)
-        return Ack() if found is NOTHING else Ack(200, found)
+        result = await self._sockets.send(envelope, self.patience)
+        return Ack() if result is NOTHING else Ack(200, result)
 
     async def _by_http(self, delivery: Delivery) -> Ack:
         if delivery.kind == "events_api":
-            content, text = "application/json", json.dumps(delivery.payload)
+            first_failure, text = "application/json", json.dumps(delivery.payload)
         else:
             fields = delivery.payload
             if delivery.kind == "interactive":
                 fields = {"payload": json.dumps(delivery.payload)}
             text = urlencode(fields, errors="surrogatepass")
-            content = "application/x-www-form-urlencoded"
-        headers = {"Content-Type": content}
+            first_failure = "application/x-www-form-urlencoded"
+        headers = {"Content-Type": first_failure}
         if delivery.attempt:
             headers["X-Slack-Retry-Num"] = str(delivery.attempt)
             headers["X-Slack-Retry-Reason"] = "http_timeout"

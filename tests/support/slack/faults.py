@@ -97,13 +97,13 @@ class Faults:
 
     def take(self, method: str) -> Fault:
         """Return the fault of one call."""
-        found = Fault.PASS
+        fault = Fault.PASS
         if waiting := self._next.get(method) or self._next.get(ANY):
-            found = waiting.popleft()
+            fault = waiting.popleft()
         elif self._random is not None and method not in self._spare:
             names = [*self._rates, Fault.PASS]
             weights = [*self._rates.values(), 1 - sum(self._rates.values())]
-            found = self._random.choices(names, weights)[0]
-        if found != Fault.PASS:
-            self.seen[found.name] += 1
-        return found
+            fault = self._random.choices(names, weights)[0]
+        if fault != Fault.PASS:
+            self.seen[fault.name] += 1
+        return fault

@@ -53,9 +53,9 @@ class Interactions(Messages):
         return payload
 
     def _message(self, user: str, place: Channel, ts: str) -> tuple[Json, bool]:
-        for one in self.world.ephemerals[place.id, user]:
-            if one["ts"] == ts:
-                return one, True
+        for ephemeral in self.world.ephemerals[place.id, user]:
+            if ephemeral["ts"] == ts:
+                return ephemeral, True
         if ts not in place.messages:
             raise LookupError(f"{user} sees no message {ts} in {place.name}")
         return place.messages[ts], False
@@ -70,7 +70,7 @@ class Interactions(Messages):
     ) -> Ack:
         """Press a button or choose an option in a modal or on the home tab."""
         view = self._view(user, view_id)
-        block, element = control(view.said["blocks"], action_id)
+        block, element = control(view.content["blocks"], action_id)
         payload = payloads.interaction(self.world, "block_actions", user, view_id)
         payload["container"] = {"type": "view", "view_id": view_id}
         payload["view"] = payloads.in_view(view, {action_id: value})
@@ -103,7 +103,7 @@ class Interactions(Messages):
             "container": {"type": "view", "view_id": view_id},
             "view": payloads.in_view(view, {}),
         }
-        return await self._offered(user, view.said["blocks"], action_id, query, where, how)
+        return await self._offered(user, view.content["blocks"], action_id, query, where, how)
 
     async def _offered(
         self,
@@ -119,9 +119,9 @@ class Interactions(Messages):
         payload.pop("trigger_id")
         payload |= {"action_id": element["action_id"], "block_id": block["block_id"]}
         ack = await self.interactive(payload | {"value": query}, **how)
-        found, problems = ack_bodies.to_suggestion(ack.body)
+        options, problems = ack_bodies.to_suggestion(ack.body)
         self.complaints += problems
-        return found
+        return options
 
     async def submit(
         self,
@@ -138,9 +138,9 @@ class Interactions(Messages):
         payload = payloads.interaction(self.world, "view_submission", user, view_id)
         payload |= {"view": payloads.in_view(view, values or {}), "response_urls": []}
         ack = await self.event_delivery.deliver("interactive", payload, how=how)
-        for one in ack.copies:
-            if one.acked and view_id in self.world.views:
-                self.complaints += ack_bodies.to_submission(self.world, view, one.body)
+        for copy_ack in ack.copies:
+            if copy_ack.acked and view_id in self.world.views:
+                self.complaints += ack_bodies.to_submission(self.world, view, copy_ack.body)
         return ack
 
     async def close_view(self, user: str, view_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
@@ -150,17 +150,17 @@ class Interactions(Messages):
         payload |= {"view": payloads.in_view(view, {}), "is_cleared": False}
         payload.pop("trigger_id")
         ack_bodies.close(self.world, view)
-        wanted = [payload] if view.said["notify_on_close"] else []
-        return await self.event_delivery.deliver("interactive", *wanted, how=how)
+        deliveries = [payload] if view.content["notify_on_close"] else []
+        return await self.event_delivery.deliver("interactive", *deliveries, how=how)
 
     def _view(self, user: str, view_id: str) -> View:
-        found = self.world.views.get(view_id)
+        view = self.world.views.get(view_id)
         home = self.world.homes.get(user)
-        if found is None and home is not None and home.said["id"] == view_id:
-            found = home
-        if found is None or found.user != user:
+        if view is None and home is not None and home.content["id"] == view_id:
+            view = home
+        if view is None or view.user != user:
             raise LookupError(f"{user} has no view {view_id}")
-        return found
+        return view
 
     async def shortcut(self, user: str, callback_id: str, **how: Unpack[DeliveryOptions]) -> Ack:
         """Use a global shortcut."""
@@ -187,19 +187,19 @@ class Interactions(Messages):
 
 
 def _all(view: View) -> Iterator[tuple[Json, Json]]:
-    for block in view.said["blocks"]:
+    for block in view.content["blocks"]:
         for element in controls(block):
             yield block, element
 
 
 def control(blocks: list[Json], name: str) -> tuple[Json, Json]:
     """Return the control with this action_id, value or label, and its block."""
-    found = [(block, element) for block in blocks for element in controls(block)]
+    pairs = [(block, element) for block in blocks for element in controls(block)]
     for of in (_action_id, _value, _label):
-        for block, element in found:
+        for block, element in pairs:
             if of(element) == name:
                 return block, element
-    raise LookupError(f"no control {name!r} among {[_action_id(e) for _, e in found]}")
+    raise LookupError(f"no control {name!r} among {[_action_id(e) for _, e in pairs]}")
 
 
 def _action_id(element: Json) -> Any:

@@ -16,19 +16,19 @@ def put(world: World, channel: Channel, message: Json, thread: str | None = None
 
     A reply to a deleted message is posted to the channel, without an error.
     """
-    made: Json = {"type": "message", "ts": world.ts(), "team": world.team, **message}
-    made["text"] = str(made.get("text") or "")[:TEXT_MOST]
-    if "blocks" in made:
-        made["blocks"] = named(world, made["blocks"])
+    stored: Json = {"type": "message", "ts": world.ts(), "team": world.team, **message}
+    stored["text"] = str(stored.get("text") or "")[:TEXT_MOST]
+    if "blocks" in stored:
+        stored["blocks"] = named(world, stored["blocks"])
     parent = channel.messages.get(thread) if thread else None
     if parent is not None:
         parent = channel.messages.get(str(parent.get("thread_ts")), parent)
-        made["thread_ts"] = parent["ts"]
+        stored["thread_ts"] = parent["ts"]
         if parent.get("user"):
-            made["parent_user_id"] = parent["user"]
-        _count(parent, made)
-    channel.messages[made["ts"]] = made
-    return made
+            stored["parent_user_id"] = parent["user"]
+        _count(parent, stored)
+    channel.messages[stored["ts"]] = stored
+    return stored
 
 
 def _count(parent: Json, reply: Json) -> None:
@@ -42,29 +42,33 @@ def _count(parent: Json, reply: Json) -> None:
 
 def named(world: World, blocks: list[Json]) -> list[Json]:
     """Return the blocks with ids for blocks and controls, as Slack returns them."""
-    made = copy.deepcopy(blocks)
-    for block in made:
+    copies = copy.deepcopy(blocks)
+    for block in copies:
         block.setdefault("block_id", world.id("b"))
         for element in controls(block):
             element.setdefault("action_id", world.id("a"))
-    return made
+    return copies
 
 
 def controls(block: Json) -> list[Json]:
     """Return the interactive elements of a block."""
-    found = [block.get("accessory"), block.get("element")]
+    elements = [block.get("accessory"), block.get("element")]
     if block.get("type") == "actions":
-        found += block.get("elements", [])
-    return [one for one in found if isinstance(one, dict) and one.get("type") != "image"]
+        elements += block.get("elements", [])
+    return [
+        element
+        for element in elements
+        if isinstance(element, dict) and element.get("type") != "image"
+    ]
 
 
 def remove(channel: Channel, ts: str) -> None:
     """Delete a message; a message with replies leaves a tombstone."""
     message = channel.messages[ts]
     if message.get("reply_count"):
-        kept = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
+        stored = {name: message[name] for name in ("type", "ts", "thread_ts", "reply_count")}
         gone: dict[str, Any] = {"subtype": "tombstone", "text": "This message was deleted."}
-        channel.messages[ts] = kept | gone | {"user": "USLACKBOT", "hidden": True}
+        channel.messages[ts] = stored | gone | {"user": "USLACKBOT", "hidden": True}
         return
     del channel.messages[ts]
     parent = channel.messages.get(message.get("thread_ts", ts))

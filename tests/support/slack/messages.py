@@ -42,9 +42,9 @@ class Messages:
         place = self.world.channels[channel]
         payload = payloads.command(self.world, user, place, name, text)
         ack = await self.event_delivery.deliver("slash_commands", payload, how=how)
-        for one in ack.copies:
-            if one.acked and one.body:
-                self.complaints += ack_bodies.to_command(self.world, user, place, one.body)
+        for item in ack.copies:
+            if item.acked and item.body:
+                self.complaints += ack_bodies.to_command(self.world, user, place, item.body)
         return ack
 
     async def say(
@@ -62,9 +62,9 @@ class Messages:
         """
         place = self.world.channels[channel]
         person = self.world.users[user]
-        said: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
-        said |= {"team": person["team_id"], **(more or {})}
-        message = put(self.world, place, said, thread)
+        content: Json = {"user": user, "text": text, "client_msg_id": self.world.id("cm")}
+        content |= {"team": person["team_id"], **(more or {})}
+        message = put(self.world, place, content, thread)
         events = [
             payloads.event(
                 self.world, payloads.spoken(self.world, place, message, kind), place.shared
@@ -124,10 +124,12 @@ class Messages:
         before = copy.deepcopy(place.messages[ts])
         place.messages[ts].update(new)
         inner = payloads.changed(self.world, place, before, place.messages[ts])
-        wanted = [inner] if "message" in self._events(place, "") else []
+        inner_events = [inner] if "message" in self._events(place, "") else []
         if "edited" in new and "app_mention" in self._events(place, new["text"]):
-            wanted.append(payloads.spoken(self.world, place, place.messages[ts], "app_mention"))
-        return await self._tell(place, wanted, how)
+            inner_events.append(
+                payloads.spoken(self.world, place, place.messages[ts], "app_mention")
+            )
+        return await self._tell(place, inner_events, how)
 
     async def delete(self, channel: str, ts: str, **how: Unpack[DeliveryOptions]) -> Ack:
         """Delete a message of any author."""
@@ -137,11 +139,11 @@ class Messages:
         return await self._tell_message(place, payloads.deleted(self.world, place, before), how)
 
     async def _tell_message(self, place: Channel, inner: Json, how: DeliveryOptions) -> Ack:
-        wanted = [inner] if "message" in self._events(place, "") else []
-        return await self._tell(place, wanted, how)
+        inner_events = [inner] if "message" in self._events(place, "") else []
+        return await self._tell(place, inner_events, how)
 
-    async def _tell(self, place: Channel, wanted: list[Json], how: DeliveryOptions) -> Ack:
-        events = [payloads.event(self.world, inner, place.shared) for inner in wanted]
+    async def _tell(self, place: Channel, inner_events: list[Json], how: DeliveryOptions) -> Ack:
+        events = [payloads.event(self.world, inner, place.shared) for inner in inner_events]
         return await self.event_delivery.deliver("events_api", *events, how=how)
 
     async def open_home(self, user: str, **how: Unpack[DeliveryOptions]) -> Ack:
@@ -154,7 +156,7 @@ class Messages:
             "event_ts": self.world.ts(),
         }
         if user in self.world.homes:
-            inner["view"] = copy.deepcopy(self.world.homes[user].said)
+            inner["view"] = copy.deepcopy(self.world.homes[user].content)
         return await self.event(inner, **how)
 
     async def event(self, inner: Json, **how: Unpack[DeliveryOptions]) -> Ack:

@@ -121,9 +121,9 @@ class FakeSlack(Interactions):
         deleted: bool = False,
     ) -> str:
         """Add a person, optionally of another workspace or organization; return the id."""
-        made = id or self.world.id("U")
-        self.world.users[made] = {
-            "id": made,
+        created = id or self.world.id("U")
+        self.world.users[created] = {
+            "id": created,
             "team_id": team or self.team,
             "enterprise_id": enterprise,
             "name": name,
@@ -135,7 +135,7 @@ class FakeSlack(Interactions):
             "tz": "Europe/Vienna",
             "profile": {"display_name": name, "email": f"{name}@example.com"},
         }
-        return made
+        return created
 
     def channel(
         self,
@@ -148,10 +148,10 @@ class FakeSlack(Interactions):
         shared: bool = False,
     ) -> str:
         """Add a channel with these members and the bot; return its id."""
-        who = {*(members or []), *([self.bot_user] if bot else [])}
-        made = self.world.add_channel(name, "group" if private else "channel", who)
-        made.archived, made.shared = archived, shared
-        return made.id
+        user = {*(members or []), *([self.bot_user] if bot else [])}
+        created = self.world.add_channel(name, "group" if private else "channel", user)
+        created.archived, created.shared = archived, shared
+        return created.id
 
     def direct(self, user: str) -> str:
         """Return the id of the bot's conversation with a person."""
@@ -163,8 +163,8 @@ class FakeSlack(Interactions):
         The tombstone of a deleted message is omitted.
         """
         place = self.world.channels[channel]
-        found = in_channel(place) if thread is None else in_thread(place, thread)
-        return [message for message in found if message.get("subtype") != "tombstone"]
+        result = in_channel(place) if thread is None else in_thread(place, thread)
+        return [message for message in result if message.get("subtype") != "tombstone"]
 
     def ephemerals(self, channel: str, user: str) -> list[Json]:
         """Return a person's ephemeral messages in a channel, oldest first."""
@@ -172,13 +172,13 @@ class FakeSlack(Interactions):
 
     def views(self, user: str) -> list[Json]:
         """Return a person's open modals, the topmost last; `errors` is by block."""
-        views = [self.world.views[one] for one in self.world.stacks[user]]
-        return [view.said | {"errors": view.errors} for view in views]
+        views = [self.world.views[stack] for stack in self.world.stacks[user]]
+        return [view.content | {"errors": view.errors} for view in views]
 
     def home(self, user: str) -> Json | None:
         """Return a person's home tab."""
-        found = self.world.homes.get(user)
-        return found.said if found else None
+        result = self.world.homes.get(user)
+        return result.content if result else None
 
     async def heard(self) -> None:
         """Wait for the next call of the app."""
@@ -189,11 +189,11 @@ class FakeSlack(Interactions):
         """Call `look` after every call until it returns a true value; return that."""
         try:
             async with asyncio.timeout(waits.DEADLINE):
-                while not (found := look()):
+                while not (result := look()):
                     await self.heard()
         except TimeoutError:
             raise AssertionError(f"{what}: not within {waits.DEADLINE:.0f} s") from None
-        return found
+        return result
 
     def later(self, seconds: float) -> None:
         """Advance the clock: triggers and response_urls age."""

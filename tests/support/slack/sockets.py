@@ -107,12 +107,12 @@ class Sockets:
                 self._ack(message.data)
 
     def _ack(self, text: str) -> None:
-        said = json.loads(text)
-        envelope = said.get("envelope_id", "")
+        content = json.loads(text)
+        envelope = content.get("envelope_id", "")
         self.acks.append(envelope)
         for link in self._links:
-            if waiting := [one for one in link.pending.get(envelope, []) if not one.done()]:
-                waiting[0].set_result(said.get("payload"))
+            if waiting := [item for item in link.pending.get(envelope, []) if not item.done()]:
+                waiting[0].set_result(content.get("payload"))
                 return
 
     def _end(self, link: Link) -> None:
@@ -120,9 +120,9 @@ class Sockets:
             return
         self._links.remove(link)
         for waiting in link.pending.values():
-            for one in waiting:
-                if not one.done():
-                    one.set_result(NOTHING)
+            for item in waiting:
+                if not item.done():
+                    item.set_result(NOTHING)
         link.pending.clear()
         self._changed.set()
 
@@ -155,8 +155,12 @@ class Sockets:
     async def disconnect(self, reason: str = "refresh_requested", index: int | None = None) -> None:
         """Ask the app to disconnect: warning, refresh_requested or link_disabled."""
         for link in self._chosen(index):
-            said = {"type": "disconnect", "reason": reason, "debug_info": {"host": "applink-fake"}}
-            await link.socket.send_json(said)
+            content = {
+                "type": "disconnect",
+                "reason": reason,
+                "debug_info": {"host": "applink-fake"},
+            }
+            await link.socket.send_json(content)
 
     async def close(self, index: int | None = None) -> None:
         """Close the socket cleanly."""

@@ -49,7 +49,7 @@ class View:
     """A person's open modal, or the home tab."""
 
     user: str
-    said: Json
+    content: Json
     errors: dict[str, str] = field(default_factory=dict)
     """Errors of the last submission, by block."""
 
@@ -145,9 +145,9 @@ class World:
 
     def trigger(self, user: str, view: str | None = None) -> str:
         """Return a trigger_id."""
-        made = f"{next(self._ids)}.{self.team}.{self.id('X').lower()}"
-        self.triggers[made] = Trigger(user, self.now(), view=view)
-        return made
+        created = f"{next(self._ids)}.{self.team}.{self.id('X').lower()}"
+        self.triggers[created] = Trigger(user, self.now(), view=view)
+        return created
 
     def hook(self, hook: Hook) -> str:
         """Return a response_url."""
@@ -158,9 +158,9 @@ class World:
     def add_channel(self, name: str, kind: Kind, members: set[str]) -> Channel:
         """Create a conversation."""
         letter = {"channel": "C", "group": "G", "im": "D", "mpim": "G"}[kind]
-        made = Channel(self.id(letter), name, kind, members)
-        self.channels[made.id] = made
-        return made
+        created = Channel(self.id(letter), name, kind, members)
+        self.channels[created.id] = created
+        return created
 
     def direct(self, user: str) -> Channel:
         """Return the bot's conversation with a person."""

@@ -76,8 +76,8 @@ async def test_an_eleventh_socket_is_one_too_many(slack: FakeSlack) -> None:
         sockets = [await dial(slack, session) for _ in range(SOCKETS_MOST)]
         counts = [(await socket.receive_json())["num_connections"] for socket in sockets]
         assert counts == [*range(1, SOCKETS_MOST + 1)]
-        said = await (await dial(slack, session)).receive_json()
-        assert (said["type"], said["reason"]) == ("disconnect", "too_many_websockets")
+        message = await (await dial(slack, session)).receive_json()
+        assert (message["type"], message["reason"]) == ("disconnect", "too_many_websockets")
         assert slack.sockets.count == SOCKETS_MOST
 
 

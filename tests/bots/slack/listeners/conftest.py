@@ -50,14 +50,14 @@ class SlackBotHarness:
 
     slack: FakeSlack
     rt: Runtime
-    desk: BotContext
+    ctx: BotContext
     make: Factory
     general: str
 
     def limit(self, **changes: Any) -> None:
         """Change the Slack settings."""
-        settings = self.desk.settings.model_copy(update=changes)
-        object.__setattr__(self.desk, "settings", settings)
+        settings = self.ctx.settings.model_copy(update=changes)
+        object.__setattr__(self.ctx, "settings", settings)
 
     def stranger(self, id: str) -> str:
         """Add a member of another workspace to the channel; return the id."""
@@ -76,14 +76,16 @@ class SlackBotHarness:
 
     async def jobs(self) -> list[str]:
         """Return the text of each job, oldest first."""
-        found = await self.rt.read_model.jobs()
-        full = [await self.rt.read_model.job(one.number) for one in reversed(found)]
+        result = await self.rt.read_model.jobs()
+        full = [await self.rt.read_model.job(item.number) for item in reversed(result)]
         return [job.ticket_text or "" for job in full]
 
-    async def whispered(self, user: str, channel: str | None = None) -> list[str]:
+    async def ephemeral_texts(self, user: str, channel: str | None = None) -> list[str]:
         """Return a user's ephemeral messages in a channel, once the bot is idle."""
-        await self.desk.background.idle()
-        return [one["text"] for one in self.slack.ephemerals(channel or self.general, user)]
+        await self.ctx.background.idle()
+        return [
+            ephemeral["text"] for ephemeral in self.slack.ephemerals(channel or self.general, user)
+        ]
 
     async def asked(self, ask: QuestionSpec = QUESTION, **fields: Any) -> tuple[Question, str]:
         """Ask a question in a job's thread; return it, and the ts of the thread."""
@@ -96,13 +98,13 @@ class SlackBotHarness:
         """Ask a question and show it; return it, its thread and its message's ts."""
         question, root = await self.asked(ask, **fields)
         blocks = list(question_blocks.controls(question))
-        said = await self.post(question.text, thread_ts=root, blocks=blocks)
-        return question, root, said["ts"]
+        message = await self.post(question.text, thread_ts=root, blocks=blocks)
+        return question, root, message["ts"]
 
     async def post(self, text: str, **more: Any) -> dict[str, Any]:
         """Post in the general channel as the bot."""
-        said = await self.desk.client.chat_postMessage(channel=self.general, text=text, **more)
-        return {"ts": said["ts"]}
+        message = await self.ctx.client.chat_postMessage(channel=self.general, text=text, **more)
+        return {"ts": message["ts"]}
 
     async def question(self, question: Question) -> Question:
         """Return the current state of the question."""
@@ -143,17 +145,17 @@ async def bench(rt: Runtime, make: Factory) -> AsyncIterator[SlackBotHarness]:
         for id in everybody:
             slack.user(id.removeprefix("U").lower(), id=id)
         client = AsyncWebClient(slack.bot_token, base_url=slack.api_url, retry_handlers=[])
-        given = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
-        settings = SlackSettings.model_validate(given)
+        values = {"bot_token": {"env": "BOT_TOKEN"}, "app_token": {"env": "APP_TOKEN"}}
+        settings = SlackSettings.model_validate(values)
         identity = Identity()
-        desk = BotContext(rt, settings, client, identity)
-        found = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
-        identity.update(found)
+        ctx = BotContext(rt, settings, client, identity)
+        result = {"team_id": slack.team, "user_id": slack.bot_user, "bot_id": slack.world.bot}
+        identity.update(result)
         courier.bot = SlackDispatcher(
-            build(client, identity, partial(register, ctx=desk)), BotHealth()
+            build(client, identity, partial(register, ctx=ctx)), BotHealth()
         )
-        courier.bot.send_text = partial(notify_actor, desk)
-        yield SlackBotHarness(slack, rt, desk, make, slack.channel("general", everybody))
-        await desk.background.idle()
+        courier.bot.send_text = partial(notify_actor, ctx)
+        yield SlackBotHarness(slack, rt, ctx, make, slack.channel("general", everybody))
+        await ctx.background.idle()
         await courier.bot.close()
         assert slack.complaints == []

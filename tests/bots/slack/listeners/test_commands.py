@@ -20,7 +20,9 @@ async def test_a_request_becomes_a_job_that_is_told_where_it_was_asked(
     bench: SlackBotHarness,
 ) -> None:
     ack = await bench.slack.command(ANNA, bench.general, "fix --ref=main the *parser* &amp; co")
-    (job,) = [await bench.rt.read_model.job(one.number) for one in await bench.rt.read_model.jobs()]
+    (job,) = [
+        await bench.rt.read_model.job(item.number) for item in await bench.rt.read_model.jobs()
+    ]
     assert (job.ticket_text, job.mode, job.source, job.invoker_id, job.agent) == (
         "the *parser* & co", "fix", "slack", "anna", "tidy",
     )  # fmt: skip
@@ -49,7 +51,7 @@ async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, t
 
 
 @pytest.mark.parametrize(
-    ("text", "kept"),
+    ("text", "expected"),
     [
         ("x" * 10_000, "x" * 10_000),
         ("\u202eright to left \u05d0\u05d1", "\u202eright to left \u05d0\u05d1"),
@@ -58,10 +60,10 @@ async def test_case_8_an_empty_command_explains_itself(bench: SlackBotHarness, t
     ],
 )
 async def test_case_9_strange_text_is_kept_whole(
-    bench: SlackBotHarness, text: str, kept: str | None
+    bench: SlackBotHarness, text: str, expected: str | None
 ) -> None:
     await bench.slack.command(ANNA, bench.general, f"fix {text}")
-    assert await bench.jobs() == [kept or text]
+    assert await bench.jobs() == [expected or text]
 
 
 async def test_case_9_a_title_is_cut_between_what_people_see_as_characters(
@@ -120,17 +122,17 @@ async def test_a_channel_that_is_not_allowed_is_refused_and_those_that_are_named
 
 
 async def test_a_job_is_shown_canceled_and_retried_by_command(bench: SlackBotHarness) -> None:
-    said = []
+    message = []
     await bench.slack.command(ANNA, bench.general, "investigate the heap")
     for text in ("status", "status D-1", "show 1", "cancel D-1 no time", "cancel 1", "retry D-1"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        said.append(ack.body["text"])
-    assert "*D-1* queued: the heap" in said[0]
-    assert said[1].startswith("*D-1* the heap\nqueued: ")
-    assert "requested by" in said[2]
-    assert said[3] == "D-1 is canceled."
-    assert "canceled already" in said[4]
-    assert said[5] == "D-2 retries D-1."
+        message.append(ack.body["text"])
+    assert "*D-1* queued: the heap" in message[0]
+    assert message[1].startswith("*D-1* the heap\nqueued: ")
+    assert "requested by" in message[2]
+    assert message[3] == "D-1 is canceled."
+    assert "canceled already" in message[4]
+    assert message[5] == "D-2 retries D-1."
     assert (await bench.rt.read_model.job(1)).cancel_reason == "no time"
 
 
@@ -141,13 +143,13 @@ async def test_what_completed_is_run_once_more_as_the_refusal_says(
     mine = Actor(Source.SLACK, ANNA, "anna")
     work = await bench.make.running(await bench.make.queued(actor=mine))
     await bench.rt.settle.outcome(work, Done({}))
-    said = []
+    message = []
     for text in ("retry D-1", f"retry D-1 {option}", "help"):
         ack = await bench.slack.command(ANNA, bench.general, text)
-        said.append(ack.body["text"])
-    assert said[0] == "D-1 completed; to run it once more give --again"
-    assert said[1] == "D-2 retries D-1."
-    assert "retry D-142 [--again]" in said[2]
+        message.append(ack.body["text"])
+    assert message[0] == "D-1 completed; to run it once more give --again"
+    assert message[1] == "D-2 retries D-1."
+    assert "retry D-142 [--again]" in message[2]
 
 
 async def test_a_question_is_answered_by_command_only_when_it_is_named(
@@ -203,9 +205,9 @@ async def test_who_asks_in_a_channel_without_the_bot_is_told_to_invite_it(
 ) -> None:
     room = bench.slack.channel("quiet", [ANNA], private=private, bot=False)
     await bench.slack.command(ANNA, room, "fix it")
-    assert "type `/invite @draftsman`" in (await bench.whispered(ANNA, room))[-1]
+    assert "type `/invite @draftsman`" in (await bench.ephemeral_texts(ANNA, room))[-1]
     await bench.slack.command(ANNA, bench.general, "fix that")
-    assert "/invite" not in "".join(await bench.whispered(ANNA))
+    assert "/invite" not in "".join(await bench.ephemeral_texts(ANNA))
 
 
 async def test_who_is_known_already_needs_no_code(bench: SlackBotHarness) -> None:
@@ -227,8 +229,8 @@ async def test_a_repository_that_is_known_is_named(
         assert "is queued" in ack.body["text"], ack.body
     jobs = [await bench.rt.read_model.job(number) for number in range(1, 5)]
     asked = [job.payload["repo"] for job in jobs]
-    assert [one["source"] for one in asked] == [pay.remote_url] * 4
-    assert [one.get("path", "") for one in asked] == ["", "", "", "api"]
+    assert [item["source"] for item in asked] == [pay.remote_url] * 4
+    assert [item.get("path", "") for item in asked] == ["", "", "", "api"]
     assert [job.agent for job in jobs] == ["careful", "careful", "careful", "tidy"]
     for repo, why in (
         ("sale", "known are: acme/pay"),

@@ -34,18 +34,18 @@ async def test_case_1_2_and_3_a_mention_is_one_job_in_its_thread(bench: SlackBot
     )
     assert len(ack.copies) == 6
     assert await bench.jobs() == ["it"]
-    (made,) = await bench.rt.read_model.jobs()
-    (target,) = await bench.rt.outbox.targets(made.number)
+    (created,) = await bench.rt.read_model.jobs()
+    (target,) = await bench.rt.outbox.targets(created.number)
     assert (target.target, target.thread) == (bench.general, ack.ts)
     key = f"slack:msg:{bench.slack.team}:{bench.general}:{ack.ts}"
-    assert (await bench.rt.read_model.job(made.number)).idempotency_key == key
-    assert await bench.whispered(ANNA) == []
+    assert (await bench.rt.read_model.job(created.number)).idempotency_key == key
+    assert await bench.ephemeral_texts(ANNA) == []
 
 
 async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
     bench: SlackBotHarness,
 ) -> None:
-    bench.desk.identity.bot_user = bench.desk.identity.bot_id = None
+    bench.ctx.identity.bot_user = bench.ctx.identity.bot_id = None
     question, root = await bench.asked(OWN_WORDS)
     await bench.slack.mention(ANNA, bench.general, "fix it")
     await bench.slack.mention(BEN, bench.general, "because", root)
@@ -55,15 +55,15 @@ async def test_case_22_a_mention_counts_before_slack_said_who_the_bot_is(
 
 async def test_a_refusal_of_both_copies_is_said_once(bench: SlackBotHarness) -> None:
     await bench.slack.mention(MALLORY, bench.general, "fix it", copies=2)
-    (said,) = await bench.whispered(MALLORY)
-    assert "allowed: anna" in said
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert "allowed: anna" in text
     assert await bench.jobs() == []
 
 
 async def test_words_that_are_no_request_are_explained(bench: SlackBotHarness) -> None:
     await bench.slack.mention(ANNA, bench.general, "it is <b>broken</b>")
-    (said,) = await bench.whispered(ANNA)
-    assert said.startswith("Unknown command: it. Commands: fix, ")
+    (text,) = await bench.ephemeral_texts(ANNA)
+    assert text.startswith("Unknown command: it. Commands: fix, ")
     assert await bench.jobs() == []
 
 
@@ -77,11 +77,11 @@ async def test_a_private_message_is_a_request_told_in_its_thread(bench: SlackBot
 
 async def test_a_mention_that_is_edited_into_a_request_becomes_one(bench: SlackBotHarness) -> None:
     ack = await bench.slack.mention(ANNA, bench.general, "fxi it")
-    said = f"<@{bench.slack.bot_user}> fix it"
-    await bench.slack.edit(bench.general, ack.ts, said)
+    text = f"<@{bench.slack.bot_user}> fix it"
+    await bench.slack.edit(bench.general, ack.ts, text)
     assert await bench.jobs() == ["it"]
     assert await bench.jobs() == ["it"]
-    assert len(await bench.whispered(ANNA)) == 1, "of what was no request"
+    assert len(await bench.ephemeral_texts(ANNA)) == 1, "of what was no request"
 
 
 @pytest.mark.parametrize("events", [MENTIONS, MENTIONS | {"message.channels"}])
@@ -91,18 +91,18 @@ async def test_an_edited_request_says_that_nothing_changed(
     bench.slack.subscribed = events
     ack = await bench.slack.mention(ANNA, bench.general, "fix it --ref=main")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix it  --ref=main"))
-    assert await bench.whispered(ANNA) == [], "it asks for the same"
+    assert await bench.ephemeral_texts(ANNA) == [], "it asks for the same"
     for text in ("fix it and more", "fix it --ref=next", "oh, never mind"):
         await bench.slack.edit(bench.general, ack.ts, _named(bench, text), copies=2)
     assert await bench.jobs() == ["it"]
-    said = await bench.whispered(ANNA)
+    message = await bench.ephemeral_texts(ANNA)
     [job] = await bench.rt.read_model.jobs()
     nothing = f"D-{job.number} was created from the original message; the edit has no effect."
-    assert [one.startswith(nothing) for one in said] == [True] * 3
-    assert f"`/draftsman cancel D-{job.number}`" in said[0]
+    assert [item.startswith(nothing) for item in message] == [True] * 3
+    assert f"`/draftsman cancel D-{job.number}`" in message[0]
     await bench.slack.command(ANNA, bench.general, f"cancel D-{job.number}")
     await bench.slack.edit(bench.general, ack.ts, _named(bench, "fix that"))
-    assert (await bench.whispered(ANNA))[-1].endswith("write a new message.")
+    assert (await bench.ephemeral_texts(ANNA))[-1].endswith("write a new message.")
     assert await bench.jobs() == ["it"]
 
 
@@ -110,14 +110,14 @@ async def test_a_reply_in_the_thread_answers(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "Blue", root)
     assert await bench.answer(question) == ("blue", ("ben",))
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
 
 
 async def test_a_reply_that_is_no_choice_is_told_the_choices(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "green", root)
-    (said,) = await bench.whispered(BEN)
-    assert "'green' is not a choice; choose: 1 red, 2 blue" in said
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert "'green' is not a choice; choose: 1 red, 2 blue" in text
     assert await bench.is_open(question)
 
 
@@ -126,11 +126,11 @@ async def test_a_reply_of_somebody_who_may_not_is_refused_in_private(
 ) -> None:
     question, root = await bench.asked()
     await bench.slack.say(MALLORY, bench.general, "blue", root)
-    (said,) = await bench.whispered(MALLORY)
-    assert said.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
+    (text,) = await bench.ephemeral_texts(MALLORY)
+    assert text.startswith(f"Your answer was not accepted: <@{MALLORY}> may not answer"), (
         "no bare id"
     )
-    assert "who may: ben" in said
+    assert "who may: ben" in text
     assert await bench.is_open(question)
 
 
@@ -209,7 +209,7 @@ async def test_case_30_a_link_that_unfolds_is_no_edit(bench: SlackBotHarness) ->
     assert await bench.job_events(question, "answer_edited") == []
     mentioned = await bench.slack.mention(ANNA, bench.general, "nonsense")
     await bench.slack.unfurl(bench.general, mentioned.ts)
-    assert len(await bench.whispered(ANNA)) == 1
+    assert len(await bench.ephemeral_texts(ANNA)) == 1
 
 
 async def test_case_31_a_reply_that_is_sent_to_the_channel_too_counts_once(
@@ -229,9 +229,9 @@ async def test_case_32_a_message_beside_the_thread_is_no_answer_and_hinted_at_on
     for user in (MALLORY, BEN, BEN):
         await bench.slack.say(user, bench.general, "blue")
     assert await bench.is_open(question)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith(f"To answer {question.name}, reply in its thread")
-    assert await bench.whispered(MALLORY) == []
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith(f"To answer {question.name}, reply in its thread")
+    assert await bench.ephemeral_texts(MALLORY) == []
 
 
 async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
@@ -242,10 +242,10 @@ async def test_case_33_of_two_questions_it_is_asked_which_one_is_meant(
     await bench.slack.say(BEN, bench.general, "because", root)
     assert await bench.is_open(one)
     assert await bench.is_open(two)
-    assert await bench.whispered(BEN) == ["Which question does this answer?"]
-    (said,) = bench.slack.ephemerals(bench.general, BEN)
-    await bench.slack.press(BEN, bench.general, said["ts"], one.name)
-    await bench.desk.background.idle()
+    assert await bench.ephemeral_texts(BEN) == ["Which question does this answer?"]
+    (message,) = bench.slack.ephemerals(bench.general, BEN)
+    await bench.slack.press(BEN, bench.general, message["ts"], one.name)
+    await bench.ctx.background.idle()
     (view,) = bench.slack.views(BEN)
     await bench.slack.submit(BEN, view["id"])
     assert await bench.answer(one) == ("because", ("ben",))
@@ -267,19 +267,19 @@ async def test_free_text_never_decides_a_gate(bench: SlackBotHarness, text: str)
     await bench.slack.say(CAROL, bench.general, text, root)
     await bench.slack.say(CAROL, bench.general, text, root)
     assert await bench.is_open(gate)
-    (said,) = await bench.whispered(CAROL)
-    assert said.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
+    (message,) = await bench.ephemeral_texts(CAROL)
+    assert message.startswith(f"{gate.name} needs a decision: reply `@draftsman approve`")
 
 
 async def test_case_34_a_reply_that_comes_too_late_is_told_so(bench: SlackBotHarness) -> None:
     question, root = await bench.asked()
     await bench.rt.job_control.cancel(question.job, bench.make.owner)
     await bench.slack.say(BEN, bench.general, "blue", root)
-    (said,) = await bench.whispered(BEN)
+    (text,) = await bench.ephemeral_texts(BEN)
     verdict = f"{question.name} was canceled by root (in a terminal) before"
-    assert said == f"Your answer was not accepted: {verdict}"
+    assert text == f"Your answer was not accepted: {verdict}"
     await bench.slack.say(BEN, bench.general, "a pity", root)
-    assert len(await bench.whispered(BEN)) == 1
+    assert len(await bench.ephemeral_texts(BEN)) == 1
 
 
 async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
@@ -291,10 +291,10 @@ async def test_case_34_a_reply_after_the_job_completed_or_the_question_expired(
     await clock.forward(3601)
     await bench.slack.say(DAVE, bench.general, "deny", root)
     await bench.slack.say(BEN, bench.general, "red", its)
-    (said,) = await bench.whispered(DAVE)
-    assert said == f"Your answer was not accepted: {done.name} was approved by carol before"
-    (said,) = await bench.whispered(BEN)
-    assert said == f"Your answer was not accepted: {over.name} expired before this answer came"
+    (text,) = await bench.ephemeral_texts(DAVE)
+    assert text == f"Your answer was not accepted: {done.name} was approved by carol before"
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text == f"Your answer was not accepted: {over.name} expired before this answer came"
     assert await bench.answer(done) == ("approved", ("carol",))
 
 
@@ -302,7 +302,7 @@ async def test_case_34_who_answered_may_go_on_talking(bench: SlackBotHarness) ->
     question, root = await bench.asked()
     await bench.slack.say(BEN, bench.general, "blue", root)
     await bench.slack.say(BEN, bench.general, "thanks", root)
-    assert await bench.whispered(BEN) == []
+    assert await bench.ephemeral_texts(BEN) == []
     assert len((await bench.rt.questions.of_job(question.job))[1]) == 1
 
 
@@ -310,8 +310,8 @@ async def test_case_35_a_file_is_no_answer(bench: SlackBotHarness) -> None:
     question, root = await bench.asked(OWN_WORDS)
     more = {"subtype": "file_share", "files": [{"id": "F1", "name": "a.png"}]}
     await bench.slack.say(BEN, bench.general, "", root, more=more)
-    (said,) = await bench.whispered(BEN)
-    assert said.startswith("A file is not an answer")
+    (text,) = await bench.ephemeral_texts(BEN)
+    assert text.startswith("A file is not an answer")
     assert await bench.is_open(question)
     await bench.slack.say(BEN, bench.general, "as drawn", root, more=more)
     assert await bench.answer(question) == ("as drawn", ("ben",))
@@ -322,8 +322,8 @@ async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
     eve = bench.slack.user("eve", id="UEVE", team="T0ELSEWHERE")
     bench.slack.world.channels[shared].members |= {eve, ANNA}
     await bench.slack.mention(eve, shared, "fix it")
-    (said,) = await bench.whispered(eve, shared)
-    assert "another workspace" in said
+    (text,) = await bench.ephemeral_texts(eve, shared)
+    assert "another workspace" in text
     await bench.slack.mention(ANNA, shared, "fix this")
     assert await bench.jobs() == ["this"]
 
@@ -331,4 +331,4 @@ async def test_case_62_a_stranger_is_refused(bench: SlackBotHarness) -> None:
 async def test_talk_in_threads_that_are_not_ours_is_left_alone(bench: SlackBotHarness) -> None:
     root = await bench.slack.say(BEN, bench.general, "lunch?")
     await bench.slack.say(MALLORY, bench.general, "approve", root.ts)
-    assert await bench.whispered(MALLORY) == []
+    assert await bench.ephemeral_texts(MALLORY) == []

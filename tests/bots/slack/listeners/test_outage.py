@@ -40,7 +40,7 @@ async def test_case_21_a_press_is_told_that_it_did_not_count(either: SlackBotHar
     await either.rt.db.close()
     ack = await either.slack.press(BEN, either.general, ts, "blue", retries=2)
     assert not ack.acked, "Slack marks the button, and through a socket brings it again"
-    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER], (
+    assert await either.ephemeral_texts(BEN) == [acknowledgments.RETRY_LATER], (
         "once, however often it came"
     )
     await either.rt.db.open()
@@ -55,9 +55,9 @@ async def test_case_21_where_the_bot_may_not_post_its_address_is_used(
     await either.rt.db.close()
     either.slack.faults.next("chat.postEphemeral", Fault.HTML_503)
     await either.slack.press(BEN, either.general, ts, "blue")
-    assert await either.whispered(BEN) == [acknowledgments.RETRY_LATER]
+    assert await either.ephemeral_texts(BEN) == [acknowledgments.RETRY_LATER]
     either.slack.faults.random(1, {Fault.DROP_BEFORE: 1.0})
     again = await either.slack.press(BEN, either.general, ts, "blue")
     assert again.status == (503 if either.slack.request_url else None)
-    await either.desk.background.idle()
+    await either.ctx.background.idle()
     await either.rt.db.open()

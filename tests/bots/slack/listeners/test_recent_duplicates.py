@@ -38,8 +38,8 @@ async def test_the_same_command_within_a_minute_is_a_second_job_and_says_so(
 ) -> None:
     assert await _typed(bench, "fix the parser") == "D-1 is queued. Updates follow."
     await clock.forward(12)
-    said = await _typed(bench, "fix  the parser --agent=tidy")
-    assert re.sub(r"\b[1-5]\d s ago", "12 s ago", said) == (
+    text = await _typed(bench, "fix  the parser --agent=tidy")
+    assert re.sub(r"\b[1-5]\d s ago", "12 s ago", text) == (
         "D-2 is queued. Updates follow.\n"
         "You made the same request 12 s ago: D-1 (queued)."
         " To cancel the duplicate: `/draftsman cancel D-2`"
@@ -71,16 +71,16 @@ async def test_what_was_canceled_may_be_asked_again(bench: SlackBotHarness) -> N
 
 
 async def test_of_two_at_once_one_is_warned(bench: SlackBotHarness) -> None:
-    said = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
-    assert sum("You made the same request" in one for one in said) >= 1
+    text = await asyncio.gather(*(_typed(bench, "fix it") for _ in range(2)))
+    assert sum("You made the same request" in item for item in text) >= 1
     assert len(await bench.jobs()) == 2
 
 
 async def test_a_mention_is_warned_of_in_private(bench: SlackBotHarness) -> None:
     await _typed(bench, "fix it")
     await bench.slack.mention(ANNA, bench.general, "fix it", copies=2)
-    _, said = await bench.whispered(ANNA)
-    assert "the same request 0 s ago: D-1 (queued)" in said
+    _, text = await bench.ephemeral_texts(ANNA)
+    assert "the same request 0 s ago: D-1 (queued)" in text
 
 
 async def test_case_20_a_look_that_takes_too_long_makes_nothing_undone(
@@ -121,10 +121,10 @@ async def test_case_20_who_is_told_to_try_again_is_told_of_a_job_that_was_made(
     finally:
         await holder.close()
 
-    async def made() -> bool:
+    async def is_created() -> bool:
         return await bench.jobs() == ["it"]
 
-    await until(made, "the job that nobody waited for")
+    await until(is_created, "the job that nobody waited for")
     await conn.execute("DROP TRIGGER late ON draftsman.jobs")
     assert "ago: D-1 (queued)" in await _typed(bench, "fix it")
 
@@ -138,4 +138,4 @@ async def test_case_2_the_same_message_with_another_event_id_and_a_slightly_diff
         again = await bench.slack.event({**first.sent, "event_id": "Ev0OTHER", **extra})
         assert again.acked
     assert await bench.jobs() == ["it"]
-    assert await bench.whispered(ANNA) == []
+    assert await bench.ephemeral_texts(ANNA) == []

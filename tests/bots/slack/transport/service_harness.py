@@ -100,13 +100,13 @@ class ServiceHarness:
 
     def outcomes(self) -> dict[str, float]:
         """Return the number of requests of each outcome."""
-        found: dict[str, float] = {}
+        result: dict[str, float] = {}
         for metric in self.health.registry.collect():
             for sample in metric.samples:
                 if sample.name == "draftsman_slack_requests_total":
                     outcome = sample.labels["outcome"]
-                    found[outcome] = found.get(outcome, 0) + sample.value
-        return found
+                    result[outcome] = result.get(outcome, 0) + sample.value
+        return result
 
     async def problem(self, part: str) -> None:
         """Wait until health has a problem with this text."""
@@ -116,7 +116,7 @@ class ServiceHarness:
 
         await until(look, f"the problem {part!r}")
 
-    async def well(self) -> None:
+    async def wait_until_ready(self) -> None:
         """Wait until health has no problem."""
 
         async def look() -> bool:
@@ -163,7 +163,7 @@ async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarn
         client = AsyncWebClient(base_url=rig.slack.api_url, retry_handlers=[])
         rig.sockets = SocketModeClient(rig.bot, client, rig.slack.app_token, rig.health, **times)
         running = asyncio.create_task(rig.sockets.run())
-        await rig.well()
+        await rig.wait_until_ready()
         await rig.slack.sockets.wait(2)
         yield rig
         rig.sockets.stop.set()
@@ -173,9 +173,9 @@ async def over_sockets(rt: Runtime, **times: float) -> AsyncIterator[ServiceHarn
 @asynccontextmanager
 async def serving(rt: Runtime, slack: FakeSlack) -> AsyncIterator[Service]:
     """Run the whole bot process, over Socket Mode."""
-    given = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
+    values = {"bot_token": {"env": "BOT"}, "app_token": {"env": "APP"}, "api_url": slack.api_url}
     known = Credentials(slack.bot_token, slack.app_token)
-    service = Service(rt, SlackSettings.model_validate(given), known)
+    service = Service(rt, SlackSettings.model_validate(values), known)
     running = asyncio.create_task(service.run())
     try:
         await slack.sockets.wait(2)

@@ -79,8 +79,8 @@ async def scene(patient: Runtime, slack: FakeSlack, make: Factory) -> Scene:
 
 @pytest.fixture
 async def service(patient: Runtime, slack: FakeSlack, scene: Scene) -> AsyncIterator[Service]:
-    async with serving(patient, slack) as one:
-        yield one
+    async with serving(patient, slack) as service:
+        yield service
 
 
 async def test_case_60_a_reply_that_was_held_back_answers_once(
@@ -94,8 +94,8 @@ async def test_case_60_a_reply_that_was_held_back_answers_once(
     scene.slack.subscribed.add("message.channels")
     assert (await scene.slack.echo(scene.general, ts)).acked
     assert await event_kinds(scene.rt, scene.job) == before, "its event changes nothing"
-    _, given = await scene.rt.questions.of_job(scene.job)
-    assert [one.source_event_id for one in given] == [
+    _, values = await scene.rt.questions.of_job(scene.job)
+    assert [item.source_event_id for item in values] == [
         f"slack:msg:{scene.slack.team}:{scene.general}:{ts}"
     ]
 
@@ -143,12 +143,12 @@ async def test_case_60_without_the_scope_health_says_so_and_nobody_asks_twice(
     scene.slack.world.scopes.discard("channels:history")
     await scene.limited()
 
-    async def said() -> bool:
+    async def is_reported() -> bool:
         return "needs channels:history" in service.health.as_json()["notes"].get(
             backfill.HEALTH_KEY, ""
         )
 
-    await until(said, "the note")
+    await until(is_reported, "the note")
     assert service.health.ready
     assert scene.reads() == ["missing_scope"]
 
@@ -173,7 +173,7 @@ async def test_a_reply_of_a_time_without_bots_is_found_at_the_start(
     await scene.say("blue")
     async with serving(patient, scene.slack):
         assert await scene.answered() == "blue"
-    assert scene.slack.ephemerals(scene.general, BEN) == [], "nobody is told of old words"
+    assert scene.slack.ephemerals(scene.general, BEN) == [], "no reply to old messages"
 
 
 async def test_a_reply_of_a_long_time_without_connections_is_found(

@@ -30,7 +30,7 @@ async def test_case_2_a_message_with_another_event_id(
     either: ServiceHarness, jobs: JobTexts
 ) -> None:
     ack = await either.slack.say(ANNA, either.general, "fix it", copies=5, new_event_id=True)
-    assert [one.acked for one in ack.copies] == [True] * 5
+    assert [copy.acked for copy in ack.copies] == [True] * 5
     assert await jobs.texts() == ["fix it"]
 
 
@@ -64,13 +64,13 @@ async def test_case_5_a_retry_while_the_first_copy_is_committed(
         ack = await sending
     finally:
         await holder.close()
-    assert [one.status for one in ack.copies] == [200, 200]
+    assert [copy.status for copy in ack.copies] == [200, 200]
     assert await jobs.texts() == ["fix it"]
 
 
 async def test_case_6_an_envelope_that_comes_twice(socket: ServiceHarness, jobs: JobTexts) -> None:
     ack = await socket.slack.command(ANNA, socket.general, "fix it", copies=2, same_envelope=True)
-    assert [one.acked for one in ack.copies] == [True, True]
+    assert [copy.acked for copy in ack.copies] == [True, True]
     assert len(socket.slack.sockets.acks) == 2
     assert await jobs.texts() == ["fix it"]
 

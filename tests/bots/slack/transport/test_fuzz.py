@@ -110,8 +110,8 @@ async def _client(rt: Runtime) -> httpx.AsyncClient:
     assert rt.settings.slack is not None
     slack = rt.settings.slack
     web = AsyncWebClient("xoxb-fuzz", base_url=slack.api_url, timeout=1, retry_handlers=[])
-    desk, health = BotContext(rt, slack, web), BotHealth()
-    app = build(web, Identity("T1"), lambda app: listeners.register(app, desk))
+    ctx, health = BotContext(rt, slack, web), BotHealth()
+    app = build(web, Identity("T1"), lambda app: listeners.register(app, ctx))
     transport = httpx.ASGITransport(application(SlackDispatcher(app, health), SECRET, health))
     return httpx.AsyncClient(transport=transport, base_url="http://bot", timeout=10)
 

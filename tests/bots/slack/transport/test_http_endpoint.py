@@ -31,10 +31,10 @@ async def test_case_12_a_content_type_that_is_not_that_of_the_body(http: Service
         (b"command=%2Fdraftsman", {"Content-Type": ""}, 400),
         (b"\xff\xfe", JSON, 400),
     ]
-    found = [
+    result = [
         (await http.slack.event_delivery.post(body, headers)).status for body, headers, _ in wrong
     ]
-    assert found == [status for *_, status in wrong]
+    assert result == [status for *_, status in wrong]
 
 
 async def test_case_13_a_body_that_is_no_payload(http: ServiceHarness) -> None:
@@ -43,8 +43,8 @@ async def test_case_13_a_body_that_is_no_payload(http: ServiceHarness) -> None:
     objects = [b"{", b"[]", b"", b"null", b'{"a": NaN}', b"[" * 100_000]
     bodies = [(body, FORM) for body in forms] + [(body, JSON) for body in objects]
     post = http.slack.event_delivery.post
-    assert [(await post(*one)).status for one in bodies] == [400] * len(bodies)
-    assert [(await post(*one, sign=False)).status for one in bodies] == [401] * len(bodies)
+    assert [(await post(*item)).status for item in bodies] == [400] * len(bodies)
+    assert [(await post(*item, sign=False)).status for item in bodies] == [401] * len(bodies)
 
 
 NO_USER = {"type": "block_actions", "actions": [{"action_id": "x"}]}
@@ -98,8 +98,10 @@ async def test_case_16_a_timestamp_or_a_signature_that_is_none(http: ServiceHarn
     signatures = ["v0=\u00e9", "", "v0=", "v1=" + "0" * 64, "v0=" + "0" * 64]
     wrong = [{"X-Slack-Request-Timestamp": stamp} for stamp in stamps]
     wrong += [{"X-Slack-Signature": signature} for signature in signatures]
-    found = [(await http.slack.event_delivery.post(CHALLENGE, JSON | one)).status for one in wrong]
-    assert found == [401] * len(wrong)
+    result = [
+        (await http.slack.event_delivery.post(CHALLENGE, JSON | item)).status for item in wrong
+    ]
+    assert result == [401] * len(wrong)
 
 
 @pytest.mark.parametrize("ahead", [-600, 600])
@@ -163,6 +165,6 @@ async def test_a_secret_is_in_no_log(
     await http.slack.event_delivery.post(pasted.encode(), JSON, sign=False)
     await http.slack.interactive({"type": "block_actions", "user": pasted})
     assert caplog.records
-    said = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
+    text = "\n".join(redact(caplog.handler.format(record)) for record in caplog.records)
     for secret in (pasted, http.slack.bot_token, http.slack.signing_secret, "123456789012"):
-        assert secret not in said
+        assert secret not in text

@@ -27,14 +27,14 @@ async def test_a_thousand_events_while_the_database_stalls(
     either: ServiceHarness, jobs: JobTexts, db: Database
 ) -> None:
     either.slack.event_delivery.patience = 3.0
-    turns, said = asyncio.Semaphore(AT_ONCE), list[Ack]()
+    turns, text = asyncio.Semaphore(AT_ONCE), list[Ack]()
     begun = asyncio.Event()
 
     async def say(number: int) -> None:
         async with turns:
             how = {"retries": 3} | WAYS[number % len(WAYS)]
-            said.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
-        if len(said) == MESSAGES // 3:
+            text.append(await either.slack.mention(ANNA, either.general, f"fix {number}", **how))
+        if len(text) == MESSAGES // 3:
             begun.set()
 
     async def stall() -> None:
@@ -48,8 +48,8 @@ async def test_a_thousand_events_while_the_database_stalls(
             await holder.close()
 
     await asyncio.gather(stall(), *(say(number) for number in range(MESSAGES)))
-    copies = [one for ack in said for one in ack.copies]
+    copies = [copy for ack in text for copy in ack.copies]
     assert len(copies) == MESSAGES * 4 == 1008
-    assert [one for one in copies if not one.acked] == []
-    assert max(one.seconds for one in copies) > STALL - 0.5, "nothing waited for the database"
+    assert [copy for copy in copies if not copy.acked] == []
+    assert max(copy.seconds for copy in copies) > STALL - 0.5, "nothing waited for the database"
     assert len(await jobs.texts()) == MESSAGES

@@ -64,8 +64,8 @@ async def test_a_command_through_a_socket_becomes_a_job(
     general = slack.channel("general", [ANNA])
     bots = place.start("bots", env=configured(place, slack))
     await slack.sockets.wait(2)
-    said = await slack.command(ANNA, general, "fix the parser", retries=3)
-    assert said.acked
+    ack = await slack.command(ANNA, general, "fix the parser", retries=3)
+    assert ack.acked
     assert await jobs.texts() == ["the parser"]
     bots.signal(signal.SIGTERM)
     assert await bots.end() == 0
@@ -142,7 +142,7 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("bot", "said"),
+    ("bot", "error"),
     [
         ("xapp-1-secret", "must begin with xoxb-; this value is app_token"),
         ("something", "must begin with xoxb-; this value is another kind of secret"),
@@ -151,11 +151,11 @@ def test_case_95_both_modes_for_one_app_are_refused(monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_a_token_that_is_none_is_refused(
-    monkeypatch: pytest.MonkeyPatch, bot: str, said: str
+    monkeypatch: pytest.MonkeyPatch, bot: str, error: str
 ) -> None:
     monkeypatch.setenv("BOT", bot)
     monkeypatch.setenv("APP", "xapp-1")
-    with pytest.raises(ConfigError, match=said) as caught:
+    with pytest.raises(ConfigError, match=error) as caught:
         credentials.read(_slack())
     assert not bot or bot not in str(caught.value)
     assert "secret" not in repr(credentials.Credentials("secret", "secret", "secret"))

@@ -25,7 +25,7 @@ async def test_case_56_a_connection_that_is_renewed(
         ]
         await slack.sockets.disconnect(reason, round_)
         acks = await asyncio.gather(*going)
-        assert [one.attempts for one in acks] == [1] * 5
+        assert [ack.attempts for ack in acks] == [1] * 5
         await slack.sockets.wait(2, opened=3 + round_)
     assert sorted(await jobs.texts()) == sorted(f"{r}.{n}" for r in range(2) for n in range(5))
     assert socket.health.ready
@@ -95,11 +95,11 @@ async def test_case_60_events_that_slack_holds_back(either: ServiceHarness) -> N
 
 
 async def test_a_token_that_slack_refuses_is_said(socket: ServiceHarness) -> None:
-    async def asked() -> bool:
+    async def check() -> bool:
         return len(socket.slack.calls) > before
 
     before = len(socket.slack.calls)
     socket.slack.world.app_token = "xapp-another"
     socket.slack.sockets.drop()
-    await until(asked, "another try")
+    await until(check, "another try")
     await socket.problem("Slack rejected a Socket Mode connection")

@@ -31,12 +31,12 @@ def replies(world: World, args: Args) -> Json:
     """
     channel = _readable(world, args)
     ts = args.need("ts")
-    found = channel.messages.get(ts)
-    if found is None:
+    result = channel.messages.get(ts)
+    if result is None:
         raise ApiError("thread_not_found")
-    if found.get("thread_ts", ts) != ts:
-        return _page(args, [], first=found)
-    return _page(args, in_thread(channel, ts), first=found)
+    if result.get("thread_ts", ts) != ts:
+        return _page(args, [], first=result)
+    return _page(args, in_thread(channel, ts), first=result)
 
 
 @method("conversations.history", *HISTORY)
@@ -45,12 +45,12 @@ def history(world: World, args: Args) -> Json:
     return _page(args, in_channel(_readable(world, args))[::-1])
 
 
-def _page(args: Args, found: list[Json], first: Json | None = None) -> Json:
-    inside = [message for message in found if _between(args, message["ts"])]
+def _page(args: Args, result: list[Json], first: Json | None = None) -> Json:
+    inside = [message for message in result if _between(args, message["ts"])]
     start, limit = _start(args), args.count("limit", 100, 1000)
     shown = [*([first] if first else []), *inside[start : start + limit]]
     more = start + limit < len(inside)
-    answer: Json = {"messages": [_told(args, one) for one in shown], "has_more": more}
+    answer: Json = {"messages": [_told(args, item) for item in shown], "has_more": more}
     if more:
         answer["response_metadata"] = {"next_cursor": _cursor(start + limit)}
     return answer
@@ -71,10 +71,10 @@ def _time(args: Args, name: str, default: float) -> float:
 
 
 def _told(args: Args, message: Json) -> Json:
-    told = copy.deepcopy(message)
+    messages = copy.deepcopy(message)
     if not args.flag("include_all_metadata"):
-        told.pop("metadata", None)
-    return told
+        messages.pop("metadata", None)
+    return messages
 
 
 def _cursor(start: int) -> str:
@@ -82,11 +82,11 @@ def _cursor(start: int) -> str:
 
 
 def _start(args: Args) -> int:
-    said = args.maybe("cursor")
-    if said is None:
+    content = args.maybe("cursor")
+    if content is None:
         return 0
     try:
-        return int(base64.b64decode(said, validate=True).decode().removeprefix("next:"))
+        return int(base64.b64decode(content, validate=True).decode().removeprefix("next:"))
     except ValueError:
         raise ApiError("invalid_cursor") from None
 
@@ -102,12 +102,12 @@ def info(world: World, args: Args) -> Json:
 def members(world: World, args: Args) -> Json:
     channel = visible_channel(world, args.need("channel"))
     need_scope(world, f"{channel.scope}:read")
-    found = sorted(channel.members)
+    result = sorted(channel.members)
     start, limit = _start(args), args.count("limit", 100, 1000)
-    more = start + limit < len(found)
+    more = start + limit < len(result)
     cursor = _cursor(start + limit) if more else ""
     return {
-        "members": found[start : start + limit],
+        "members": result[start : start + limit],
         "response_metadata": {"next_cursor": cursor},
     }
 
@@ -127,7 +127,7 @@ def list_own(world: World, args: Args) -> Json:
 def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
     names = {"public_channel": "channel", "private_channel": "group", "im": "im", "mpim": "mpim"}
     types = [names.get(t, t) for t in str(args.get("types", "public_channel")).split(",")]
-    found = [
+    result = [
         described(world, channel)
         for channel in world.channels.values()
         if channel.kind in types
@@ -135,9 +135,9 @@ def _listed(world: World, args: Args, *, bot_only: bool) -> Json:
         and not (args.flag("exclude_archived") and channel.archived)
     ]
     start, limit = _start(args), args.count("limit", 100, 1000)
-    cursor = _cursor(start + limit) if start + limit < len(found) else ""
+    cursor = _cursor(start + limit) if start + limit < len(result) else ""
     return {
-        "channels": found[start : start + limit],
+        "channels": result[start : start + limit],
         "response_metadata": {"next_cursor": cursor},
     }
 
@@ -181,7 +181,7 @@ def _group(world: World, members: set[str]) -> Channel:
 
 def described(world: World, channel: Channel) -> Json:
     """Return a conversation as Slack describes it."""
-    said: Json = {
+    content: Json = {
         "id": channel.id,
         "is_channel": channel.kind == "channel",
         "is_group": channel.kind == "group",
@@ -195,8 +195,8 @@ def described(world: World, channel: Channel) -> Json:
         "context_team_id": world.team,
     }
     if channel.kind == "im":
-        said["user"] = next(iter(channel.members - {world.bot_user}))
+        content["user"] = next(iter(channel.members - {world.bot_user}))
     else:
-        said["name"] = channel.name
-        said["num_members"] = len(channel.members)
-    return said
+        content["name"] = channel.name
+        content["num_members"] = len(channel.members)
+    return content

@@ -43,20 +43,24 @@ def complete_upload(world: World, args: Args) -> Json:
     asked = args.json("files", "invalid_arguments")
     if not isinstance(asked, list) or not asked:
         raise invalid_arguments("invalid_arguments", ["missing required field: files"])
-    files = [_uploaded(world, one) for one in asked]
+    files = [_uploaded(world, item) for item in asked]
     names = [args.maybe("channel_id"), *(args.maybe("channels") or "").split(",")]
     channels = [writable_channel(world, name) for name in names if name]
-    said: Json = {}
+    content: Json = {}
     if (blocks := args.json("blocks", "invalid_blocks_format")) is not None:
-        said["blocks"] = message_blocks(blocks)
+        content["blocks"] = message_blocks(blocks)
     for file, one in zip(files, asked, strict=True):
         file["title"] = one.get("title") or file["name"]
         file["shared"] = [channel.id for channel in channels]
-    told = [_told(world, file) for file in files]
+    messages = [_told(world, file) for file in files]
     for channel in channels:
-        message = {"text": args.get("initial_comment", ""), "files": told, "upload": True} | said
+        message = {
+            "text": args.get("initial_comment", ""),
+            "files": messages,
+            "upload": True,
+        } | content
         put(world, channel, by_bot(world) | message, args.maybe("thread_ts"))
-    return {"files": told}
+    return {"files": messages}
 
 
 def _uploaded(world: World, asked: Any) -> Json:

@@ -76,29 +76,33 @@ def _reacted(world: World, args: Args) -> tuple[list[Json], Json | None, str]:
     if world.bot_user not in channel.members:
         raise ApiError("not_in_channel")
     reactions: list[Json] = message.setdefault("reactions", [])
-    return reactions, next((one for one in reactions if one["name"] == name), None), name
+    return (
+        reactions,
+        next((reaction for reaction in reactions if reaction["name"] == name), None),
+        name,
+    )
 
 
 @method("reactions.add", "reactions:write")
 def reactions_add(world: World, args: Args) -> Json:
-    reactions, found, name = _reacted(world, args)
-    if found is None:
+    reactions, result, name = _reacted(world, args)
+    if result is None:
         reactions.append({"name": name, "users": [world.bot_user], "count": 1})
-    elif world.bot_user in found["users"]:
+    elif world.bot_user in result["users"]:
         raise ApiError("already_reacted")
     else:
-        found["users"].append(world.bot_user)
-        found["count"] += 1
+        result["users"].append(world.bot_user)
+        result["count"] += 1
     return {}
 
 
 @method("reactions.remove", "reactions:write")
 def reactions_remove(world: World, args: Args) -> Json:
-    reactions, found, _ = _reacted(world, args)
-    if found is None or world.bot_user not in found["users"]:
+    reactions, result, _ = _reacted(world, args)
+    if result is None or world.bot_user not in result["users"]:
         raise ApiError("no_reaction")
-    found["users"].remove(world.bot_user)
-    found["count"] -= 1
-    if not found["users"]:
-        reactions.remove(found)
+    result["users"].remove(world.bot_user)
+    result["count"] -= 1
+    if not result["users"]:
+        reactions.remove(result)
     return {}

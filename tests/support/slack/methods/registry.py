@@ -91,12 +91,14 @@ def visible_channel(world: World, channel_id: str) -> Channel:
     return channel
 
 
-def writable_channel(world: World, said: str) -> Channel:
+def writable_channel(world: World, content: str) -> Channel:
     """Return the conversation of a new message, by its id, its name, or a person's id."""
-    if said in world.users:
-        return world.direct(said)
-    by_name = [c.id for c in world.channels.values() if c.name == said.removeprefix("#")]
-    channel = visible_channel(world, by_name[0] if by_name and said not in world.channels else said)
+    if content in world.users:
+        return world.direct(content)
+    by_name = [c.id for c in world.channels.values() if c.name == content.removeprefix("#")]
+    channel = visible_channel(
+        world, by_name[0] if by_name and content not in world.channels else content
+    )
     if channel.archived:
         raise ApiError("is_archived")
     if world.bot_user not in channel.members and "chat:write.public" not in world.scopes:
